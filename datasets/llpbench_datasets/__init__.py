@@ -1,0 +1,1 @@
+"""The built-in datasets, registered through entry points like anyone else's."""

@@ -1,0 +1,98 @@
+"""llpbench: a benchmark suite for learning from label proportions.
+
+The public contracts, imported on first use so that ``import llpbench`` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llpbench.data import Bags, Column, Files, FloatArray, IntArray, Part, Split, random_split
+    from llpbench.errors import DatasetError, LLPBenchError, MethodError, Skip, UsageError
+    from llpbench.files import write_atomically
+    from llpbench.hookspecs import hookimpl
+    from llpbench.protocols import Method, Monitor, Predict, QuietMonitor
+    from llpbench.seeds import derive_seed
+    from llpbench.specs import (
+        BagScheme,
+        DataFile,
+        DatasetSpec,
+        MethodSpec,
+        MetricSpec,
+        PackageSource,
+        Param,
+    )
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Bags": "data",
+    "Column": "data",
+    "Files": "data",
+    "FloatArray": "data",
+    "IntArray": "data",
+    "Part": "data",
+    "Split": "data",
+    "random_split": "data",
+    "DatasetError": "errors",
+    "LLPBenchError": "errors",
+    "MethodError": "errors",
+    "Skip": "errors",
+    "UsageError": "errors",
+    "write_atomically": "files",
+    "hookimpl": "hookspecs",
+    "Method": "protocols",
+    "Monitor": "protocols",
+    "Predict": "protocols",
+    "QuietMonitor": "protocols",
+    "derive_seed": "seeds",
+    "BagScheme": "specs",
+    "DataFile": "specs",
+    "DatasetSpec": "specs",
+    "MethodSpec": "specs",
+    "MetricSpec": "specs",
+    "PackageSource": "specs",
+    "Param": "specs",
+}
+
+__all__ = [
+    "BagScheme",
+    "Bags",
+    "Column",
+    "DataFile",
+    "DatasetError",
+    "DatasetSpec",
+    "Files",
+    "FloatArray",
+    "IntArray",
+    "LLPBenchError",
+    "Method",
+    "MethodError",
+    "MethodSpec",
+    "MetricSpec",
+    "Monitor",
+    "PackageSource",
+    "Param",
+    "Part",
+    "Predict",
+    "QuietMonitor",
+    "Skip",
+    "Split",
+    "UsageError",
+    "derive_seed",
+    "hookimpl",
+    "random_split",
+    "write_atomically",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"llpbench.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'llpbench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,76 @@
+"""The harness's own plugin: metrics, bag schemes and the local executor, registered like anyone else's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from llpbench.hookspecs import hookimpl
+from llpbench.specs import BagScheme, MetricSpec, Param, Scalar
+
+if TYPE_CHECKING:
+    from llpbench.executors.base import Executor
+
+
+@hookimpl
+def llpbench_metrics() -> list[MetricSpec]:
+    """Scores on test rows, per selection rule."""
+    return [
+        MetricSpec(name="auroc", factory="llpbench.metrics:auroc", summary="area under the ROC curve"),
+        MetricSpec(
+            name="average_precision",
+            factory="llpbench.metrics:average_precision",
+            summary="area under the precision-recall curve",
+        ),
+        MetricSpec(
+            name="accuracy",
+            factory="llpbench.metrics:accuracy",
+            summary="share of rows whose most probable class is right",
+            needs="probabilities",
+        ),
+        MetricSpec(
+            name="log_loss",
+            factory="llpbench.metrics:log_loss",
+            summary="mean negative log-probability of the true class",
+            needs="probabilities",
+            higher_is_better=False,
+            percent=False,
+        ),
+    ]
+
+
+@hookimpl
+def llpbench_bag_schemes() -> list[BagScheme]:
+    """Ways of forming bags."""
+    return [
+        BagScheme(
+            name="random",
+            factory="llpbench.bags:random_bags",
+            summary="disjoint bags drawn without replacement (the paper's)",
+        ),
+        BagScheme(
+            name="random-uneven",
+            factory="llpbench.bags:uneven_bags",
+            summary="random bags whose sizes vary around the given one",
+            params=(Param("spread", 0.5, low=0.0, high=1.0, doc="sizes lie within bag_size * (1 +- spread)"),),
+        ),
+        BagScheme(
+            name="by-feature",
+            factory="llpbench.bags:feature_bags",
+            summary="rows that share a column's value, or a cluster, fall together",
+            params=(
+                Param("column", "", doc="name of a column; empty: k-means clusters of the rows"),
+                Param("clusters", 16, low=2, high=10_000, doc="number of clusters when no column is named"),
+            ),
+        ),
+    ]
+
+
+@hookimpl
+def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
+    """Cells as child processes of this machine."""
+    if name != "local":
+        return None
+    from llpbench.executors.local import LocalExecutor
+
+    return LocalExecutor.from_options(options)

@@ -1,0 +1,74 @@
+"""The command line. Verbs are imported when they are called, so ``--help`` stays fast."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from llpbench import __version__
+from llpbench.errors import DataUnavailableError, LLPBenchError
+
+_VERBS = {
+    "run": "llpbench.cli.run:run",
+    "list": "llpbench.cli.listing:list_",
+    "show": "llpbench.cli.listing:show",
+    "status": "llpbench.cli.results:status",
+    "table": "llpbench.cli.results:table",
+    "data": "llpbench.cli.data:data",
+    "doctor": "llpbench.cli.doctor:doctor",
+    "completion": "llpbench.cli.completion:completion",
+}
+
+
+class _Verbs(click.Group):
+    """Built-in verbs by import path; verbs of plugins after them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._add_plugin_verbs()
+        return [*_VERBS, *sorted(set(super().list_commands(ctx)) - set(_VERBS))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _VERBS:
+            module, attribute = _VERBS[cmd_name].split(":")
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
+        self._add_plugin_verbs()
+        return super().get_command(ctx, cmd_name)
+
+    def _add_plugin_verbs(self) -> None:
+        from llpbench.registry import load_registry
+
+        load_registry().add_commands(self)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from llpbench.errors import UnknownNameError
+
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise UnknownNameError("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="llpbench")
+def cli() -> None:
+    """Benchmark methods that learn from label proportions.
+
+    \b
+    llpbench run --methods bp,dllp --bags 8,512    run a grid and print its table
+    llpbench list                                  what is there to run
+    llpbench show dllp                             a method's parameters, a dataset's facts
+    """  # noqa: D301 - \b tells click to leave the lines as they are
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point: errors are printed as sentences; exit 2 for a request that cannot be served."""
+    try:
+        cli.main(args=argv, prog_name="llpbench")
+    except LLPBenchError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1 if isinstance(error, DataUnavailableError) else 2)

@@ -1,0 +1,150 @@
+"""``list`` and ``show``: what is registered, what it takes, and what it still needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from llpbench.cli.options import Names, plugin_options
+from llpbench.labels import format_scalar
+
+if TYPE_CHECKING:
+    from llpbench.registry import Entry, Registry
+    from llpbench.specs import DatasetSpec
+
+_KINDS = ("methods", "datasets", "metrics", "schemes")
+
+
+@click.command("list", short_help="Methods, datasets, metrics and bag schemes.")
+@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@plugin_options
+def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+    """List what is registered, who brought it, and which plugins are broken."""
+    from llpbench.registry import load_registry
+
+    registry = load_registry(plugins, override)
+    kinds = (kind,) if kind else _KINDS
+    if as_json:
+        content: dict[str, Any] = {name: [_facts(e) for e in getattr(registry, name)] for name in kinds}
+        content["broken"] = [
+            {"plugin": b.name, "distribution": b.distribution, "error": b.error} for b in registry.broken
+        ]
+        content["conflicts"] = registry.conflicts
+        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        return
+    for name in kinds:
+        click.secho(name, bold=True)
+        for entry in getattr(registry, name):
+            origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
+            click.echo(f"  {entry.spec.name:<18}{entry.spec.summary}{origin}")
+            need = _needs(entry)
+            if need:
+                click.secho(f"  {'':<18}{need}", fg="yellow")
+    report_troubles(registry)
+
+
+@click.command(short_help="A method's parameters, a dataset's facts.")
+@click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@plugin_options
+def show(name: str, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+    """Show everything about one method, dataset, metric or bag scheme."""
+    from llpbench.errors import UnknownNameError
+    from llpbench.registry import load_registry
+
+    registry = load_registry(plugins, override)
+    shelves = [getattr(registry, kind) for kind in _KINDS]
+    found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
+    if not found:
+        raise UnknownNameError("method or dataset", name, [n for shelf in shelves for n in shelf.entries])
+    for entry in found:
+        if as_json:
+            click.echo(msgspec.json.format(msgspec.json.encode(_facts(entry)), indent=1).decode())
+        else:
+            _print_entry(entry)
+
+
+def _facts(entry: Entry[Any]) -> dict[str, Any]:
+    """All that a spec says, as plain data."""
+    facts = msgspec.to_builtins(entry.spec)
+    facts["plugin"] = entry.plugin.name
+    facts["distribution"] = entry.plugin.origin
+    need = _needs(entry)
+    facts["available"] = not need or need.startswith("on ")
+    if need:
+        facts["needs"] = need
+    return dict(facts)
+
+
+def _needs(entry: Entry[Any]) -> str:
+    """What must still be installed, with the line that brings it; empty when nothing is missing."""
+    from llpbench.registry import install_hint, missing_modules
+    from llpbench.specs import DatasetSpec, MethodSpec
+
+    if not isinstance(entry.spec, MethodSpec | DatasetSpec):
+        return ""
+    missing = missing_modules(entry.spec)
+    if missing:
+        return f"needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}"
+    engines = getattr(entry.spec, "backends", ())
+    absent = [engine for engine in engines if missing_modules(entry.spec, engine)]
+    if not absent:
+        return ""
+    if len(absent) == len(engines):
+        return f"needs {' or '.join(engines)}: {install_hint(entry.plugin, absent[:1])}"
+    return f"on {', '.join(absent)} only after: {install_hint(entry.plugin, absent)}"
+
+
+def _print_entry(entry: Entry[Any]) -> None:
+    from llpbench.specs import DatasetSpec, MethodSpec
+
+    spec = entry.spec
+    click.secho(spec.name, bold=True, nl=False)
+    click.echo(f"  {spec.summary}")
+    facts: list[tuple[str, str]] = []
+    if isinstance(spec, MethodSpec):
+        facts += [("tasks", ", ".join(spec.tasks)), ("inputs", ", ".join(spec.inputs))]
+        facts += [("engines", ", ".join(spec.backends) or "none")]
+        facts += [("bound", "is given the training labels: not an LLP method")] if spec.oracle else []
+    if isinstance(spec, DatasetSpec):
+        facts += _dataset_facts(spec)
+    facts += [("from", f"{entry.plugin.origin} (plugin {entry.plugin.name})")]
+    facts += [("citation", spec.citation)] if spec.citation else []
+    need = _needs(entry)
+    facts += [("missing", need)] if need else []
+    for key, value in facts:
+        click.echo(f"  {key:<10}{value}")
+    if spec.params:
+        click.echo("\n  parameters")
+        width = max(len(p.name) for p in spec.params) + 2
+        for p in spec.params:
+            scale = " (log scale)" if p.log else ""
+            click.echo(f"    {p.name:<{width}}{format_scalar(p.default):<10}{p.describe_range()}{scale}")
+            if p.doc:
+                click.echo(f"    {'':<{width}}{'':<10}{p.doc}")
+        example = spec.params[0]
+        click.echo(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default)}]")
+
+
+def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
+    facts = [("classes", str(spec.classes)), ("kind", spec.kind)]
+    facts += [("rows", f"{spec.rows:,}")] if spec.rows else []
+    facts += [("split", spec.split)] if spec.split else []
+    facts += [("licence", spec.licence)] if spec.licence else []
+    facts += [("source", spec.homepage)] if spec.homepage else []
+    for file in spec.files:
+        facts.append(("file", f"{file.path}  {file.size:,} bytes  sha256 {file.sha256}"))
+    return facts
+
+
+def report_troubles(registry: Registry) -> bool:
+    """Print broken plugins and conflicts; returns whether there are any."""
+    for plugin in registry.broken:
+        click.secho(f"broken plugin {plugin.name} ({plugin.distribution}): {plugin.error}", fg="red")
+    for conflict in registry.conflicts:
+        click.secho(f"conflict: {conflict}", fg="red")
+    return bool(registry.broken or registry.conflicts)

@@ -1,0 +1,174 @@
+"""What one sees while a grid runs: a live view on a terminal, plain lines elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import click
+
+from llpbench.cells import FAILURES, CellResult, Job
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleRenderable
+    from rich.text import Text
+
+    from llpbench.runner import View
+
+_STYLE = {"ok": "green", "skipped": "yellow"}
+
+
+def make_view(quiet: bool) -> View:
+    """The view that suits where standard error goes."""
+    if quiet:
+        return QuietView()
+    return LiveView() if sys.stderr.isatty() else LineView()
+
+
+def describe_job(job: Job) -> str:
+    """A running cell in one line."""
+    return f"{job.dataset_label}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.label}"
+
+
+def describe_result(result: CellResult) -> str:
+    """A finished cell in one line: its AUROC by the bags rule, or why it has none."""
+    cell = result.cell
+    head = f"{result.dataset_label}  bag {cell.bag_size}  seed {cell.seed}  {result.label}"
+    noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
+    if result.status != "ok":
+        return f"{head}{noise}  {result.status}: {result.reason}"
+    chosen = result.selected.get("bags")
+    value = chosen.metrics.get("auroc") if chosen else None
+    return (
+        f"{head}{noise}  AUROC {100 * value:.2f}  {result.wall_seconds:.1f} s" if value is not None else f"{head}  ok"
+    )
+
+
+def duration(seconds: float) -> str:
+    """``1h02m``, ``3m05s`` or ``12s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def _line(text: str, style: str) -> Text:
+    from rich.text import Text
+
+    return Text(f"  {text}", style=style, overflow="ellipsis", no_wrap=True)
+
+
+class QuietView:
+    """Shows warnings only."""
+
+    def begin(self, total: int, kept: int) -> None:
+        """Show nothing."""
+
+    def started(self, job: Job) -> None:
+        """Show nothing."""
+
+    def finished(self, result: CellResult) -> None:
+        """Show nothing."""
+
+    def warn(self, message: str) -> None:
+        """Print a warning."""
+        click.echo(f"warning: {message}", err=True)
+
+    def end(self) -> None:
+        """Show nothing."""
+
+
+class LineView(QuietView):
+    """A line for each finished cell: for logs and pipes."""
+
+    def begin(self, total: int, kept: int) -> None:
+        """Say how much there is to do."""
+        self.total, self.done = total, kept
+        click.echo(f"{total} cells, {kept} already done", err=True)
+
+    def finished(self, result: CellResult) -> None:
+        """Print the cell."""
+        self.done += 1
+        click.echo(f"[{self.done}/{self.total}] {describe_result(result)}", err=True)
+
+
+class LiveView(QuietView):
+    """Cells done, running and failed, time left and the last results, redrawn in place."""
+
+    def begin(self, total: int, kept: int) -> None:
+        """Start drawing."""
+        from rich.console import Console
+        from rich.live import Live
+
+        self.total, self.kept, self.done, self.failed, self.skipped = total, kept, 0, 0, 0
+        self.began = time.monotonic()
+        self.running: dict[str, tuple[Job, float]] = {}
+        self.last: deque[CellResult] = deque(maxlen=6)
+        self.live: Live | None = Live(
+            get_renderable=self._draw,
+            console=Console(stderr=True, highlight=False),
+            refresh_per_second=4,
+            transient=True,
+        )
+        self.live.start()
+
+    def started(self, job: Job) -> None:
+        """Show the cell as running."""
+        self.running[job.cell.id] = (job, time.monotonic())
+
+    def finished(self, result: CellResult) -> None:
+        """Move the cell to the last results."""
+        self.running.pop(result.id, None)
+        self.done += 1
+        self.failed += result.status in FAILURES
+        self.skipped += result.status == "skipped"
+        self.last.append(result)
+
+    def warn(self, message: str) -> None:
+        """Print a warning above the view."""
+        if getattr(self, "live", None) is not None:
+            self.live.console.print(f"warning: {message}", markup=False)  # type: ignore[union-attr]
+        else:
+            super().warn(message)
+
+    def end(self) -> None:
+        """Stop drawing and leave one line."""
+        if getattr(self, "live", None) is None:
+            return
+        assert self.live is not None
+        self.live.stop()
+        self.live = None
+        spent = duration(time.monotonic() - self.began)
+        parts = [f"{self.done} cells run in {spent}"]
+        parts += [f"{self.kept} kept"] if self.kept else []
+        parts += [f"{self.skipped} skipped"] if self.skipped else []
+        parts += [f"{self.failed} failed"] if self.failed else []
+        click.echo(", ".join(parts), err=True)
+
+    def _draw(self) -> ConsoleRenderable:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        finished = self.kept + self.done
+        elapsed = time.monotonic() - self.began
+        left = self.total - finished
+        remaining = duration(elapsed / self.done * left) if self.done else "…"
+        head = Table.grid(padding=(0, 1))
+        failed = Text(f"{self.failed} failed", style="red" if self.failed else "dim")
+        head.add_row(
+            ProgressBar(total=max(self.total, 1), completed=finished, width=30),
+            Text(f"{finished}/{self.total} cells"),
+            Text(f"{len(self.running)} running", style="cyan"),
+            failed,
+            Text(f"{duration(elapsed)} spent, {remaining} left" if left else duration(elapsed), style="dim"),
+        )
+        lines: list[ConsoleRenderable] = [head]
+        lines += [
+            _line(f"▸ {describe_job(job)}  {duration(time.monotonic() - since)}", "cyan")
+            for job, since in self.running.values()
+        ]
+        lines += [_line(describe_result(result), _STYLE.get(result.status, "red")) for result in self.last]
+        return Group(*lines)

@@ -1,0 +1,165 @@
+"""``run``: the main job."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llpbench.cli.options import DURATION, MEMORY, Names, Numbers, plugin_options
+
+if TYPE_CHECKING:
+    from llpbench.cli.runfile import HowToRun
+    from llpbench.grid import RunSpec
+    from llpbench.registry import Registry
+    from llpbench.store import Planned, Store
+
+
+@click.command(short_help="Run a grid of cells and print its table.")
+@click.option("--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
+@click.option("--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]")
+@click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]")
+@click.option("--seeds", type=int, help="Number of seeds: 3 runs seeds 0, 1 and 2.  [default: 3]")
+@click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]")
+@click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]")
+@click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5.")
+@click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
+@click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
+@click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
+@click.option("--config", type=click.Path(path_type=Path), help="A TOML file with these settings; flags win over it.")
+@click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
+@click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
+@click.option("--executor", help="Where cells run.  [default: local]")
+@click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]")
+@click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]")
+@click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]")
+@click.option("--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]")
+@click.option("--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
+@click.option("--offline", is_flag=True, default=None, help="Never ask the network for data.")
+@click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
+@click.option("--dry-run", is_flag=True, help="Say what would run, run nothing.")
+@click.option("--quiet", is_flag=True, help="No progress, only the table.")
+@click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
+@plugin_options
+def run(
+    config: Path | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+    **flags: Any,
+) -> None:
+    """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
+
+    Finished cells are kept: the same command again runs only what is missing. Ctrl-C loses nothing but the cells
+    that were running. Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request
+    itself is wrong.
+    """
+    from llpbench.cli.runfile import combine, read_run_file
+    from llpbench.grid import plan_cells
+    from llpbench.registry import load_registry
+    from llpbench.store import Store
+
+    spec, how = combine(read_run_file(config) if config else {}, flags)
+    registry = load_registry(plugins, override)
+    planned = plan_cells(spec, registry)
+    store = Store(Path(how.out) if how.out else Path("results") / spec.name)
+    if dry_run:
+        _say_plan(planned, store)
+        return
+    failed = _execute(spec, how, registry, planned, store, plugins, override, quiet=quiet or as_json)
+    _print_results(store, planned, registry, as_json)
+    if not as_json:
+        click.echo(f"results: {store.root}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+def _execute(
+    spec: RunSpec,
+    how: HowToRun,
+    registry: Registry,
+    planned: list[Planned],
+    store: Store,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+    *,
+    quiet: bool,
+) -> int:
+    """Run what is wanted; returns the number of failed cells of this request, old and new."""
+    from llpbench import __version__
+    from llpbench.cells import FAILURES
+    from llpbench.cli.data import fetch_files
+    from llpbench.cli.progress import make_view
+    from llpbench.runner import Context, Limits, Run, make_jobs, wanted_cells
+
+    del spec
+    command = shlex.join(["llpbench", *sys.argv[1:]])
+    view = make_view(quiet)
+    limits = Limits(how.threads, how.timeout, how.memory or default_memory_mb())
+    context = Context(
+        data=str(Path(how.data).resolve()) if how.data else "",
+        offline=how.offline,
+        plugins=tuple(str(p.resolve()) for p in plugins),
+        override=override,
+        predictions=how.predictions,
+    )
+    executor = registry.executor(how.executor, {"jobs": how.jobs, "threads": how.threads, "start": how.start})
+    store.plan(planned, command, __version__)
+    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
+        fetch_files(
+            registry.datasets[name],
+            Path(context.data) if context.data else None,
+            offline=how.offline,
+            quiet=quiet,
+        )
+    run_now, kept = wanted_cells(planned, store, registry, how.rerun, view)  # type: ignore[arg-type]
+    jobs = make_jobs(run_now, store, registry, limits, context)
+    signal.signal(signal.SIGTERM, _interrupt)
+    view.begin(len(planned), len(kept))
+    try:
+        summary = Run(store, registry, executor, view).go(jobs)
+    except KeyboardInterrupt:
+        view.end()
+        click.echo(f"\nstopped. Finished cells are in {store.root}; the same command goes on:\n  {command}", err=True)
+        sys.exit(130)
+    finally:
+        view.end()
+    return summary.failed + sum(result.status in FAILURES for result in kept)
+
+
+def default_memory_mb() -> float:
+    """8 GiB for each cell, or four fifths of a smaller machine; never what happens to be free."""
+    from llpbench.sysinfo import total_memory_mb
+
+    return min(8192.0, 0.8 * total_memory_mb())
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    del signum, frame
+    raise KeyboardInterrupt
+
+
+def _say_plan(planned: list[Planned], store: Store) -> None:
+    for plan in planned:
+        cell = plan.cell
+        noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
+        click.echo(f"{cell.id}  {plan.dataset_label}  bag {cell.bag_size}  seed {cell.seed}  {plan.label}{noise}")
+    click.echo(f"{len(planned)} cells, results in {store.root}", err=True)
+
+
+def _print_results(store: Store, planned: list[Planned], registry: Registry, as_json: bool) -> None:
+    from llpbench.cli.results import metric_style, render, show_tables
+
+    wanted = {plan.cell.id for plan in planned}
+    results = [result for result in store.results() if result.id in wanted]
+    style = metric_style(registry, "auroc")
+    if as_json:
+        click.echo(render(planned, results, style, "both", "json"))
+    else:
+        show_tables(planned, results, style, "both")

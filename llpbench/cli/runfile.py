@@ -1,0 +1,85 @@
+"""A run from a TOML file and from flags: flags win, unknown keys are refused."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llpbench.cli.options import parse_duration, parse_memory
+from llpbench.errors import UnknownNameError, UsageError
+from llpbench.grid import RunSpec
+from llpbench.labels import split_list
+
+_LISTS = ("methods", "datasets", "schemes", "noise")
+
+
+class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to run a grid: nothing here changes a number."""
+
+    out: str = ""
+    rerun: str = "missing"
+    executor: str = "local"
+    jobs: int = 0
+    threads: int = 1
+    timeout: float = 3600.0
+    memory: float = 0.0
+    start: str = ""
+    data: str = ""
+    offline: bool = False
+    predictions: bool = True
+
+
+_SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
+_HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
+
+
+def read_run_file(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file, names checked, values not yet."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"--config {path}: no such file.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"--config {path}: {error}") from None
+    for key in content:
+        if key not in _SPEC_KEYS | _HOW_KEYS | {"epsilon"}:
+            raise UnknownNameError(f"key in {path}:", key, _SPEC_KEYS | _HOW_KEYS | {"epsilon"})
+    return content
+
+
+def combine(file: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[RunSpec, HowToRun]:
+    """Flags over file over defaults, checked; errors name the key."""
+    given = {key: value for key, value in flags.items() if value is not None}
+    merged = {**file, **given}
+    if "epsilon" in given and "noise" not in given:
+        merged.pop("noise", None)
+    for key in _LISTS:
+        if isinstance(merged.get(key), str):
+            merged[key] = split_list(merged[key])
+    for key in ("bags", "feature_noise", "epsilon"):
+        if isinstance(merged.get(key), int | float) and not isinstance(merged.get(key), bool):
+            merged[key] = [merged[key]]
+    epsilons = merged.pop("epsilon", None)
+    if epsilons:
+        merged["noise"] = [*merged.get("noise", ()), *(f"epsilon={e}" for e in epsilons)]
+    if isinstance(merged.get("timeout"), str):
+        merged["timeout"] = parse_duration(merged["timeout"])
+    if isinstance(merged.get("memory"), str):
+        merged["memory"] = parse_memory(merged["memory"])
+    if not merged.get("methods"):
+        raise UsageError(
+            "no methods given. Try: llpbench run --methods dllp,mean-ridge --bags 8,512 (llpbench list shows all)"
+        )
+    spec = _convert({k: v for k, v in merged.items() if k in _SPEC_KEYS}, RunSpec)
+    return spec, _convert({k: v for k, v in merged.items() if k in _HOW_KEYS}, HowToRun)
+
+
+def _convert(values: Mapping[str, Any], kind: type[Any]) -> Any:
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{error} (in the run's settings)") from None

@@ -1,0 +1,139 @@
+"""The data that flows: labelled splits on the harness's side, bags on the method's side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.floating[Any]]
+IntArray = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the original table and the features it became.
+
+    A categorical column of ``width`` features is a one-hot block; a numeric one has width 1. The features of
+    the columns follow each other in the order of ``Bags.columns``.
+    """
+
+    name: str
+    kind: Literal["numeric", "category"]
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows with their labels. Lives on the harness's side only."""
+
+    X: FloatArray
+    y: IntArray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Split:
+    """What a dataset loads: three disjoint parts, encoded by what the training rows alone tell."""
+
+    train: Part
+    valid: Part
+    test: Part
+    classes: int = 2
+    columns: tuple[Column, ...] = ()
+
+
+class Files(Protocol):
+    """How a dataset's loader reaches its files: checked, wherever they come from."""
+
+    def path(self, name: str) -> Path:
+        """The local path of the declared file ``name``, its checksum verified."""
+        ...
+
+    @property
+    def cache(self) -> Path:
+        """A folder that survives runs, for things that are costly to make (embeddings)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bags:
+    """All that a method may learn from: rows in bags, and each bag's label count.
+
+    Rows lie bag after bag: bag ``b`` is ``X[offsets[b]:offsets[b + 1]]``; bags may differ in size. Arrays are
+    read-only.
+
+    Attributes:
+        X: float32 rows (n, d), or images (n, height, width, channels) for methods that declare them.
+        offsets: (bags + 1,) row offsets.
+        counts: (bags, 1) number of class-1 rows for two classes, (bags, C) otherwise. Under noise a count is
+            any real number, also outside [0, size].
+        classes: number of classes.
+        count_sd: standard deviation of the noise that was added to each count; 0 when none.
+        columns: the table's columns, when the dataset has any.
+        validation: held-back bags of the same form (or None): what model selection may use.
+    """
+
+    X: FloatArray
+    offsets: IntArray
+    counts: FloatArray
+    classes: int = 2
+    count_sd: float = 0.0
+    columns: tuple[Column, ...] = ()
+    validation: Bags | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """(bags,) number of rows of each bag."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def bag_of(self) -> IntArray:
+        """(n,) bag number of each row."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @cached_property
+    def proportions(self) -> FloatArray:
+        """Counts divided by bag sizes, as they are (noise may carry them outside [0, 1])."""
+        return self.counts / self.sizes[:, None]
+
+    @cached_property
+    def clipped_proportions(self) -> FloatArray:
+        """Proportions forced into [0, 1] (and onto the simplex for several classes)."""
+        clipped = np.clip(self.proportions, 0.0, 1.0)
+        if self.classes == 2:
+            return clipped
+        total = clipped.sum(axis=1, keepdims=True)
+        uniform = np.full_like(clipped, 1.0 / self.classes)
+        return np.where(total > 0, clipped / np.where(total > 0, total, 1.0), uniform)
+
+    @cached_property
+    def prior(self) -> FloatArray:
+        """The global class shares the counts tell: (1,) rate of class 1, or (C,) shares."""
+        rate: FloatArray = np.clip(self.counts.sum(axis=0) / self.sizes.sum(), 0.0, 1.0)
+        return rate if self.classes == 2 else rate / max(float(rate.sum()), 1e-12)
+
+
+def random_split(n: int, shares: Sequence[float], seed: int) -> list[IntArray]:
+    """Shuffle ``range(n)`` and cut it into disjoint index sets of the given shares (rounded; the first takes the rest).
+
+    Args:
+        n: number of rows.
+        shares: relative sizes, e.g. ``(0.81, 0.09, 0.10)``.
+        seed: seed of the shuffle.
+    """
+    total = float(sum(shares))
+    sizes = [round(n * share / total) for share in shares]
+    sizes[0] = n - sum(sizes[1:])
+    order = np.random.default_rng(seed).permutation(n)
+    return list(np.split(order, np.cumsum(sizes)[:-1]))

@@ -1,0 +1,43 @@
+"""What an executor is: jobs in, outcomes out. It knows nothing of what a cell computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from llpbench.cells import Job
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a cell's process ended. The result itself is the file the process wrote.
+
+    ``finished`` means the process ended by itself with exit code 0; the others say what ended it.
+    """
+
+    job: Job
+    status: Literal["finished", "timeout", "memory", "crashed"]
+    reason: str = ""
+    seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+
+
+class Executor(Protocol):
+    """Runs jobs, several at once."""
+
+    @property
+    def slots(self) -> int:
+        """How many more jobs it would take now."""
+        ...
+
+    def submit(self, job: Job) -> None:
+        """Start a job; call it only while there are free slots."""
+        ...
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """The jobs that ended since the last call; waits up to ``seconds`` for the first."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything that still runs and free what was started."""
+        ...

@@ -1,0 +1,231 @@
+"""A run: which cells are wanted, handing them to an executor, and seeing every result onto the disk."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from llpbench.cells import FAILURES, CellResult, Damaged, Job
+from llpbench.executors.base import Executor, Outcome
+from llpbench.provenance import is_stale, recorded_versions
+from llpbench.registry import Registry
+from llpbench.store import Claim, Planned, Store
+
+Rerun = Literal["missing", "failed", "stale", "all"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What each cell is given: the same for all, whatever else runs."""
+
+    threads: int = 1
+    timeout: float = 3600.0
+    memory_mb: float = 8192.0
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where cells find data and plugins."""
+
+    data: str = ""
+    offline: bool = False
+    plugins: tuple[str, ...] = ()
+    override: tuple[str, ...] = ()
+    predictions: bool = True
+
+
+class View(Protocol):
+    """Somebody who watches a run."""
+
+    def begin(self, total: int, kept: int) -> None:
+        """The run starts: ``total`` cells are wanted, ``kept`` of them are there already."""
+        ...
+
+    def started(self, job: Job) -> None:
+        """A cell was started."""
+        ...
+
+    def finished(self, result: CellResult) -> None:
+        """A cell has a result."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """Something the user should know, the run goes on."""
+        ...
+
+    def end(self) -> None:
+        """The run is over, or was interrupted."""
+        ...
+
+
+@dataclass
+class Summary:
+    """How a run ended: the number of cells by status."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, status: str) -> None:
+        """Count one cell."""
+        self.counts[status] = self.counts.get(status, 0) + 1
+
+    @property
+    def failed(self) -> int:
+        """Cells that have no number though they should."""
+        return sum(self.counts.get(status, 0) for status in FAILURES)
+
+
+def wanted_cells(
+    planned: Iterable[Planned], store: Store, registry: Registry, rerun: Rerun, warn: View
+) -> tuple[list[Planned], list[CellResult]]:
+    """Split a plan into cells to run and results to keep, by the rerun rule. Damaged files are always re-run."""
+    run: list[Planned] = []
+    kept: list[CellResult] = []
+    for plan in planned:
+        try:
+            result = store.read(plan.cell.id)
+        except Damaged as damage:
+            warn.warn(f"{store.result_path(plan.cell.id)}: {damage}; the cell is run again")
+            result = None
+        if result is None or _again(result, plan, registry, rerun):
+            run.append(plan)
+        else:
+            kept.append(result)
+    return run, kept
+
+
+def _again(result: CellResult, plan: Planned, registry: Registry, rerun: Rerun) -> bool:
+    if rerun == "stale":
+        method = registry.methods.entry(plan.cell.method)
+        dataset = registry.datasets.entry(plan.cell.dataset)
+        return is_stale(result, recorded_versions(method, dataset, plan.cell.backend))
+    return rerun == "all" or (rerun == "failed" and result.status in FAILURES)
+
+
+def make_jobs(
+    planned: Iterable[Planned], store: Store, registry: Registry, limits: Limits, context: Context
+) -> list[Job]:
+    """Jobs for cells. Cells of one engine share what is imported for them beforehand."""
+    planned = list(planned)
+    preload: dict[str, set[str]] = {}
+    for plan in planned:
+        spec = registry.methods[plan.cell.method]
+        engine = ("keras",) if plan.cell.backend else ()
+        preload.setdefault(plan.cell.backend, set()).update(engine, spec.preload)
+    return [
+        Job(
+            cell=plan.cell,
+            label=plan.label,
+            dataset_label=plan.dataset_label,
+            out=str(store.root.resolve()),
+            data=context.data,
+            offline=context.offline,
+            plugins=context.plugins,
+            override=context.override,
+            preload=tuple(sorted(preload[plan.cell.backend])),
+            threads=limits.threads,
+            timeout=limits.timeout,
+            memory_mb=limits.memory_mb,
+            predictions=context.predictions,
+        )
+        for plan in planned
+    ]
+
+
+class Run:
+    """Drives jobs through an executor. Cells that another run holds are left to it and picked up when done."""
+
+    def __init__(self, store: Store, registry: Registry, executor: Executor, view: View) -> None:
+        self.store, self.registry, self.executor, self.view = store, registry, executor, view
+        self.summary = Summary()
+        self._claims: dict[str, Claim] = {}
+        self._before: Mapping[str, float] = {}
+
+    def go(self, jobs: list[Job]) -> Summary:
+        """Run all jobs; returns when each has a result."""
+        waiting = deque(jobs)
+        elsewhere: deque[Job] = deque()
+        self._before = {job.cell.id: _changed(self.store.result_path(job.cell.id)) for job in jobs}
+        running = 0
+        try:
+            while waiting or elsewhere or running:
+                while waiting and self.executor.slots > 0:
+                    running += self._start(waiting.popleft(), elsewhere)
+                outcomes = self.executor.wait(0.5 if running else 0.0)
+                for outcome in outcomes:
+                    running -= 1
+                    self._finish(outcome)
+                if not outcomes and not running and elsewhere:
+                    time.sleep(0.2)
+                if elsewhere and not waiting:
+                    waiting, elsewhere = elsewhere, deque()
+        finally:
+            self.executor.close()
+            for claim in self._claims.values():
+                claim.release()
+        return self.summary
+
+    def _start(self, job: Job, elsewhere: deque[Job]) -> bool:
+        cell_id = job.cell.id
+        claim = self.store.claim(cell_id)
+        if claim is None:
+            elsewhere.append(job)
+            return False
+        if self._made_elsewhere(cell_id):
+            claim.release()
+            self._record(self._read(job))
+            return False
+        self._claims[cell_id] = claim
+        self.view.started(job)
+        self.executor.submit(job)
+        return True
+
+    def _made_elsewhere(self, cell_id: str) -> bool:
+        """Whether somebody else wrote a sound result since this run began."""
+        if _changed(self.store.result_path(cell_id)) == self._before[cell_id]:
+            return False
+        try:
+            return self.store.read(cell_id) is not None
+        except Damaged:
+            return False
+
+    def _finish(self, outcome: Outcome) -> None:
+        from llpbench.worker import blank_result
+
+        job = outcome.job
+        fresh = _changed(self.store.result_path(job.cell.id)) != self._before[job.cell.id]
+        if outcome.status != "finished" or not fresh:
+            status = "crashed" if outcome.status == "finished" else outcome.status
+            result = blank_result(job, status, outcome.reason or "the process ended without a result")
+            result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
+            self.store.write(result)
+        else:
+            result = self._read(job)
+        self._claims.pop(job.cell.id).release()
+        self._record(result)
+
+    def _read(self, job: Job) -> CellResult:
+        from llpbench.worker import blank_result
+
+        try:
+            result = self.store.read(job.cell.id)
+        except Damaged as damage:
+            result = blank_result(job, "crashed", f"its result file is damaged: {damage}")
+        assert result is not None
+        return result
+
+    def _record(self, result: CellResult) -> None:
+        self.summary.add(result.status)
+        self.view.finished(result)
+        self.registry.cell_finished(result.cell, result)
+
+
+def _changed(path: Path) -> float:
+    """When the file was written, 0 when it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

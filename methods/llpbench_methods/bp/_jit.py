@@ -1,0 +1,29 @@
+"""The one place that decides how numba compiles: cached on disk, without the GIL, without Python's errors.
+
+`cache=True` writes the machine code next to the source (or to numba's user cache), so that only the first process
+on a machine pays for compilation. No `parallel=True`: threads come from a plain pool that runs these GIL-free
+functions, so nothing is started at import and a forked worker is safe. Numba does not notice when a function of
+*another* file that was compiled into a cached one changes: after editing, remove the `__pycache__` folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+# No `nnan`, `ninf`, `arcp`: infinities are values here, and approximate reciprocals slow the loops down.
+_FAST = {"reassoc", "contract", "nsz", "afn"}
+
+
+def njit(function: F) -> F:
+    """Compile with strict floating point."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def njit_fast(function: F) -> F:
+    """Compile with reassociation, so that sums and products vectorise."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function))

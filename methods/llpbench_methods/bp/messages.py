@@ -1,0 +1,52 @@
+"""The pair message as a plain numpy function, safe for any finite coupling and for infinite log-odds.
+
+With `sp(z) = log(1 + e^z)` the message over a coupling `J` from log-odds `x` is `sp(x + J) - sp(x)`. Around its middle,
+with `a = x + J/2` and `w = J/2`, it is `w + g(a, w)` where
+
+    g(a, w) = log(e^-w + e^a) - log(1 + e^(a-w)) = clip(a, -w, w) + log1p(e^-|a+w|) - log1p(e^-|a-w|)   (w >= 0)
+
+is odd in `a` and in `w` and never exceeds `|w|`: no cancellation, no overflow. `g` itself is the message of a
+similarity weight `w`, whose field `-w` at both ends it absorbs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Mode = Literal["sum", "max"]
+
+
+def centred_message(a: Floats, w: Floats, mode: Mode = "sum") -> Floats:
+    """`g(a, w)`; in `max` mode its zero-temperature limit, the clip alone."""
+    size = np.abs(w)
+    value = np.clip(a, -size, size)
+    if mode == "sum":
+        value = value + np.log1p(np.exp(-np.abs(a + size))) - np.log1p(np.exp(-np.abs(a - size)))
+    return np.asarray(np.sign(w) * value)
+
+
+def pair_message(x: Floats, J: Floats, mode: Mode = "sum") -> Floats:
+    """`sp(x + J) - sp(x)`, or `max(0, x + J) - max(0, x)` in `max` mode."""
+    half = 0.5 * J
+    return np.asarray(half + centred_message(x + half, half, mode))
+
+
+def change(new: Floats, old: Floats) -> float:
+    """Largest absolute difference, equal infinities differing by nothing."""
+    with np.errstate(invalid="ignore"):
+        gap = np.where(new == old, 0.0, np.abs(new - old))
+    return float(gap.max(initial=0.0))
+
+
+def damped(old: Floats, new: Floats, damping: float) -> Floats:
+    """`d old + (1 - d) new`, leaving infinities alone when there is no damping."""
+    return new if damping == 0.0 else np.asarray(damping * old + (1.0 - damping) * new)
+
+
+def sigmoid(z: Floats) -> Floats:
+    """`1 / (1 + e^-z)` without overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))

@@ -1,0 +1,43 @@
+"""Bayesian linear regression from bag means to bag proportions: closed form, about a second."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+
+MEAN_RIDGE = MethodSpec(
+    name="mean-ridge",
+    factory="llpbench_methods.mean_ridge.method:MeanRidge",
+    summary="Bayesian regression from bag means to proportions, prior chosen by its evidence",
+    params=(
+        Param(
+            "choice",
+            "evidence",
+            choices=("evidence", "validation"),
+            doc="how what is left open is chosen: marginal likelihood of the training bags, or likelihood of "
+            "the validation bags",
+        ),
+        Param(
+            "penalty",
+            None,
+            low=1e-8,
+            high=1e8,
+            log=True,
+            doc="ridge penalty p(1-p)/s^2, chosen when none",
+        ),
+        Param(
+            "gamma",
+            None,
+            low=0.0,
+            high=4.0,
+            doc="trust in the leading principal components (0 whitened, 1 as they are), chosen when none",
+        ),
+    ),
+    tasks=("binary", "multiclass"),
+    scores="probability",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``mean-ridge``."""
+    return [MEAN_RIDGE]

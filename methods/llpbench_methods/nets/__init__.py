@@ -1,0 +1,1 @@
+"""Shared networks: one training loop, one set of losses, three engines (jax, tensorflow, torch)."""

@@ -1,0 +1,180 @@
+"""Batches of one shape: whole bags up to a budget of rows, padded and masked; or minibatches of rows.
+
+A plan holds the indices of one epoch's batches; the rows themselves are gathered on the device. Every plan of
+a fit has the same shape, also for uneven bags, so that a fit compiles once. Sizes that depend on the draw of
+the bags are rounded up, so that the next seed finds the compiled fit again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from llpbench import IntArray
+
+
+class Plan(NamedTuple):
+    """Index arrays of one epoch: ``n_batches`` batches in use of those there is room for.
+
+    Attributes:
+        rows: (room, R) row numbers; padding repeats rows of the same batch.
+        bag_of: (room, R) position of the row's bag in the batch; ``K`` for padding.
+        bags: (room, K) bag numbers; -1 for padding.
+        n_batches: number of batches in use.
+    """
+
+    rows: IntArray
+    bag_of: IntArray
+    bags: IntArray
+    n_batches: int
+
+
+class Batches(Protocol):
+    """Where an epoch's batches come from."""
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        """Shuffle and cut one epoch into batches."""
+        ...
+
+
+@dataclass(frozen=True)
+class BagBatches:
+    """Whole bags per batch: shuffled bags are filled into batches of at most ``rows`` rows, none is dropped.
+
+    Attributes:
+        sizes: (bags,) rows of each bag.
+        batch_rows: budget of rows; a bag above the budget is a batch of its own.
+        block: number of bags that stay together (GenBags); bags beyond the last whole block sit out an epoch.
+    """
+
+    sizes: IntArray
+    batch_rows: int
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) < self.block:
+            raise ValueError(f"a block of {self.block} bags cannot be formed from {len(self.sizes)} bags")
+
+    @property
+    def rows(self) -> int:
+        """Rows of a batch: the budget, cut to whole bags when bags are equal, or the largest block."""
+        largest = int(np.sort(self.sizes)[-self.block :].sum())
+        equal = np.count_nonzero(self.sizes != self.sizes.max()) <= 1
+        budget = min(self.batch_rows, _round_up(int(self.sizes.sum()), largest if equal else 128))
+        if equal:
+            return max(budget // largest, 1) * largest
+        return budget if largest <= budget else _round_up(largest, 128)
+
+    @property
+    def bags(self) -> int:
+        """Room for bags in a batch."""
+        blocks = 1.25 * self.rows / (self.block * float(self.sizes.mean()))
+        return self.block * min(len(self.sizes) // self.block, _power_of_two(blocks))
+
+    @property
+    def room(self) -> int:
+        """Room for batches: a batch is full in bags, or together with the next one more than full in rows."""
+        total, n_bags = int(self.sizes.sum()), len(self.sizes)
+        return _power_of_two(2 * total / self.rows + n_bags / self.bags + 1)
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        """Shuffle the bags and fill batches one after the other."""
+        order = rng.permutation(len(self.sizes))[: len(self.sizes) // self.block * self.block]
+        sizes = self.sizes[order]
+        ends = np.cumsum(sizes)
+        first = np.fromiter(
+            _fill(ends[self.block - 1 :: self.block], self.rows, self.bags // self.block), int
+        )
+        first_bag = first * self.block
+        last_bag = np.append(first_bag[1:], len(order))
+        starts = np.concatenate([[0], ends])
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        within = np.arange(int(ends[-1])) - np.repeat(starts[:-1], sizes)
+        rows = np.repeat(offsets[order], sizes) + within
+        position = np.arange(len(order)) - np.repeat(first_bag, last_bag - first_bag)
+        return _assemble(
+            rows,
+            np.repeat(position, sizes),
+            order,
+            row_bounds=(starts[first_bag], starts[last_bag]),
+            bag_bounds=(first_bag, last_bag),
+            shape=(self.room, self.rows, self.bags),
+        )
+
+
+@dataclass(frozen=True)
+class RowBatches:
+    """Minibatches of single rows, shuffled; bags play no part (each batch has room for one, unused).
+
+    Attributes:
+        n_rows: rows of the data.
+        batch_rows: rows of a batch; the last batch may hold fewer.
+        subset: the rows in use, all when None.
+    """
+
+    n_rows: int
+    batch_rows: int
+    subset: IntArray | None = None
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        """Shuffle the rows and cut them."""
+        rows = rng.permutation(self.n_rows if self.subset is None else self.subset)
+        size = min(self.batch_rows, self.n_rows)
+        first = np.arange(0, len(rows), size)
+        last = np.minimum(first + size, len(rows))
+        room = _power_of_two(self.n_rows / size)
+        no_bag = np.full(len(first), -1)
+        bag_bounds = (np.arange(len(first)), np.arange(1, len(first) + 1))
+        return _assemble(rows, np.zeros_like(rows), no_bag, (first, last), bag_bounds, (room, size, 1))
+
+
+def _fill(ends: IntArray, rows: int, blocks: int) -> Iterator[int]:
+    """First block of each batch, when blocks that end at the given rows are filled in one after the other."""
+    at, used = 0, 0
+    while at < len(ends):
+        yield at
+        fit = int(np.searchsorted(ends, used + rows, side="right"))
+        at = min(fit, at + blocks)
+        used = int(ends[at - 1])
+
+
+def _assemble(
+    rows: IntArray,
+    position: IntArray,
+    bags: IntArray,
+    row_bounds: tuple[IntArray, IntArray],
+    bag_bounds: tuple[IntArray, IntArray],
+    shape: tuple[int, int, int],
+) -> Plan:
+    """Cut flat arrays of an epoch at the bounds and pad each batch to the shape (room, R, K)."""
+    room, n_rows, n_bags = shape
+    n_batches = len(row_bounds[0])
+
+    def cut(values: IntArray, bounds: tuple[IntArray, IntArray], width: int) -> tuple[Any, Any]:
+        start, count = bounds[0][:, None], (bounds[1] - bounds[0])[:, None]
+        column = np.arange(width)[None, :]
+        return values[start + column % count], column < count
+
+    row_table, in_use = cut(rows, row_bounds, n_rows)
+    position_table, _ = cut(position, row_bounds, n_rows)
+    bag_table, bag_in_use = cut(bags, bag_bounds, n_bags)
+    plan = (
+        row_table,
+        np.where(in_use, position_table, n_bags),
+        np.where(bag_in_use, bag_table, -1),
+    )
+    padded = [np.zeros((room, table.shape[1]), np.int32) for table in plan]
+    for target, table in zip(padded, plan, strict=True):
+        target[:n_batches] = table
+    return Plan(padded[0], padded[1], padded[2], n_batches)
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _power_of_two(value: float) -> int:
+    return 1 << max(0, int(np.ceil(np.log2(max(value, 1.0)))))

@@ -1,0 +1,64 @@
+"""The networks: hidden ReLU layers and a linear output of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llpbench import Bags
+from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.params import MLP_WIDTHS
+
+
+class Blank(keras.initializers.Initializer):  # type: ignore[misc]
+    """Zeros made by numpy. Keras's own would compile a program for each shape before any training starts."""
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
+        """Zeros of the given shape."""
+        return ops.convert_to_tensor(np.zeros(tuple(shape), dtype or "float32"))
+
+
+def dense(width: int, activation: str | None, name: str) -> Any:
+    """A dense layer without a draw of its own: ``draw_weights`` gives its kernel, equal on every engine."""
+    return keras.layers.Dense(
+        width, activation=activation, kernel_initializer=Blank(), bias_initializer=Blank(), name=name
+    )
+
+
+def mlp(n_features: int, widths: Sequence[int], n_outputs: int) -> Any:
+    """A multilayer perceptron: ReLU layers of the given widths, then ``n_outputs`` logits.
+
+    With one output the logits have the shape (rows,), otherwise (rows, n_outputs).
+    """
+    engine()
+    layers = [keras.Input((n_features,))]
+    layers += [dense(width, "relu", f"hidden_{i}") for i, width in enumerate(widths)]
+    layers.append(dense(n_outputs, None, "logits"))
+    if n_outputs == 1:
+        layers.append(keras.layers.Reshape((), name="flat"))
+    return keras.Sequential(layers, name="mlp")
+
+
+def network_for(bags: Bags, size: str) -> Any:
+    """The shared network of the named size for these bags: one logit for two classes, ``C`` for more."""
+    return mlp(bags.X.shape[1], MLP_WIDTHS[size], 1 if bags.classes == 2 else bags.classes)
+
+
+def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
+    """Initial values of a network's variables, the same on every engine for the same generator.
+
+    Every kernel is drawn from the Glorot uniform law ``U(±sqrt(6 / (fan_in + fan_out)))`` (Keras's default);
+    everything else keeps the value it was built with (biases 0, scales 1).
+    """
+    values = []
+    for variable in variables:
+        shape = tuple(variable.shape)
+        if len(shape) < 2:
+            values.append(np.asarray(keras.ops.convert_to_numpy(variable.value)))
+            continue
+        field = int(np.prod(shape[:-2]))
+        limit = np.sqrt(6.0 / (field * (shape[-2] + shape[-1])))
+        values.append(rng.uniform(-limit, limit, size=shape).astype(np.float32))
+    return values
