@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llpbench.data import Bags, Column, Files, FloatArray, IntArray, Part, Split, random_split
-    from llpbench.errors import DatasetError, LLPBenchError, MethodError, Skip, UsageError
+    from llpbench.errors import DatasetError, LLPBenchError, MethodError, Skip, UnknownNameError, UsageError
     from llpbench.files import write_atomically
     from llpbench.hookspecs import hookimpl
     from llpbench.protocols import Method, Monitor, Predict, QuietMonitor
@@ -40,6 +40,7 @@ _HOME = {
     "LLPBenchError": "errors",
     "MethodError": "errors",
     "Skip": "errors",
+    "UnknownNameError": "errors",
     "UsageError": "errors",
     "write_atomically": "files",
     "hookimpl": "hookspecs",
@@ -80,6 +81,7 @@ __all__ = [
     "QuietMonitor",
     "Skip",
     "Split",
+    "UnknownNameError",
     "UsageError",
     "derive_seed",
     "hookimpl",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from llpbench.data import Bags, Column, FloatArray, IntArray, Part
+from llpbench.data import read_only as read_only
 from llpbench.errors import DatasetError, UnknownNameError, UsageError
 
 Assign = Callable[..., IntArray]
@@ -120,9 +121,3 @@ def make_bags(
         columns=columns,
     )
     return bags, labels
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, locked against writing: a method that changes its input fails instead of spoiling it."""
-    array.setflags(write=False)
-    return array

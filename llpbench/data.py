@@ -95,33 +95,39 @@ class Bags:
     @cached_property
     def sizes(self) -> IntArray:
         """(bags,) number of rows of each bag."""
-        return np.diff(self.offsets)
+        return read_only(np.diff(self.offsets))
 
     @cached_property
     def bag_of(self) -> IntArray:
         """(n,) bag number of each row."""
-        return np.repeat(np.arange(len(self)), self.sizes)
+        return read_only(np.repeat(np.arange(len(self)), self.sizes))
 
     @cached_property
     def proportions(self) -> FloatArray:
         """Counts divided by bag sizes, as they are (noise may carry them outside [0, 1])."""
-        return self.counts / self.sizes[:, None]
+        return read_only(self.counts / self.sizes[:, None])
 
     @cached_property
     def clipped_proportions(self) -> FloatArray:
         """Proportions forced into [0, 1] (and onto the simplex for several classes)."""
         clipped = np.clip(self.proportions, 0.0, 1.0)
         if self.classes == 2:
-            return clipped
+            return read_only(clipped)
         total = clipped.sum(axis=1, keepdims=True)
         uniform = np.full_like(clipped, 1.0 / self.classes)
-        return np.where(total > 0, clipped / np.where(total > 0, total, 1.0), uniform)
+        return read_only(np.where(total > 0, clipped / np.where(total > 0, total, 1.0), uniform))
 
     @cached_property
     def prior(self) -> FloatArray:
         """The global class shares the counts tell: (1,) rate of class 1, or (C,) shares."""
         rate: FloatArray = np.clip(self.counts.sum(axis=0) / self.sizes.sum(), 0.0, 1.0)
-        return rate if self.classes == 2 else rate / max(float(rate.sum()), 1e-12)
+        return read_only(rate if self.classes == 2 else rate / max(float(rate.sum()), 1e-12))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, locked against writing: a method that changes its input fails instead of spoiling it."""
+    array.setflags(write=False)
+    return array
 
 
 def random_split(n: int, shares: Sequence[float], seed: int) -> list[IntArray]:

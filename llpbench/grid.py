@@ -72,7 +72,7 @@ def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
         )
         planned.setdefault(
             cell.id,
-            Planned(cell=cell, label=label, dataset_label=_dataset_label(dataset[2], cell), oracle=bound),
+            Planned(cell=cell, label=label, dataset_label=_dataset_label(dataset[2], scheme[2], cell), oracle=bound),
         )
     return list(planned.values())
 
@@ -118,11 +118,11 @@ def _options(shelf: Shelf[DatasetSpec] | Shelf[BagScheme], label: str) -> list[t
     return variants
 
 
-def _dataset_label(label: str, cell: Cell) -> str:
+def _dataset_label(label: str, scheme: str, cell: Cell) -> str:
     """The dataset as tables name it, with the conditions that make its cells a table of their own."""
     conditions = []
     if cell.scheme != "random":
-        conditions.append(format_label(cell.scheme, cell.scheme_options))
+        conditions.append(scheme)
     if cell.feature_noise:
         conditions.append(f"feature noise {cell.feature_noise:g}")
     return ", ".join([label, *conditions])

@@ -183,7 +183,7 @@ class HarnessMonitor:
 
     def _checked(self, scores: FloatArray, n: int) -> FloatArray:
         """Scores of the right shape, finite; otherwise a sentence the method's author can act on."""
-        scores = np.asarray(scores)
+        scores = np.array(scores)  # a copy: the method may use its buffer again
         wanted = (n,) if self.classes == 2 else (n, self.classes)
         if scores.shape != wanted:
             raise MethodError(f"predict_scores returned shape {scores.shape} for {n} rows; expected {wanted}")

@@ -34,6 +34,7 @@ class Plugin:
     distribution: str
     version: str
     module: ModuleType = field(repr=False, compare=False)
+    from_file: bool = False
 
     @property
     def origin(self) -> str:
@@ -60,7 +61,6 @@ def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list
 
     Raises:
         UsageError: a given file cannot be used (the user asked for it by name).
-        PluginError: an entry point is broken and ``LLPBENCH_STRICT`` is set.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -77,14 +77,19 @@ def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list
         try:
             plugin = Plugin(entry.name, distribution, version, _module(entry.load(), entry))
             _register(manager, plugin)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             broken.append(BrokenPlugin(entry.name, f"{distribution} {version}".strip(), describe(error)))
         else:
             plugins.append(plugin)
-    if broken and os.environ.get("LLPBENCH_STRICT", "") not in ("", "0"):
-        raise PluginError("; ".join(f"plugin {b.name!r} of {b.distribution} is broken: {b.error}" for b in broken))
     plugins.extend(_load_file(manager, Path(file)) for file in files)
     return manager, plugins, broken
+
+
+def refuse_broken(broken: Iterable[BrokenPlugin]) -> None:
+    """Under ``LLPBENCH_STRICT`` (for continuous integration), make broken plugins fatal."""
+    sentences = [f"plugin {b.name!r} of {b.distribution} is broken: {b.error}" for b in broken]
+    if sentences and os.environ.get("LLPBENCH_STRICT", "") not in ("", "0"):
+        raise PluginError("; ".join(sentences))
 
 
 def describe(error: BaseException) -> str:
@@ -118,7 +123,11 @@ def _module(loaded: object, entry: EntryPoint) -> ModuleType:
 
 def _register(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     _check_hook_names(manager, plugin.module)
-    manager.register(plugin.module, name=f"{plugin.distribution}:{plugin.name}")
+    try:
+        manager.register(plugin.module, name=f"{plugin.distribution}:{plugin.name}")
+    except pluggy.PluginValidationError:  # a hook with wrong arguments; those before it are registered by now
+        manager.unregister(plugin.module)
+        raise
 
 
 def _check_hook_names(manager: pluggy.PluginManager, module: ModuleType) -> None:
@@ -150,9 +159,9 @@ def _load_file(manager: pluggy.PluginManager, path: Path) -> Plugin:
     sys.modules[name] = module  # so that factory="<stem>:Class" can be imported
     try:
         spec.loader.exec_module(module)
-        plugin = Plugin(name, str(path), "", module)
+        plugin = Plugin(name, str(path), "", module, from_file=True)
         _register(manager, plugin)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise UsageError(f"--plugin {path}: {describe(error)}") from error
     return plugin

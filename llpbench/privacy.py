@@ -23,7 +23,8 @@ def noise_label(text: str) -> str:
     for name, value in LEVELS.items():
         if value == epsilon:
             return name
-    return f"epsilon={epsilon:g}"
+    short = f"{epsilon:g}"
+    return f"epsilon={short if float(short) == epsilon else repr(epsilon)}"
 
 
 def epsilon_of(text: str) -> float | None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pluggy
 
-from llpbench.errors import PluginError, UnknownNameError
-from llpbench.plugins import BrokenPlugin, Plugin, describe, load_plugins
+from llpbench.errors import PluginError, UnknownNameError, UsageError
+from llpbench.plugins import BrokenPlugin, Plugin, describe, load_plugins, refuse_broken
 from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Scalar
 
 if TYPE_CHECKING:
@@ -63,10 +63,13 @@ class Shelf(Generic[S]):
         """The sentence about a name that several plugins claim."""
         claims = self.conflicts[name]
         who = " and ".join(f"{e.plugin.origin} (plugin {e.plugin.name!r})" for e in claims)
-        rivals = ",".join(sorted({e.plugin.name for e in claims if not e.plugin.builtin}))
+        installed = sorted({e.plugin.name for e in claims if not (e.plugin.builtin or e.plugin.from_file)})
+        block = (
+            f"Uninstall one, leave one out with LLPBENCH_BLOCK={','.join(installed)}, or let" if installed else "Let"
+        )
         return (
-            f"{self.kind} {name!r} is registered twice: by {who}. Uninstall one, leave one out with "
-            f"LLPBENCH_BLOCK={rivals}, or let the last one win with --plugin-override {name}."
+            f"{self.kind} {name!r} is registered twice: by {who}. "
+            f"{block} the last one win with --plugin-override {name}."
         )
 
     def add(self, entry: Entry[S], override: bool) -> None:
@@ -113,8 +116,12 @@ class Registry:
                 log.warning("plugin %s failed on a finished cell: %s", impl.plugin_name, describe(error))
 
     def add_commands(self, group: click.Group) -> None:
-        """Let plugins add their verbs."""
-        self.manager.hook.llpbench_commands(group=group)
+        """Let plugins add their verbs; one that fails is logged and harms nothing."""
+        for impl in self.manager.hook.llpbench_commands.get_hookimpls():
+            try:
+                impl.function(*((group,) if impl.argnames else ()))
+            except Exception as error:
+                log.warning("plugin %s failed to add its commands: %s", impl.plugin_name, describe(error))
 
 
 def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> Registry:
@@ -123,6 +130,10 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     Args:
         files: single-file plugins (``--plugin``).
         override: names for which the plugin loaded last wins instead of a conflict.
+
+    Raises:
+        UsageError: a given file cannot be used (the user asked for it by name).
+        PluginError: an entry point is broken and ``LLPBENCH_STRICT`` is set.
     """
     manager, plugins, broken = load_plugins(files)
     registry = Registry(manager, plugins, broken)
@@ -132,6 +143,7 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, by_module, names)
     _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, by_module, names)
     _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, by_module, names)
+    refuse_broken(registry.broken)
     return registry
 
 
@@ -153,6 +165,8 @@ def _collect(
                 if not isinstance(spec, kind):
                     raise PluginError(f"{hook} must return {kind.__name__} objects, not {type(spec).__name__}")
         except Exception as error:
+            if plugin.from_file:
+                raise UsageError(f"--plugin {plugin.distribution}: {describe(error)}") from error
             registry.broken.append(BrokenPlugin(plugin.name, plugin.origin, describe(error)))
             continue
         for spec in specs:
@@ -162,7 +176,7 @@ def _collect(
 def missing_modules(spec: MethodSpec | DatasetSpec, backend: str = "") -> list[str]:
     """Modules that ``spec`` needs and that are not installed (looked up, not imported)."""
     wanted = [*spec.requires, *([backend] if backend else [])]
-    return [name for name in wanted if find_spec(name) is None]
+    return [name for name in wanted if find_spec(name.partition(".")[0]) is None]
 
 
 def install_hint(plugin: Plugin, modules: Iterable[str]) -> str:

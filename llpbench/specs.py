@@ -90,13 +90,13 @@ class Param:
 
     def _number(self, text: str) -> float:
         try:
-            return float(text)
+            return int(text) if text.strip("+-").isdecimal() else float(text)
         except ValueError:
             raise UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {text!r}.") from None
 
     def _check_number(self, value: Scalar) -> Scalar:
         wrong = UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {value!r}.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             raise wrong
         if self.low is not None and value < self.low:
             raise wrong
@@ -104,7 +104,7 @@ class Param:
             raise wrong
         if self.kind == "float":
             return float(value)
-        if not float(value).is_integer():
+        if isinstance(value, float) and not value.is_integer():
             raise wrong
         return int(value)
 
@@ -121,6 +121,14 @@ class Param:
         elif self.high is not None:
             noun += f" of at most {self.high:g}"
         return f"{noun}, or one of {words}" if words else noun
+
+
+def _finite(value: float) -> bool:
+    """Whether a number is one that JSON and a 64-bit float can hold."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

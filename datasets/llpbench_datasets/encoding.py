@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llpbench import Column, Part, Split, random_split
-from llpbench.data import FloatArray, IntArray
-from llpbench.errors import UnknownNameError
+from llpbench import Column, FloatArray, IntArray, Part, Split, UnknownNameError, random_split
 from llpbench_datasets.tables import Categories, Numbers, Table
 
 CLIP = 4.0

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llpbench import write_atomically
-from llpbench.data import FloatArray, IntArray
+from llpbench import FloatArray, IntArray, write_atomically
 
 FORMAT = 1
 """Version of the compact form: raise it when the form or the meaning of its fields changes."""

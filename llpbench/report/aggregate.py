@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from llpbench.cells import RULES, CellResult
+from llpbench.cells import RULES, Cell, CellResult
 from llpbench.store import Planned
 
 COST_METRICS = ("fit_seconds", "peak_memory_mb")
+Setting = tuple[str, int, str]  # dataset as labelled, bag size, noise
+_USUAL_DELTA = Cell(dataset="", method="", bag_size=1, seed=0).delta
 
 
 @dataclass(frozen=True)
@@ -68,31 +70,58 @@ def aggregate(
     metrics: Iterable[MetricStyle],
     rules: Iterable[str] = RULES,
 ) -> list[Row]:
-    """Rows for every setting of a plan, metric and rule; a bound is repeated for every bag size it bounds."""
+    """Rows for every setting of a plan, metric and rule; a bound is repeated for every setting it bounds.
+
+    A folder may hold the same method on several engines, or the same noise level with several deltas: these are
+    told apart, never averaged.
+    """
+    planned, metrics, rules = list(planned), list(metrics), list(rules)
     by_id = {result.id: result for result in results}
-    groups: dict[tuple[str, str, int, str, bool], list[CellResult | None]] = {}
+    name = _method_names(planned)
+    settings: dict[str, dict[Setting, None]] = {}
+    groups: dict[tuple[Setting, str, bool], list[CellResult | None]] = {}
+    data: dict[tuple[Setting, str, bool], str] = {}
     for plan in planned:
-        cell = plan.cell
-        key = (plan.dataset_label, plan.label, cell.bag_size, cell.noise, plan.oracle)
-        groups.setdefault(key, []).append(by_id.get(cell.id))
-    settings: dict[str, dict[tuple[int, str], None]] = {}
-    for dataset, _, bag_size, noise, oracle in groups:
-        if not oracle:
-            settings.setdefault(dataset, {})[(bag_size, noise)] = None
+        setting = (plan.dataset_label, plan.cell.bag_size, _noise_name(plan.cell))
+        key = (setting, name[plan.label, plan.cell.backend], plan.oracle)
+        groups.setdefault(key, []).append(by_id.get(plan.cell.id))
+        data[key] = _data_key(plan.cell)
+        if not plan.oracle:
+            settings.setdefault(data[key], {})[setting] = None
     rows: list[Row] = []
-    for (dataset, method, bag_size, noise, oracle), cells in groups.items():
-        bounded = list(settings.get(dataset, ())) if oracle else []
-        for size, level in bounded or [(bag_size, noise)]:
+    for (setting, method, oracle), cells in groups.items():
+        bounded = list(settings.get(data[setting, method, oracle], ())) if oracle else []
+        for where in bounded or [setting]:
             for metric in metrics:
-                rows.extend(_row(dataset, method, size, level, oracle, cells, metric, rule) for rule in rules)
+                rows.extend(_row(where, method, oracle, cells, metric, rule) for rule in rules)
     return rows
 
 
+def _method_names(planned: list[Planned]) -> dict[tuple[str, str], str]:
+    """What to call a method on an engine: its label, with the engine where the plan has it on several."""
+    engines: dict[str, dict[str, None]] = {}
+    for plan in planned:
+        engines.setdefault(plan.label, {})[plan.cell.backend] = None
+    return {
+        (label, engine): label if len(found) == 1 else f"{label} ({engine or 'no engine'})"
+        for label, found in engines.items()
+        for engine in found
+    }
+
+
+def _noise_name(cell: Cell) -> str:
+    """The noise level, with its delta where that is not the usual one."""
+    return cell.noise if cell.delta == _USUAL_DELTA else f"{cell.noise}, delta {cell.delta:g}"
+
+
+def _data_key(cell: Cell) -> str:
+    """Rows of a dataset as a bound sees them, whatever bags and noise on counts are made of them."""
+    return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise))
+
+
 def _row(
-    dataset: str,
+    setting: Setting,
     method: str,
-    bag_size: int,
-    noise: str,
     oracle: bool,
     cells: list[CellResult | None],
     metric: MetricStyle,
@@ -102,6 +131,7 @@ def _row(
         v * metric.scale for cell in cells if cell is not None and (v := value_of(cell, metric.name, rule)) is not None
     ]
     mean, sd = mean_sd(values)
+    dataset, bag_size, noise = setting
     return Row(
         dataset=dataset,
         method=method,

@@ -80,7 +80,7 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         for row in plain
     }
     notes = [
-        f"{row.method}, bag size {row.bag_size}: {row.status}: {reason}"
+        f"{row.method}{'' if row.oracle else f', bag size {row.bag_size}'}: {row.status}: {reason}"
         for row in rows
         if row.status != "ok"
         for reason in row.reasons
@@ -122,7 +122,7 @@ def to_markdown(tables: Iterable[Table]) -> str:
 def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
     style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
-    return "\n\n".join(f"% {t.title}\n{_grid(t, 'latex_raw', style, _latex)}" for t in tables)
+    return "\n\n".join(f"% {t.title}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables)
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -176,6 +176,12 @@ def _grid(table: Table, fmt: str, style: dict[str, str], escape: object = None) 
 
 def _notes(table: Table) -> str:
     return "".join(f"\n\n- {note}" for note in table.notes)
+
+
+def _booktabs(text: str) -> str:
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
+        text = text.replace(r"\hline", rule, 1)
+    return text
 
 
 def _latex(text: str) -> str:

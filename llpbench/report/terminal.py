@@ -14,7 +14,7 @@ _STYLE = {"best": "bold", "second": "underline", "": ""}
 
 
 def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> None:
-    """Print each table; reasons for missing numbers follow, the first few of them in full."""
+    """Print each table whole; reasons for missing numbers follow, the first few of them in full."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -22,15 +22,34 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
     for table in tables:
         console.print(Text(table.title, style="bold"), soft_wrap=True)
         if table.methods:
+            narrow = console.is_terminal and console.width < _width(table)
+            if not console.is_terminal:
+                console.width = max(console.width, _width(table))
             grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
             grid.add_column("method", no_wrap=True)
             for size in table.bag_sizes:
                 grid.add_column(f"bag {size}", justify="right", no_wrap=True)
             for method in table.methods:
-                entries = [Text(e.text, style=_STYLE[e.mark] if e.number else "dim") for e in table.row(method)]
-                grid.add_row(Text(method), *entries)
+                grid.add_row(
+                    Text(method),
+                    *(
+                        Text(entry.text.replace(" ", "\n") if narrow else entry.text, _STYLE[entry.mark])
+                        if entry.number
+                        else Text(entry.text, "dim")
+                        for entry in table.row(method)
+                    ),
+                )
             console.print(grid)
         for note in table.notes[:notes]:
             console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
         if len(table.notes) > notes:
             console.print(Text(f"  … and {len(table.notes) - notes} more (llpbench status)", style="dim"))
+
+
+def _width(table: Table) -> int:
+    """Characters the table takes on one line per method."""
+    columns = [
+        max(len(f"bag {size}"), *(len(table.row(m)[i].text) for m in table.methods))
+        for i, size in enumerate(table.bag_sizes)
+    ]
+    return sum(column + 3 for column in columns) + max(len("method"), *map(len, table.methods)) + 4

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from llpbench import Column, Files, Part, Split, UsageError
-from llpbench.data import FloatArray
+from llpbench import Column, Files, FloatArray, Part, Split, UsageError
 
 _BLOCK = 2**15
 

@@ -21,9 +21,22 @@ _FAST = {"reassoc", "contract", "nsz", "afn"}
 
 def njit(function: F) -> F:
     """Compile with strict floating point."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _compile(function, False)
 
 
 def njit_fast(function: F) -> F:
     """Compile with reassociation, so that sums and products vectorise."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function))
+    return _compile(function, _FAST)
+
+
+def inlined(function: F) -> F:
+    """Paste the function into its callers before they are compiled, so that their loops vectorise."""
+    return cast(F, numba.njit(inline="always", error_model="numpy", fastmath=_FAST)(function))
+
+
+def _compile(function: F, fastmath: set[str] | bool) -> F:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    try:
+        return cast(F, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no folder to cache in: compile in every process rather than fail
+        return cast(F, numba.njit(**options)(function))

@@ -2,7 +2,8 @@
 
 A bag's proportion obeys ``p_b = a + (x̄_b − x̄)·w + e_b``. For random bags the noise is known: it comes from
 the labels' own variance, ``var e_b = p(1−p)/B_b``, plus ``(sd/B_b)²`` when noise of known sd was added to the
-count. The intercept ``a`` has a flat prior and is projected out; the weights have the prior ``w ~ N(0, s² L Lᵀ)``.
+count. The intercept ``a`` has a flat prior and is projected out; the weights have the prior
+``w ~ N(0, s² L Lᵀ)``.
 
 Every step works on matrices with at most ``min(bags, features)`` rows.
 """

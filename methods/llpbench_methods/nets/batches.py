@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -58,7 +59,7 @@ class BagBatches:
         if len(self.sizes) < self.block:
             raise ValueError(f"a block of {self.block} bags cannot be formed from {len(self.sizes)} bags")
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Rows of a batch: the budget, cut to whole bags when bags are equal, or the largest block."""
         largest = int(np.sort(self.sizes)[-self.block :].sum())
@@ -68,13 +69,13 @@ class BagBatches:
             return max(budget // largest, 1) * largest
         return budget if largest <= budget else _round_up(largest, 128)
 
-    @property
+    @cached_property
     def bags(self) -> int:
         """Room for bags in a batch."""
         blocks = 1.25 * self.rows / (self.block * float(self.sizes.mean()))
         return self.block * min(len(self.sizes) // self.block, _power_of_two(blocks))
 
-    @property
+    @cached_property
     def room(self) -> int:
         """Room for batches: a batch is full in bags, or together with the next one more than full in rows."""
         total, n_bags = int(self.sizes.sum()), len(self.sizes)
@@ -82,7 +83,8 @@ class BagBatches:
 
     def plan(self, rng: np.random.Generator) -> Plan:
         """Shuffle the bags and fill batches one after the other."""
-        order = rng.permutation(len(self.sizes))[: len(self.sizes) // self.block * self.block]
+        order = rng.permutation(len(self.sizes))
+        order = order[: len(order) // self.block * self.block]
         sizes = self.sizes[order]
         ends = np.cumsum(sizes)
         first = np.fromiter(

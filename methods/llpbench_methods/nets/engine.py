@@ -39,6 +39,10 @@ class Engine(Protocol):
         """Arrays (or a tuple, list or dict of them) as arrays of the engine."""
         ...
 
+    def numpy(self, tensor: Tensor) -> Array:
+        """An array of the engine as a numpy array."""
+        ...
+
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A compiled form of a function of arrays, compiled once for each shape of its arguments."""
         ...
@@ -91,6 +95,9 @@ class _Jax:
     def device(self, values: Any) -> Any:
         return self._jax.device_put(values)
 
+    def numpy(self, tensor: Tensor) -> Array:
+        return np.asarray(tensor)
+
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._jax.jit(function)
         return compiled
@@ -125,6 +132,9 @@ class _TensorFlow:
 
     def device(self, values: Any) -> Any:
         return self._tf.nest.map_structure(self._tf.convert_to_tensor, values)
+
+    def numpy(self, tensor: Tensor) -> Array:
+        return np.asarray(tensor.numpy())
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._tf.function(function, autograph=False)
@@ -175,7 +185,10 @@ class _Torch:
             return type(values)(*(self.device(value) for value in values))
         if isinstance(values, list | tuple):
             return type(values)(self.device(value) for value in values)
-        return ops.convert_to_tensor(values)
+        return ops.convert_to_tensor(np.require(values, requirements="W"))
+
+    def numpy(self, tensor: Tensor) -> Array:
+        return np.asarray(tensor.detach().cpu().numpy())
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:

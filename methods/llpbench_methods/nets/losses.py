@@ -26,13 +26,14 @@ def segment_mean(values: Tensor, bag_of: Tensor, sizes: Tensor) -> Tensor:
     return total / ops.reshape(safe, (-1,) + (1,) * (len(values.shape) - 1))
 
 
-def segment_logsumexp(values: Tensor, bag_of: Tensor, n_bags: int) -> Tensor:
-    """``l_b = log Σ_{i ∈ b} exp v_i``, with the bag's maximum taken out first; a bag without rows gives 0."""
+def segment_logsumexp(values: Tensor, bag_of: Tensor, sizes: Tensor) -> Tensor:
+    """``l_b = log Σ_{i ∈ b} exp v_i``, with the bag's maximum taken out first; a padded bag (size 0) gives 0."""
+    n_bags = sizes.shape[0]
     top = ops.segment_max(ops.stop_gradient(values), bag_of, num_segments=n_bags + 1)
-    top = ops.where(top > -1e30, top, ops.zeros_like(top))
-    shifted = ops.exp(values - ops.take(top, bag_of, axis=0))
-    total = ops.segment_sum(shifted, bag_of, num_segments=n_bags + 1)[:n_bags]
-    return ops.log(ops.where(total > 0, total, ops.ones_like(total))) + top[:n_bags]
+    total = segment_sum(ops.exp(values - ops.take(top, bag_of, axis=0)), bag_of, n_bags)
+    in_use = ops.reshape(sizes > 0, (-1,) + (1,) * (len(values.shape) - 1))
+    total = ops.where(in_use, total, ops.ones_like(total))
+    return ops.log(total) + ops.where(in_use, top[:n_bags], ops.zeros_like(total))
 
 
 def log_mean_probability(logits: Tensor, bag_of: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,10 +42,9 @@ def log_mean_probability(logits: Tensor, bag_of: Tensor, sizes: Tensor) -> tuple
     Binary: ``log p̄_b = logsumexp_{i∈b} log σ(z_i) − log B_b`` and
     ``log(1 − p̄_b) = logsumexp_{i∈b} log σ(−z_i) − log B_b``.
     """
-    n_bags = sizes.shape[0]
     log_size = ops.log(ops.maximum(sizes, 1.0))
-    positive = segment_logsumexp(ops.log_sigmoid(logits), bag_of, n_bags) - log_size
-    negative = segment_logsumexp(ops.log_sigmoid(-logits), bag_of, n_bags) - log_size
+    positive = segment_logsumexp(ops.log_sigmoid(logits), bag_of, sizes) - log_size
+    negative = segment_logsumexp(ops.log_sigmoid(-logits), bag_of, sizes) - log_size
     return positive, negative
 
 
@@ -73,9 +73,8 @@ def bag_cross_entropy(
         share = proportions[:, 0]
         per_bag = -share * positive - (1.0 - share) * negative
     else:
-        n_bags = sizes.shape[0]
         log_size = ops.log(ops.maximum(sizes, 1.0))[:, None]
-        log_mean = segment_logsumexp(ops.log_softmax(logits, axis=-1), bag_of, n_bags) - log_size
+        log_mean = segment_logsumexp(ops.log_softmax(logits, axis=-1), bag_of, sizes) - log_size
         per_bag = -ops.sum(proportions * log_mean, axis=-1)
     return weighted_mean(per_bag, weights)
 

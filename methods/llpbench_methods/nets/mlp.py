@@ -56,7 +56,7 @@ def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.
     for variable in variables:
         shape = tuple(variable.shape)
         if len(shape) < 2:
-            values.append(np.asarray(keras.ops.convert_to_numpy(variable.value)))
+            values.append(engine().numpy(variable.value))
             continue
         field = int(np.prod(shape[:-2]))
         limit = np.sqrt(6.0 / (field * (shape[-2] + shape[-1])))

@@ -40,10 +40,10 @@ NETWORK_PARAMS: tuple[Param, ...] = (
     Param(
         "weight_decay",
         _DEFAULT.weight_decay,
-        low=0.0,
+        low=1e-12,
         high=1e-1,
         log=True,
-        doc="decoupled weight decay of the kernels (AdamW); searched from 1e-12, 0 switches it off",
+        doc="decoupled weight decay of the kernels (AdamW); the least is as good as none",
     ),
     Param("epochs", _DEFAULT.epochs, low=1, high=10_000, log=True, doc="most passes over the training rows"),
     Param(

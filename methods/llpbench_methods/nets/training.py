@@ -185,7 +185,7 @@ class Trainer:
             padding = [(0, chunk - len(rows))] + [(0, 0)] * (rows.ndim - 1)
             padded = self._engine.device(np.pad(rows, padding))
             output = forward(self._weights, self._others, padded)
-            parts.append(ops.convert_to_numpy(output)[: len(rows)])
+            parts.append(self._engine.numpy(output)[: len(rows)])
         return np.concatenate(parts)
 
     def probabilities(self, X: FloatArray) -> FloatArray:
@@ -200,13 +200,13 @@ class Trainer:
     @property
     def weights(self) -> list[np.ndarray[Any, Any]]:
         """The trainable weights that stand, as numpy arrays."""
-        return [ops.convert_to_numpy(w) for w in self._weights]
+        return [self._engine.numpy(w) for w in self._weights]
 
     def _start(self, rng: np.random.Generator, keep_weights: bool) -> _State:
         device = self._engine.device
         if not (keep_weights and self._weights):
             self._weights = device(draw_weights(self._variables, rng))
-            self._others = device([ops.convert_to_numpy(v.value) for v in self._other_variables])
+            self._others = device([self._engine.numpy(v.value) for v in self._other_variables])
         zeros = [np.zeros(tuple(v.shape), np.float32) for v in self._variables]
         return _State(self._weights, self._others, Moments(device(zeros), device(zeros)), device(np.int32(0)))
 
@@ -218,7 +218,7 @@ class Trainer:
         plan: tuple[Tensor, Tensor, Tensor],
         numbers: dict[str, Tensor],
     ) -> tuple[_State, Tensor]:
-        """All steps of an epoch: ``(state, mean loss)``."""
+        """All steps of an epoch: ``(state, mean loss)``; the loss is NaN when a weight is not finite."""
 
         def body(i: Tensor, carry: tuple[_State, Tensor]) -> tuple[_State, Tensor]:
             state, total = carry
@@ -228,7 +228,9 @@ class Trainer:
 
         zero = ops.zeros((), "float32")
         state, total = self._engine.repeat(numbers["n_batches"], body, (state, zero))
-        return state, total / ops.cast(numbers["n_batches"], "float32")
+        mean_loss = total / ops.cast(numbers["n_batches"], "float32")
+        exploded = sum(0.0 * ops.sum(weight) for weight in state.weights)
+        return state, mean_loss + exploded
 
     def _step(self, state: _State, batch: Batch, rate: Tensor, decay: Tensor) -> tuple[_State, Tensor]:
         """One step of the optimiser on one batch."""

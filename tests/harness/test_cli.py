@@ -1,0 +1,239 @@
+"""The command line as a newcomer meets it: help, lists, tables, and a typo in every argument."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import FAULTY, llpbench, table
+
+SMALL = "synthetic[rows=400;dim=4]"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small finished run: two methods, the second on a small grid of its own parameter, and a bound's stand-in."""
+    folder = tmp_path_factory.mktemp("cli")
+    done = llpbench(
+        "run", "--methods", "mean-ridge,mean-ridge[gamma=0;1]", "--datasets", SMALL, "--bags", "4,16", "--seeds", "2",
+        "--noise", "none,high", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return next((folder / "results").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--methods", "dlpl"], ["unknown method 'dlpl'", "Did you mean 'dllp'", "mean-ridge"]),
+        (["run", "--methods", "dllp", "--datasets", "adlt"], ["unknown dataset 'adlt'", "'adult'"]),
+        (["run", "--methods", "dllp[lrr=1]"], ["unknown parameter of dllp", "'lrr'", "'lr'"]),
+        (["run", "--methods", "dllp[lr=fast]"], ["'lr'", "a number", "'fast'"]),
+        (["run", "--methods", "dllp[lr=-1]"], ["'lr'", "-1"]),
+        (["run", "--methods", "dllp[lr=1e-3,epochs=3]"], ["';' separates"]),
+        (["run", "--methods", "dllp[lr=1e-3"], ["brackets"]),
+        (["run", "--methods", "dllp", "--datasets", "synthetic[size=3]"], ["unknown parameter of synthetic", "rows"]),
+        (["run", "--methods", "dllp", "--bags", "0"], ["bag size 0"]),
+        (["run", "--methods", "dllp", "--bags", "-8"], ["bag size -8"]),
+        (["run", "--methods", "dllp", "--bags", "8,many"], ["whole numbers"]),
+        (["run", "--methods", "dllp", "--bags", "100000"], ["larger than adult", "48,842"]),
+        (["run", "--methods", "dllp", "--seeds", "0"], ["at least one seed"]),
+        (["run", "--methods", "dllp", "--noise", "loud"], ["'loud'", "medium"]),
+        (["run", "--methods", "dllp", "--epsilon", "-1"], ["positive epsilon"]),
+        (["run", "--methods", "dllp", "--noise", "high", "--delta", "2"], ["--delta"]),
+        (["run", "--methods", "dllp", "--feature-noise", "-0.1"], ["standard deviation"]),
+        (["run", "--methods", "dllp", "--backend", "theano"], ["'theano'", "jax"]),
+        (["run", "--methods", "dllp", "--schemes", "rnadom"], ["unknown bag scheme", "'random'"]),
+        (["run", "--methods", "dllp", "--executor", "moon"], ["unknown executor 'moon'", "local"]),
+        (["run", "--methods", "dllp", "--jobs", "1000"], ["--jobs 1000", "cores"]),
+        (["run", "--methods", "dllp", "--threads", "1000"], ["--threads 1000", "cores"]),
+        (["run", "--methods", "dllp", "--timeout", "soon"], ["'soon'", "30m"]),
+        (["run", "--methods", "dllp", "--memory", "lots"], ["'lots'", "8GB"]),
+        (["run", "--methods", "dllp", "--rerun", "some"], ["missing", "failed", "stale", "all"]),
+        (["run", "--methods", "dllp", "--config", "nowhere.toml"], ["nowhere.toml"]),
+        (["run", "--methods", "dllp", "--plugin", "nowhere.py"], ["nowhere.py"]),
+        (["run"], ["no methods given", "--methods"]),
+        (["rnu"], ["unknown command 'rnu'", "'run'"]),
+        (["show", "dlpl"], ["'dlpl'", "'dllp'"]),
+        (["table", "nowhere"], ["not a results folder"]),
+        (["status", "nowhere"], ["not a results folder"]),
+        (["table"], ["no results under results/"]),
+        (["data", "check", "adlt"], ["unknown dataset 'adlt'"]),
+    ],
+)
+def test_a_typo_gets_a_clear_answer(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    done = llpbench(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("verb", ["run", "list", "show", "status", "table", "data", "doctor", "completion"])
+def test_every_verb_has_help(tmp_path: Path, verb: str) -> None:
+    done = llpbench(verb, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Usage: llpbench" in done.stdout
+
+
+def test_run_prints_the_table_and_says_where_results_are(tmp_path: Path) -> None:
+    done = llpbench("run", "--methods", "mean-ridge", "--datasets", SMALL, "--bags", "4", "--seeds", "2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "selection rule: bags" in done.stdout
+    assert "selection rule: instances" in done.stdout
+    assert "2 cells, 0 already done" in done.stderr
+    assert "results: results/mean-ridge-synthetic-" in done.stderr
+    again = llpbench("run", "--methods", "mean-ridge", "--datasets", SMALL, "--bags", "4", "--seeds", "2", cwd=tmp_path)
+    assert "2 cells, 2 already done" in again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_quiet_and_json(tmp_path: Path) -> None:
+    command = ["run", "--methods", "mean-ridge", "--datasets", SMALL, "--bags", "4", "--seeds", "1", "--out", "out"]
+    quiet = llpbench(*command, "--quiet", cwd=tmp_path)
+    assert quiet.stderr.strip() == "results: out"
+    rows = json.loads(llpbench(*command, "--json", cwd=tmp_path).stdout)
+    assert rows == table(tmp_path / "out")
+    wanted = {"dataset", "method", "bag_size", "noise", "rule", "metric", "mean", "sd", "seeds", "status"}
+    assert all(wanted <= set(row) for row in rows)
+
+
+def test_table_formats_agree(finished: Path) -> None:
+    rows = table(finished)
+    assert {r["method"] for r in rows} == {"mean-ridge", "mean-ridge[gamma=0]", "mean-ridge[gamma=1]"}
+    assert {r["noise"] for r in rows} == {"none", "high"}
+    assert all(r["seeds"] == 2 and r["status"] == "ok" for r in rows)
+    shown = f"{rows[0]['mean']:.2f} ({rows[0]['sd']:.2f})"
+    for fmt in ("terminal", "markdown", "latex"):
+        assert shown in llpbench("table", str(finished), "--format", fmt, cwd=finished).stdout
+    csv = llpbench("table", str(finished), "--format", "csv", cwd=finished).stdout.splitlines()
+    assert len(csv) == len(rows) + 1
+    assert f"{rows[0]['mean']}" in csv[1]
+    only = table(finished, "--rule", "bags")
+    assert {r["rule"] for r in only} == {"bags"}
+    assert len(only) * 2 == len(rows)
+
+
+def test_table_takes_other_metrics_and_refuses_unknown_ones(finished: Path) -> None:
+    for metric in ("log_loss", "accuracy", "average_precision", "bag_error", "fit_seconds", "peak_memory_mb"):
+        assert all(row["mean"] is not None for row in table(finished, "--metric", metric))
+    done = llpbench("table", str(finished), "--metric", "auc", cwd=finished)
+    assert done.returncode == 2
+    assert "'auroc'" in done.stderr
+
+
+def test_newest_results_are_the_default(finished: Path) -> None:
+    done = llpbench("status", cwd=finished.parents[1])
+    assert finished.name in done.stdout
+    assert "24 ok" in done.stdout
+
+
+def test_config_file_and_flags(tmp_path: Path) -> None:
+    run_file = tmp_path / "run.toml"
+    run_file.write_text(f'methods = "mean-ridge"\ndatasets = ["{SMALL}"]\nbags = [4, 8]\nseeds = 1\nout = "here"\n')
+    done = llpbench("run", "--config", "run.toml", "--bags", "16", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {row["bag_size"] for row in table(tmp_path / "here")} == {16}
+    run_file.write_text('method = "mean-ridge"\n')
+    wrong = llpbench("run", "--config", "run.toml", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "'method'" in wrong.stderr
+    assert "'methods'" in wrong.stderr
+    run_file.write_text('methods = "mean-ridge"\nbags = ["eight"]\n')
+    wrong = llpbench("run", "--config", "run.toml", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "bags" in wrong.stderr
+
+
+def test_dry_run_runs_nothing(tmp_path: Path) -> None:
+    done = llpbench("run", "--methods", "mean-ridge,dllp", "--bags", "8", "--seeds", "2", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 4
+    assert not (tmp_path / "results").exists()
+
+
+def test_list_and_show_tell_all(tmp_path: Path) -> None:
+    content = json.loads(llpbench("list", "--json", cwd=tmp_path).stdout)
+    assert {"dllp", "mean-ridge", "supervised"} <= {m["name"] for m in content["methods"]}
+    assert {"adult", "marketing", "synthetic"} <= {d["name"] for d in content["datasets"]}
+    assert content["broken"] == []
+    shown = llpbench("show", "adult", cwd=tmp_path).stdout
+    for word in ("48,842", "sha256", "CC BY 4.0", "encoding"):
+        assert word in shown
+    assert "log scale" in llpbench("show", "dllp", cwd=tmp_path).stdout
+
+
+def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
+    done = llpbench("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "all well" in done.stdout
+    assert "cores" in done.stdout
+
+
+def test_completion_of_names(tmp_path: Path) -> None:
+    done = llpbench(
+        cwd=tmp_path,
+        _LLPBENCH_COMPLETE="bash_complete",
+        COMP_WORDS="llpbench run --methods mean-ridge,dl",
+        COMP_CWORD="3",
+    )
+    assert done.stdout.splitlines() == ["plain,mean-ridge,dllp"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "_LLPBENCH_COMPLETE" in llpbench("completion", shell, cwd=tmp_path).stdout
+
+
+def test_labels_of_the_bound_stand_in_the_heading(tmp_path: Path) -> None:
+    done = llpbench(
+        "run", "--methods", "supervised[epochs=2],mean-ridge", "--datasets", SMALL, "--bags", "4,8", "--seeds", "1",
+        "--out", "out", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    heading = done.stdout.splitlines()[0]
+    assert "supervised[epochs=2]" in heading
+    assert not any(line.strip().startswith("supervised") for line in done.stdout.splitlines())
+    bound = [row for row in table(tmp_path / "out") if row["oracle"] and row["rule"] == "bags"]
+    assert [row["bag_size"] for row in bound] == [4, 8]
+    assert len(list((tmp_path / "out" / "cells").glob("*.json"))) == 3
+
+
+def test_a_missing_engine_is_a_skip_with_the_pip_line(tmp_path: Path) -> None:
+    plugin = tmp_path / "needy.py"
+    plugin.write_text(
+        "from llpbench import MethodSpec, hookimpl\n\n@hookimpl\ndef llpbench_methods():\n"
+        "    return [MethodSpec(name='needy', factory='needy:Needy', requires=('no_such_module',))]\n"
+    )
+    listed = llpbench("list", "--plugin", "needy.py", cwd=tmp_path).stdout
+    assert "needs no_such_module: pip install no_such_module" in listed
+    done = llpbench(
+        "run",
+        "--plugin",
+        "needy.py",
+        "--methods",
+        "needy",
+        "--datasets",
+        SMALL,
+        "--bags",
+        "4",
+        "--seeds",
+        "1",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "skipped: needy needs no_such_module" in done.stderr
+
+
+def test_stale_results_run_again(tmp_path: Path) -> None:
+    from llpbench.store import Store
+
+    command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", SMALL, "--bags", "4,8"]
+    command += ["--seeds", "1", "--out", "out"]
+    assert llpbench(*command, cwd=tmp_path).returncode == 0
+    store = Store(tmp_path / "out")
+    old = store.results()[0]
+    old.versions = {**old.versions, "numpy": "1.0"}
+    store.write(old)
+    done = llpbench(*command, "--rerun", "stale", cwd=tmp_path)
+    assert "2 cells, 1 already done" in done.stderr
+    assert store.results()[0].versions["numpy"] != "1.0"

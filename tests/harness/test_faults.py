@@ -1,0 +1,170 @@
+"""Cells that misbehave: each gets its own status and reason, and every other cell finishes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_runner import FAULTY, llpbench, status, table
+
+SMALL = "synthetic[rows=400;dim=4]"
+EXPECTED = {
+    "faulty-good": ("ok", ""),
+    "faulty-raise": ("failed", "ValueError: the method is unhappy"),
+    "faulty-hang": ("timeout", "--timeout 8"),
+    "faulty-leak": ("memory", "MB resident"),
+    "faulty-segfault": ("crashed", "SIGSEGV"),
+    "faulty-killed": ("crashed", "SIGKILL"),
+    "faulty-exit": ("crashed", "exited with code 7"),
+    "faulty-skip": ("skipped", "not today"),
+    "faulty-nan": ("failed", "NaN or infinite"),
+    "faulty-shape": ("failed", "expected (40,)"),
+    "faulty-mutate": ("failed", "read-only"),
+    "faulty-nothing": ("failed", "return self"),
+}
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_every_way_to_end(tmp_path: Path, start: str) -> None:
+    done = llpbench(
+        "run", "--plugin", str(FAULTY), "--methods", ",".join(EXPECTED), "--datasets", SMALL, "--bags", "8",
+        "--seeds", "1", "--timeout", "8", "--memory", "900MB", "--start", start, "--out", "out", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    results = [json.loads(p.read_text())["result"] for p in (tmp_path / "out" / "cells").glob("*.json")]
+    ends = {r["cell"]["method"]: (r["status"], r.get("reason", "")) for r in results}
+    assert set(ends) == set(EXPECTED)
+    for method, (wanted, words) in EXPECTED.items():
+        assert ends[method][0] == wanted, (method, ends[method])
+        assert words in ends[method][1], (method, ends[method])
+    row = {r["method"]: r for r in table(tmp_path / "out") if r["rule"] == "bags"}
+    assert row["faulty-good"]["mean"] is not None
+    assert all(row[m]["mean"] is None and row[m]["status"] == s for m, (s, _) in EXPECTED.items() if s != "ok")
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+def test_failed_cells_run_again_only_on_request(tmp_path: Path) -> None:
+    command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good,faulty-raise", "--datasets", SMALL]
+    command += ["--bags", "8", "--seeds", "1", "--out", "out"]
+    assert llpbench(*command, cwd=tmp_path).returncode == 1
+    cells = tmp_path / "out" / "cells"
+    before = {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")}
+    assert llpbench(*command, cwd=tmp_path).returncode == 1
+    assert {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")} == before
+    assert llpbench(*command, "--rerun", "failed", cwd=tmp_path).returncode == 1
+    changed = {p.name for p in cells.glob("*.json") if p.stat().st_mtime_ns != before[p.name]}
+    assert len(changed) == 1
+    llpbench(*command, "--rerun", "all", cwd=tmp_path)
+    assert all(p.stat().st_mtime_ns != before[p.name] for p in cells.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [("faulty-nan", "1 values that are NaN"), ("faulty-labels", "integers from 0 to 1"), ("faulty-ragged", "9 labels")],
+)
+def test_a_dataset_that_breaks_its_contract(tmp_path: Path, dataset: str, words: str) -> None:
+    done = llpbench(
+        "run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", dataset, "--bags", "8",
+        "--seeds", "1", "--out", "out", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert words in status(tmp_path / "out")["troubles"][0]["reason"]
+
+
+def test_a_bag_larger_than_the_training_rows(tmp_path: Path) -> None:
+    done = llpbench(
+        "run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", "faulty-tiny", "--bags", "201",
+        "--seeds", "1", "--out", "out", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "bag size 201 is larger than the 200 training rows" in status(tmp_path / "out")["troubles"][0]["reason"]
+
+
+def _grid(out: str) -> list[str]:
+    arguments = ["run", "--plugin", str(FAULTY), "--methods", "faulty-slow[seconds=0.6],faulty-good"]
+    return [*arguments, "--datasets", SMALL, "--bags", "4,8,16", "--seeds", "2", "--out", out]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_and_continued_equals_uninterrupted(tmp_path: Path, stop: signal.Signals) -> None:
+    assert llpbench(*_grid("whole"), cwd=tmp_path).returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llpbench", *_grid("broken")], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    cells = tmp_path / "broken" / "cells"
+    deadline = time.monotonic() + 60
+    while len(list(cells.glob("*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(stop)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in errors
+    kept = {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")}
+    assert 2 <= len(kept) < 12
+    assert status(tmp_path / "broken")["counts"].get("missing") == 12 - len(kept)
+
+    assert llpbench(*_grid("broken"), cwd=tmp_path).returncode == 0
+    assert all((cells / name).stat().st_mtime_ns == when for name, when in kept.items())
+    assert table(tmp_path / "broken") == table(tmp_path / "whole")
+
+
+def test_truncated_and_edited_results_are_reported_and_run_again(tmp_path: Path) -> None:
+    command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", SMALL, "--bags", "4,8"]
+    command += ["--seeds", "2", "--out", "out"]
+    assert llpbench(*command, cwd=tmp_path).returncode == 0
+    good = table(tmp_path / "out")
+    first, second, third, _ = sorted((tmp_path / "out" / "cells").glob("*.json"))
+    first.write_bytes(first.read_bytes()[:200])
+    second.write_text(second.read_text().replace('"auroc": 0.', '"auroc": 0.9'))
+    third.write_text("[1, 2]")
+    found = status(tmp_path / "out")
+    assert found["counts"] == {"ok": 1, "damaged": 3}
+    assert any("edited by hand" in trouble["reason"] for trouble in found["troubles"])
+    done = llpbench(*command, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.count("the cell is run again") == 3
+    assert table(tmp_path / "out") == good
+
+
+def test_two_runs_on_one_folder_share_the_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "llpbench", *_grid("shared")]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [run.communicate(timeout=120)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], errors
+    assert status(tmp_path / "shared")["counts"] == {"ok": 12}
+    assert llpbench(*_grid("whole"), cwd=tmp_path).returncode == 0
+    assert table(tmp_path / "shared") == table(tmp_path / "whole")
+    assert not list((tmp_path / "shared" / "claims").iterdir())
+
+
+def test_a_killed_run_leaves_no_orphans(tmp_path: Path) -> None:
+    import psutil
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llpbench", "run", "--plugin", str(FAULTY), "--methods", "faulty-hang",
+         "--datasets", SMALL, "--bags", "8", "--seeds", "2", "--out", "out"],
+        cwd=tmp_path, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    children: list[psutil.Process] = []
+    while time.monotonic() < deadline and len(children) < 3:
+        children = psutil.Process(process.pid).children(recursive=True)
+        time.sleep(0.1)
+    assert len(children) >= 3
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(children, timeout=15)
+    assert not alive
+
+
+def test_results_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = llpbench("run", "--methods", "mean-ridge", "--datasets", SMALL, "--out", "file/out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot write results to file/out" in done.stderr
+    assert "--out" in done.stderr

@@ -1,0 +1,143 @@
+"""Every hook, through a plugin that pip installed and the real command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import llpbench, table
+from plugin_install import SOURCES, with_module, with_plugins
+
+ALL_GOOD = ("extras", "good-dataset", "good-method")
+SMALL = ("--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "1", "--quiet")
+
+
+def listed(kind: str, *plugins: str) -> dict[str, dict[str, object]]:
+    done = llpbench("list", "--json", cwd=Path.cwd(), **with_plugins(*plugins))
+    assert done.returncode == 0, done.stderr
+    return {item["name"]: item for item in json.loads(done.stdout)[kind]}
+
+
+@pytest.fixture(scope="module")
+def plugin_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One grid in which every part comes from a plugin: method, dataset, metric, scheme, executor and tracker."""
+    folder = tmp_path_factory.mktemp("run")
+    arguments = ["--methods", "bag-means[penalty=0.001;10]", "--datasets", "two-clouds", "--bags", "6", "--seeds", "2"]
+    arguments += ["--schemes", "in-order[stride=5]", "--executor", "inline", "--out", "out", "--quiet"]
+    environment = {**with_plugins(*ALL_GOOD), "LLP_EXTRAS_LOG": str(folder / "cells.log")}
+    done = llpbench("run", *arguments, cwd=folder, **environment)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def results(folder: Path) -> list[dict[str, object]]:
+    files = sorted((folder / "out" / "cells").glob("*.json"))
+    return [json.loads(path.read_text())["result"] for path in files]
+
+
+def test_hook_llpbench_methods(tmp_path: Path) -> None:
+    entry = listed("methods", "good-method")["bag-means"]
+    assert entry["distribution"] == "llpbench-good-method 1.2.0"
+    assert entry["plugin"] == "good-method"
+    assert [p["name"] for p in entry["params"]] == ["penalty"]
+    done = llpbench("run", "--methods", "bag-means", *SMALL, "--out", "out", cwd=tmp_path, **with_plugins("good-method"))
+    assert done.returncode == 0, done.stderr
+    (row,) = table(tmp_path / "out", "--rule", "bags")
+    assert (row["method"], row["status"], row["seeds"]) == ("bag-means", "ok", 1)
+    assert row["mean"] > 65  # the clouds are 2 sd apart: a working method is far from chance
+    versions = results(tmp_path)[0]["versions"]
+    assert versions["llpbench-good-method"] == "1.2.0"
+
+
+def test_the_example_method_is_short() -> None:
+    lines = (SOURCES / "good-method" / "llp_good_method" / "__init__.py").read_text().splitlines()
+    assert len(lines) < 30
+
+
+def test_hook_llpbench_datasets(plugin_run: Path) -> None:
+    entry = listed("datasets", "good-dataset")["two-clouds"]
+    assert entry["distribution"] == "llpbench-good-dataset 0.3.0"
+    found = results(plugin_run)
+    assert {r["cell"]["dataset"] for r in found} == {"two-clouds"}
+    assert all(r["rows"] == {"train": 480, "valid": 60, "test": 60} for r in found)
+    assert all(r["selected"]["bags"]["metrics"]["auroc"] > 0.8 for r in found)
+
+
+def test_hook_llpbench_metrics(plugin_run: Path) -> None:
+    assert listed("metrics", "extras")["positive_share"]["plugin"] == "extras"
+    for result in results(plugin_run):
+        assert 0 < result["selected"]["bags"]["metrics"]["positive_share"] < 1
+    printed = ["table", "out", "--metric", "positive_share", "--format", "json"]
+    done = llpbench(*printed, cwd=plugin_run, **with_plugins(*ALL_GOOD))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert len(rows) == 4  # two settings of the method, two rules
+    assert all(row["metric"] == "positive_share" and 0 < row["mean"] < 100 for row in rows)
+    without = llpbench(*printed, cwd=plugin_run)
+    assert without.returncode == 2
+    assert "unknown metric 'positive_share'" in without.stderr
+
+
+def test_hook_llpbench_bag_schemes(plugin_run: Path) -> None:
+    assert [p["name"] for p in listed("schemes", "extras")["in-order"]["params"]] == ["stride"]
+    for result in results(plugin_run):
+        assert result["cell"]["scheme_options"] == {"stride": 5}
+        assert result["dataset_label"] == "two-clouds, in-order[stride=5]"
+        assert result["bags"] == {"train": 80, "valid": 10}
+
+
+def test_hook_llpbench_executor(plugin_run: Path, tmp_path: Path) -> None:
+    found = results(plugin_run)
+    assert len(found) == 4
+    assert all(r["status"] == "ok" for r in found)
+    # No process of its own: an inline cell leaves no server and no log behind, and nobody else answers to the name.
+    done = llpbench("run", "--methods", "mean-ridge", *SMALL, "--executor", "inline", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unknown executor 'inline'" in done.stderr
+    assert not list(tmp_path.glob("results/*/cells/*.json"))
+
+
+def test_hook_llpbench_cell_finished(plugin_run: Path) -> None:
+    lines = (plugin_run / "cells.log").read_text().splitlines()
+    assert sorted(lines) == sorted(f"bag-means two-clouds 6 {seed} ok" for seed in (0, 1) for _ in range(2))
+
+
+def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
+    tracker = "from llpbench import hookimpl\n@hookimpl\ndef llpbench_cell_finished(result):\n    raise OSError('no disk')\n"
+    (tmp_path / "tracker.py").write_text(tracker)
+    arguments = ["--methods", "bag-means", *SMALL, "--executor", "inline", "--plugin", "tracker.py", "--out", "out"]
+    done = llpbench("run", *arguments, cwd=tmp_path, **with_plugins("extras", "good-method"))
+    assert done.returncode == 0, done.stderr
+    assert "tracker failed on a finished cell: OSError: no disk" in done.stderr
+    assert [r["status"] for r in results(tmp_path)] == ["ok"]
+
+
+def test_hook_llpbench_commands(tmp_path: Path) -> None:
+    environment = with_plugins("extras")
+    assert llpbench("hello", "bag", cwd=tmp_path, **environment).stdout == "hello bag\n"
+    overview = llpbench("--help", cwd=tmp_path, **environment).stdout
+    assert "hello" in overview
+    assert "Greet somebody" in overview
+    without = llpbench("hello", cwd=tmp_path)
+    assert without.returncode == 2
+    assert "unknown command 'hello'" in without.stderr
+
+
+def test_a_plugin_that_cannot_add_its_verbs_harms_nothing(tmp_path: Path) -> None:
+    source = "from llpbench import hookimpl\n@hookimpl\ndef llpbench_commands(group):\n    1 / 0\n"
+    done = llpbench("--help", cwd=tmp_path, **with_module(tmp_path, "clumsy", source))
+    assert done.returncode == 0
+    assert "doctor" in done.stdout
+    assert "clumsy failed to add its commands: ZeroDivisionError" in done.stderr
+
+
+def test_a_plugin_cannot_replace_a_built_in_verb(tmp_path: Path) -> None:
+    source = (
+        "import click\nfrom llpbench import hookimpl\n@hookimpl\ndef llpbench_commands(group):\n"
+        "    @group.command('list')\n    def other():\n        click.echo('mine')\n"
+    )
+    done = llpbench("list", cwd=tmp_path, **with_module(tmp_path, "greedy", source))
+    assert done.returncode == 0
+    assert "mean-ridge" in done.stdout
+    assert "mine" not in done.stdout

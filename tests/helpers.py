@@ -1,0 +1,56 @@
+"""Small things that several test files need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+
+from llpbench.bags import make_bags, random_bags
+from llpbench.cells import Cell, CellResult, Selected
+from llpbench.data import Bags, IntArray, Part
+from llpbench.store import Planned
+
+quick = settings(deadline=None, max_examples=50)
+"""For properties: a busy machine is no failure."""
+
+
+def make_cell(**changes: Any) -> Cell:
+    """A cell that nothing else is like."""
+    facts: dict[str, Any] = {"dataset": "toy", "method": "guess", "bag_size": 8, "seed": 0}
+    return Cell(**{**facts, **changes})
+
+
+def make_plan(cell: Cell | None = None, *, label: str = "", dataset: str = "", oracle: bool = False) -> Planned:
+    """A planned cell under the labels its names suggest."""
+    cell = cell or make_cell()
+    return Planned(cell=cell, label=label or cell.method, dataset_label=dataset or cell.dataset, oracle=oracle)
+
+
+def make_result(cell: Cell | None = None, value: float | None = 0.5, **facts: Any) -> CellResult:
+    """A finished cell whose AUROC is ``value`` under ``bags`` and a tenth more under ``instances``."""
+    cell = cell or make_cell()
+    higher = None if value is None else value + 0.1
+    selected = {
+        "bags": Selected(report=3, value=0.4, metrics={"auroc": value}),
+        "instances": Selected(report=5, value=0.7, metrics={"auroc": higher}),
+    }
+    known: dict[str, Any] = {"id": cell.id, "cell": cell, "status": "ok", "label": cell.method}
+    if facts.get("status", "ok") == "ok":
+        known["selected"] = selected
+    return CellResult(**{**known, **facts})
+
+
+def make_part(n: int, classes: int = 2, seed: int = 0, dim: int = 3) -> Part:
+    """Rows with labels; column 0 is the row's own number, so that rows can be told apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, dim)).astype(np.float32)
+    X[:, 0] = np.arange(n)
+    return Part(X, rng.integers(0, classes, n))
+
+
+def bags_of(part: Part, bag_size: int, classes: int = 2, seed: int = 0) -> tuple[Bags, IntArray]:
+    """Random bags of a part, and the labels in the bags' row order."""
+    rng = np.random.default_rng(seed)
+    return make_bags(part, random_bags, bag_size, classes=classes, columns=(), rng=rng)

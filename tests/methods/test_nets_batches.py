@@ -1,0 +1,108 @@
+"""Batches: every row once, whole bags, one shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llpbench_methods.nets.batches import BagBatches, RowBatches
+
+
+def check_plan(plan, sizes, limit):
+    """Rows of the bags in use, each exactly once, in whole bags; returns the bags that were used."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows, used = [], []
+    for b in range(plan.n_batches):
+        n_bags = plan.bags.shape[1]
+        real = plan.bag_of[b] < n_bags
+        bags = plan.bags[b][plan.bags[b] >= 0]
+        assert (plan.bags[b][: len(bags)] == bags).all()
+        assert real[: real.sum()].all()
+        assert real.sum() <= limit
+        for k, bag in enumerate(bags):
+            own = plan.rows[b][plan.bag_of[b] == k]
+            assert own.tolist() == list(range(offsets[bag], offsets[bag + 1]))
+        assert set(plan.rows[b][~real]) <= set(plan.rows[b][real])
+        rows += plan.rows[b][real].tolist()
+        used += bags.tolist()
+    assert len(rows) == len(set(rows))
+    return used
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=80),
+    budget=st.integers(1, 128),
+    block=st.integers(1, 4),
+    seed=st.integers(0, 10),
+)
+def test_whole_bags_once_each_in_one_shape(sizes, budget, block, seed):
+    sizes = np.array(sizes)
+    if len(sizes) < block:
+        with pytest.raises(ValueError, match="block"):
+            BagBatches(sizes, budget, block)
+        return
+    batches = BagBatches(sizes, budget, block)
+    rng = np.random.default_rng(seed)
+    shapes = set()
+    for _ in range(3):
+        plan = batches.plan(rng)
+        shapes.add((plan.rows.shape, plan.bag_of.shape, plan.bags.shape))
+        used = check_plan(plan, sizes, batches.rows)
+        assert len(used) == len(set(used)) == len(sizes) // block * block
+        assert all(np.sum(row >= 0) % block == 0 for row in plan.bags[: plan.n_batches])
+    assert len(shapes) == 1
+
+
+def test_equal_bags_fill_the_budget():
+    sizes = np.array([8] * 4945 + [2])
+    plan = BagBatches(sizes, 1024).plan(np.random.default_rng(0))
+    assert plan.rows.shape[1] == 1024
+    assert plan.n_batches == 39
+    assert BagBatches(np.array([100] * 50), 1024).rows == 1000
+
+
+def test_a_bag_above_the_budget_is_a_batch_of_its_own():
+    sizes = np.array([2048] * 19 + [650])
+    batches = BagBatches(sizes, 1024)
+    assert batches.rows == 2048
+    assert batches.plan(np.random.default_rng(0)).n_batches == 20
+
+
+def test_few_rows_are_not_padded_to_the_budget():
+    assert BagBatches(np.array([8, 8, 3]), 1024).rows == 24
+
+
+def test_other_draws_of_uneven_bags_have_the_same_shape():
+    shapes = set()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        sizes = rng.poisson(31, 1000) + 1
+        plan = BagBatches(sizes, 1024).plan(rng)
+        shapes.add((plan.rows.shape, plan.bags.shape))
+    assert len(shapes) == 1
+
+
+def test_epochs_are_shuffled_and_repeatable():
+    batches = BagBatches(np.array([4] * 50), 16)
+    a, b = np.random.default_rng(1), np.random.default_rng(1)
+    first, second = batches.plan(a), batches.plan(a)
+    assert not np.array_equal(first.rows, second.rows)
+    assert np.array_equal(first.rows, batches.plan(b).rows)
+
+
+@pytest.mark.parametrize(("n", "budget"), [(10, 4), (10, 5), (3, 1024), (1, 1)])
+def test_row_batches_hold_every_row_once(n, budget):
+    plan = RowBatches(n, budget).plan(np.random.default_rng(0))
+    real = plan.bag_of[: plan.n_batches] == 0
+    assert sorted(plan.rows[: plan.n_batches][real]) == list(range(n))
+    assert (plan.bags[: plan.n_batches] == -1).all()
+
+
+def test_row_batches_of_a_subset_keep_the_shape():
+    rng = np.random.default_rng(0)
+    whole, part = RowBatches(100, 16).plan(rng), RowBatches(100, 16, subset=np.arange(0, 100, 3)).plan(rng)
+    assert whole.rows.shape == part.rows.shape
+    real = part.bag_of[: part.n_batches] == 0
+    assert sorted(part.rows[: part.n_batches][real]) == list(range(0, 100, 3))

@@ -1,0 +1,58 @@
+"""Every hook beside methods and datasets, in the smallest form that does something."""
+
+import os
+from pathlib import Path
+
+import click
+
+from llpbench import BagScheme, MetricSpec, Param, hookimpl
+
+
+@hookimpl
+def llpbench_metrics():
+    """Bring a metric."""
+    return [
+        MetricSpec(
+            name="positive_share",
+            factory="llp_extras.pieces:positive_share",
+            summary="share of test rows that are given class 1",
+            needs="probabilities",
+        )
+    ]
+
+
+@hookimpl
+def llpbench_bag_schemes():
+    """Bring a way of forming bags."""
+    stride = Param("stride", 1, low=1, high=1000, doc="rows that far apart share a bag")
+    return [BagScheme(name="in-order", factory="llp_extras.pieces:in_order", params=(stride,))]
+
+
+@hookimpl
+def llpbench_executor(name, options):
+    """Answer to ``inline``: cells run in this very process, one after the other."""
+    if name != "inline":
+        return None
+    from llp_extras.inline import InlineExecutor
+
+    return InlineExecutor()
+
+
+@hookimpl
+def llpbench_cell_finished(cell, result):
+    """Append a line for each cell to the file named by ``LLP_EXTRAS_LOG``."""
+    path = os.environ.get("LLP_EXTRAS_LOG")
+    if path:
+        with Path(path).open("a") as file:
+            file.write(f"{cell.method} {cell.dataset} {cell.bag_size} {cell.seed} {result.status}\n")
+
+
+@hookimpl
+def llpbench_commands(group):
+    """Add the verb ``hello``."""
+
+    @group.command("hello")
+    @click.argument("name", default="world")
+    def hello(name):
+        """Greet somebody."""
+        click.echo(f"hello {name}")
