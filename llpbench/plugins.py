@@ -125,8 +125,9 @@ def _register(manager: pluggy.PluginManager, plugin: Plugin) -> None:
     _check_hook_names(manager, plugin.module)
     try:
         manager.register(plugin.module, name=f"{plugin.distribution}:{plugin.name}")
-    except pluggy.PluginValidationError:  # a hook with wrong arguments; those before it are registered by now
-        manager.unregister(plugin.module)
+    except pluggy.PluginValidationError:  # a hook with wrong arguments: pluggy 1.5 keeps those before it
+        if manager.is_registered(plugin.module):
+            manager.unregister(plugin.module)
         raise
 
 

@@ -41,7 +41,9 @@ def test_hook_llpbench_methods(tmp_path: Path) -> None:
     assert entry["distribution"] == "llpbench-good-method 1.2.0"
     assert entry["plugin"] == "good-method"
     assert [p["name"] for p in entry["params"]] == ["penalty"]
-    done = llpbench("run", "--methods", "bag-means", *SMALL, "--out", "out", cwd=tmp_path, **with_plugins("good-method"))
+    done = llpbench(
+        "run", "--methods", "bag-means", *SMALL, "--out", "out", cwd=tmp_path, **with_plugins("good-method")
+    )
     assert done.returncode == 0, done.stderr
     (row,) = table(tmp_path / "out", "--rule", "bags")
     assert (row["method"], row["status"], row["seeds"]) == ("bag-means", "ok", 1)
@@ -104,7 +106,9 @@ def test_hook_llpbench_cell_finished(plugin_run: Path) -> None:
 
 
 def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
-    tracker = "from llpbench import hookimpl\n@hookimpl\ndef llpbench_cell_finished(result):\n    raise OSError('no disk')\n"
+    tracker = (
+        "from llpbench import hookimpl\n@hookimpl\ndef llpbench_cell_finished(result):\n    raise OSError('no disk')\n"
+    )
     (tmp_path / "tracker.py").write_text(tracker)
     arguments = ["--methods", "bag-means", *SMALL, "--executor", "inline", "--plugin", "tracker.py", "--out", "out"]
     done = llpbench("run", *arguments, cwd=tmp_path, **with_plugins("extras", "good-method"))

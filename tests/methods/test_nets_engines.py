@@ -184,6 +184,19 @@ def test_adamw_is_that_of_keras(probe):
         close(ours, theirs)
 
 
+def test_running_statistics_follow_the_batches_unless_frozen(probe):
+    got = probe["running_statistics"]
+    assert got["moving_finite"]
+    assert got["frozen_finite"]
+    start = [[0.0] * 8, [1.0] * 8]
+    assert got["frozen"] == start
+    assert got["moving"] != start
+
+
+def test_a_forked_child_trains_to_the_same_bits(probe):
+    assert probe["in_a_fork"] == probe["training"]["scores"]
+
+
 def test_normal_numbers_depend_on_the_key_alone(probe):
     got = probe["randomness"]
     assert got["same"]

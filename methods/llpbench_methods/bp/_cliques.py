@@ -230,9 +230,7 @@ def update_rows(
             since += 1
             if since == stretch[b] or i == size - 2:
                 since = 0
-                for j in range(i + 1, size):
-                    _take_in(column[j], base + j, product, logs)
-                    column[j] = f32(1.0)
+                _flush(base, 0, size, column, product, logs)
 
 
 @njit

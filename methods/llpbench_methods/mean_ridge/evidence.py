@@ -154,9 +154,7 @@ class Decomposition:
         s2 = np.atleast_1d(np.asarray(scale, np.float64))[:, None]
         grown = s2 * self.strengths
         t2 = self.coordinates**2
-        unreached = (
-            float(self.regression.targets @ self.regression.targets) + self.regression.residual - t2.sum()
-        )
+        unreached = float(self.regression.targets @ self.regression.targets) + self.regression.residual - t2.sum()
         quadratic = np.sum(t2 / (1.0 + grown), axis=1) + max(unreached, 0.0)
         evidence: Array = self.regression.log_density_base - 0.5 * (np.log1p(grown).sum(axis=1) + quadratic)
         return evidence

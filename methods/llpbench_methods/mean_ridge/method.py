@@ -64,9 +64,7 @@ class MeanRidge:
         gamma: exponent of the spectrum; None to choose.
     """
 
-    def __init__(
-        self, choice: str = "evidence", penalty: float | None = None, gamma: float | None = None
-    ) -> None:
+    def __init__(self, choice: str = "evidence", penalty: float | None = None, gamma: float | None = None) -> None:
         self.choice, self.penalty, self.gamma = choice, penalty, gamma
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> MeanRidge:  # noqa: ARG002

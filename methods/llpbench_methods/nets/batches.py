@@ -87,9 +87,7 @@ class BagBatches:
         order = order[: len(order) // self.block * self.block]
         sizes = self.sizes[order]
         ends = np.cumsum(sizes)
-        first = np.fromiter(
-            _fill(ends[self.block - 1 :: self.block], self.rows, self.bags // self.block), int
-        )
+        first = np.fromiter(_fill(ends[self.block - 1 :: self.block], self.rows, self.bags // self.block), int)
         first_bag = first * self.block
         last_bag = np.append(first_bag[1:], len(order))
         starts = np.concatenate([[0], ends])

@@ -53,9 +53,7 @@ def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:
     return ops.sum(values * weights) / ops.maximum(ops.sum(weights), 1e-12)
 
 
-def bag_cross_entropy(
-    logits: Tensor, bag_of: Tensor, sizes: Tensor, proportions: Tensor, weights: Tensor
-) -> Tensor:
+def bag_cross_entropy(logits: Tensor, bag_of: Tensor, sizes: Tensor, proportions: Tensor, weights: Tensor) -> Tensor:
     """DLLP's loss: cross-entropy between a bag's proportion and its mean *probability*, mean over bags.
 
     Binary: ``L_b = −α_b log p̄_b − (1 − α_b) log(1 − p̄_b)``, ``p̄_b = (1/B_b) Σ_{i∈b} σ(z_i)``.

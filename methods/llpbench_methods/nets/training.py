@@ -6,7 +6,8 @@ as often as it likes; values of its own travel in the batch: per row, per bag, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +22,6 @@ from llpbench_methods.nets.optimiser import Moments, adamw
 from llpbench_methods.nets.params import NetworkSettings
 
 Tensor = Any
-PREDICT_ROWS = 1024
 
 
 class Batch(NamedTuple):
@@ -88,10 +88,12 @@ class Trainer:
             callable parts).
         loss: ``loss(net, batch)``, a scalar of the engine.
         head: ``head(net, X)``: what ``predict`` returns; the network's output when not given.
+        predict_rows: rows that ``predict`` works on at once.
     """
 
-    def __init__(self, net: Any, loss: Loss, *, head: Head | None = None) -> None:
+    def __init__(self, net: Any, loss: Loss, *, head: Head | None = None, predict_rows: int = 1024) -> None:
         self.net = net
+        self._predict_rows = predict_rows
         self._loss = loss
         self._variables = list(net.trainable_variables)
         self._other_variables = list(net.non_trainable_variables)
@@ -174,11 +176,14 @@ class Trainer:
         return self
 
     def predict(self, X: FloatArray, head: Head | None = None) -> FloatArray:
-        """The head's output for each row (logits, embeddings, ...), worked through in chunks of one shape."""
+        """The head's output for each row (logits, embeddings, ...), worked through in chunks of one shape.
+
+        Each head is compiled once; pass the same function again, not a new one that does the same.
+        """
         head = head or self._head
         if head not in self._heads:
             self._heads[head] = self._engine.compile(self._forward(head))
-        forward, chunk = self._heads[head], PREDICT_ROWS
+        forward, chunk = self._heads[head], self._predict_rows
         parts = []
         for start in range(0, len(X), chunk):
             rows = np.ascontiguousarray(X[start : start + chunk], np.float32)
@@ -262,6 +267,15 @@ class Trainer:
     def _scope(self, weights: Sequence[Tensor], others: Sequence[Tensor]) -> Any:
         variables = [*self._variables, *self._other_variables]
         return keras.StatelessScope(state_mapping=list(zip(variables, [*weights, *others], strict=True)))
+
+
+@contextmanager
+def frozen_state(net: Any) -> Iterator[None]:
+    """Inside a loss: calls of ``net`` in this block leave no trace in its running statistics."""
+    before = [(variable, variable.value) for variable in net.non_trainable_variables]
+    yield
+    for variable, value in before:
+        variable.assign(value)
 
 
 def _output(net: Any, X: Tensor) -> Tensor:

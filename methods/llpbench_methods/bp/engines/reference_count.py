@@ -14,6 +14,8 @@ from llpbench_methods.bp.messages import Mode, centred_message, change, damped
 from llpbench_methods.bp.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
+CERTAIN = 1e12
+"""Stands for an infinite message among several states, where infinities could meet."""
 
 
 def start(
@@ -129,7 +131,7 @@ class ReferencePottsCount:
                 members = bags.members[bags.offsets[b] : bags.offsets[b + 1]]
                 if len(members):
                     mu = bag_messages(theta[members], model.counts[b, c], model.lambda_b[b], self.mode)
-                    out[members, c] = mu
+                    out[members, c] = np.clip(mu, -CERTAIN, CERTAIN)
         return out
 
     def _total(self, values: Floats) -> Floats:
