@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +35,18 @@ def rows_and_counts(n_rows: int) -> tuple[Any, Any, Any]:
 
 def shared_loop(n_rows: int, epochs: int) -> Iterator[tuple[float, float]]:
     """(Seconds of the first epoch with compilation, least seconds of the others), once for each ``next``."""
+    from llpbench import Bags, QuietMonitor
     from llpbench_methods.dllp.method import loss
     from llpbench_methods.nets.batches import BagBatches
     from llpbench_methods.nets.mlp import mlp
     from llpbench_methods.nets.params import NetworkSettings
     from llpbench_methods.nets.training import Trainer, TrainingData
 
-    from llpbench import Bags, QuietMonitor
-
     class Clock(QuietMonitor):
         def __init__(self) -> None:
             self.times = [time.perf_counter()]
 
-        def report(self, predict: Any, *, stage: str = "") -> bool:
+        def report(self, predict: Any, *, stage: str = "") -> bool:  # noqa: ARG002
             self.times.append(time.perf_counter())
             return True
 
@@ -72,8 +72,7 @@ def bare_loop(n_rows: int, epochs: int) -> Iterator[tuple[float, float]]:
     rng = np.random.default_rng(0)
     widths = (FEATURES, 256, 128, 64, 1)
     start = [
-        (jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32), jnp.zeros(b))
-        for a, b in zip(widths, widths[1:], strict=False)
+        (jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32), jnp.zeros(b)) for a, b in pairwise(widths)
     ]
 
     def loss(weights: Any, rows: Any, share: Any) -> Any:

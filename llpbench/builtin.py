@@ -66,9 +66,9 @@ def llpbench_bag_schemes() -> list[BagScheme]:
     ]
 
 
-@hookimpl
+@hookimpl(tryfirst=True)
 def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
-    """Cells as child processes of this machine."""
+    """Cells as child processes of this machine; asked first, so that no plugin answers to this name unseen."""
     if name != "local":
         return None
     from llpbench.executors.local import LocalExecutor

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from llpbench.cells import Cell
-from llpbench.errors import UsageError
+from llpbench.errors import UnknownNameError, UsageError
 from llpbench.labels import expand, format_label, parse_label
 from llpbench.privacy import count_noise_sd, epsilon_of, noise_label
 from llpbench.registry import Registry, Shelf
-from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
+from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.store import Planned
+
+S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
 DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
 BACKENDS = ("jax", "tensorflow", "torch")
@@ -31,6 +36,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     delta: float = 1e-5
     feature_noise: list[float] = msgspec.field(default_factory=lambda: [0.0])
     backend: str = "jax"
+    preset: str = ""
 
     @property
     def name(self) -> str:
@@ -40,6 +46,27 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{slug}-{hashlib.sha256(msgspec.json.encode(self, order='sorted')).hexdigest()[:6]}"
 
 
+@dataclass(frozen=True)
+class Variant(Generic[S]):
+    """A registered thing with the options that were given for it, and the label it is shown under."""
+
+    spec: S
+    given: dict[str, Scalar]
+
+    @property
+    def resolved(self) -> dict[str, Scalar]:
+        """All options, defaults filled in."""
+        return self.spec.resolve(self.given)
+
+    @property
+    def label(self) -> str:
+        """The name with the options that differ from the defaults."""
+        resolved = self.resolved
+        return format_label(
+            self.spec.name, {p.name: resolved[p.name] for p in self.spec.params if resolved[p.name] != p.default}
+        )
+
+
 def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
     """All cells of a request, checked; seeds run outermost, so a table with one seed is whole first.
 
@@ -47,34 +74,44 @@ def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
     seed, as bags of size one.
     """
     check_axes(spec)
-    methods = [variant for label in spec.methods for variant in _methods(label, registry)]
-    datasets = [variant for label in spec.datasets for variant in _options(registry.datasets, label)]
-    schemes = [variant for label in spec.schemes for variant in _options(registry.schemes, label)]
+    methods = [variant for label in spec.methods for variant in _variants(registry.methods, label)]
+    datasets = [variant for label in spec.datasets for variant in _variants(registry.datasets, label)]
+    schemes = [variant for label in spec.schemes for variant in _variants(registry.schemes, label)]
     noises = list(dict.fromkeys(noise_label(text) for text in spec.noise))
-    _check_sizes(spec, registry, [name for name, _, _ in datasets])
+    _check_sizes(spec, [dataset.spec for dataset in datasets])
+    _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
     axes = itertools.product(range(spec.seeds), datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
-    for seed, dataset, scheme, noise, feature_noise, bag_size, (method, params, label) in axes:
-        bound = method.oracle
-        cell = Cell(
-            dataset=dataset[0],
-            dataset_options=dataset[1],
-            method=method.name,
-            params=params,
-            bag_size=1 if bound else bag_size,
-            seed=seed,
-            scheme="random" if bound else scheme[0],
-            scheme_options={} if bound else scheme[1],
-            noise="none" if bound else noise,
-            delta=spec.delta if noise != "none" and not bound else 1e-5,
-            feature_noise=feature_noise,
-            backend=spec.backend if method.backends else "",
-        )
-        planned.setdefault(
-            cell.id,
-            Planned(cell=cell, label=label, dataset_label=_dataset_label(dataset[2], scheme[2], cell), oracle=bound),
-        )
+    for seed, dataset, scheme, noise, feature_noise, bag_size, method in axes:
+        data: dict[str, Any] = {
+            "dataset": dataset.spec.name,
+            "dataset_options": dataset.resolved,
+            "feature_noise": feature_noise,
+        }
+        bags: dict[str, Any] = {"bag_size": 1}
+        if not method.spec.oracle:
+            bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
+            bags |= {} if noise == "none" else {"delta": spec.delta}
+        params, label, preset = _settings(method, spec.preset, dataset.spec.name, bag_size)
+        backend = spec.backend if method.spec.backends else ""
+        cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
+        conditions = [scheme.label] if cell.scheme != "random" else []
+        conditions += [f"feature noise {feature_noise:g}"] if feature_noise else []
+        shown = ", ".join([dataset.label, *conditions])
+        planned.setdefault(cell.id, Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle))
     return list(planned.values())
+
+
+def _settings(
+    method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
+) -> tuple[dict[str, Scalar], str, str]:
+    """Parameters, label and preset of a method: what was given wins over the preset, which wins over defaults."""
+    source = dict(method.spec.presets).get(preset)
+    if source is None:
+        return method.resolved, method.label, ""
+    values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
+    label = format_label(method.spec.name, {"preset": preset, **method.given})
+    return method.spec.resolve({**values, **method.given}), label, preset
 
 
 def check_axes(spec: RunSpec) -> None:
@@ -96,40 +133,21 @@ def check_axes(spec: RunSpec) -> None:
         count_noise_sd(epsilon_of(text), spec.delta)
 
 
-def _methods(label: str, registry: Registry) -> list[tuple[MethodSpec, dict[str, Scalar], str]]:
-    name, options = parse_label(label)
-    spec = registry.methods[name]
-    variants = []
-    for given in expand(spec, options):
-        params = spec.resolve(given)
-        differing = {p.name: params[p.name] for p in spec.params if params[p.name] != p.default}
-        variants.append((spec, params, format_label(name, differing)))
-    return variants
-
-
-def _options(shelf: Shelf[DatasetSpec] | Shelf[BagScheme], label: str) -> list[tuple[str, dict[str, Scalar], str]]:
+def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:
     name, options = parse_label(label)
     spec = shelf[name]
-    variants = []
-    for given in expand(spec, options):
-        resolved = spec.resolve(given)
-        differing = {p.name: resolved[p.name] for p in spec.params if resolved[p.name] != p.default}
-        variants.append((name, resolved, format_label(name, differing)))
-    return variants
+    return [Variant(spec, given) for given in expand(spec, options)]
 
 
-def _dataset_label(label: str, scheme: str, cell: Cell) -> str:
-    """The dataset as tables name it, with the conditions that make its cells a table of their own."""
-    conditions = []
-    if cell.scheme != "random":
-        conditions.append(scheme)
-    if cell.feature_noise:
-        conditions.append(f"feature noise {cell.feature_noise:g}")
-    return ", ".join([label, *conditions])
+def _check_sizes(spec: RunSpec, datasets: Iterable[DatasetSpec]) -> None:
+    for dataset in datasets:
+        if dataset.rows is not None and max(spec.bags) > dataset.rows:
+            raise UsageError(
+                f"bag size {max(spec.bags)} is larger than {dataset.name}, which has {dataset.rows:,} rows in all."
+            )
 
 
-def _check_sizes(spec: RunSpec, registry: Registry, datasets: list[str]) -> None:
-    for name in dict.fromkeys(datasets):
-        rows = registry.datasets[name].rows
-        if rows is not None and max(spec.bags) > rows:
-            raise UsageError(f"bag size {max(spec.bags)} is larger than {name}, which has {rows:,} rows in all.")
+def _check_preset(spec: RunSpec, methods: Iterable[MethodSpec]) -> None:
+    known = {name for method in methods for name, _ in method.presets}
+    if spec.preset and spec.preset not in known:
+        raise UnknownNameError("preset of these methods:", spec.preset, known)

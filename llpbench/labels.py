@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from llpbench.errors import UsageError
 from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
 
-_ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
+_ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
 
 def split_list(text: str) -> list[str]:
@@ -34,6 +34,7 @@ def split_list(text: str) -> list[str]:
 def parse_label(text: str) -> tuple[str, dict[str, list[str]]]:
     """The name and, for each option, the texts of its values."""
     name, bracket, rest = text.strip().partition("[")
+    name = name.rstrip()
     if not bracket:
         return name, {}
     if not rest.endswith("]"):

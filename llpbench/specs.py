@@ -22,6 +22,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
+def import_attribute(path: str) -> Any:
+    """The object that ``"module:attribute"`` names."""
+    module, attribute = path.split(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
 @dataclass(frozen=True)
 class Param:
     """One parameter of a method, dataset or bag scheme: its default, its range and what it means.
@@ -133,7 +139,10 @@ def _finite(value: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Spec:
-    """What every registered thing has: a name, an implementation, parameters and a sentence."""
+    """What every registered thing has: a name, an implementation, parameters and a sentence.
+
+    ``exempt`` lists checks of ``llpbench check`` that it cannot meet, each as ``(check, reason)``.
+    """
 
     name: str
     factory: str
@@ -141,6 +150,7 @@ class _Spec:
     params: tuple[Param, ...] = ()
     requires: tuple[str, ...] = ()
     citation: str = ""
+    exempt: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -157,8 +167,7 @@ class _Spec:
 
     def load(self) -> Any:
         """Import the implementation. Heavy: call it only where the thing is about to run."""
-        module, attribute = self.factory.split(":")
-        return getattr(importlib.import_module(module), attribute)
+        return import_attribute(self.factory)
 
     def param(self, name: str) -> Param:
         """The declared parameter of that name, or an error that lists the declared ones."""
@@ -187,6 +196,8 @@ class MethodSpec(_Spec):
         requires: modules that must be importable (beside the chosen backend).
         preload: modules worth importing once, before cells are forked (never one that starts threads).
         oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.
+        presets: named settings, each ``(name, "module:function")`` with ``function(dataset, bag_size)`` giving
+            parameters; ``--preset NAME`` uses them (a method without that preset runs at its defaults).
         scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
             when all values lie in [0, 1], log-odds otherwise).
     """
@@ -196,6 +207,7 @@ class MethodSpec(_Spec):
     backends: tuple[str, ...] = ()
     preload: tuple[str, ...] = ()
     oracle: bool = False
+    presets: tuple[tuple[str, str], ...] = ()
     scores: Literal["auto", "probability", "logit"] = "auto"
 
 

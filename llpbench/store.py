@@ -34,7 +34,13 @@ except ImportError:  # a platform without POSIX locks: runs are then not shared 
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A cell of the manifest and the labels it is shown under."""
+    """A cell of the manifest and the labels it is shown under.
+
+    Attributes:
+        label: the method with the options that differ from its defaults.
+        dataset_label: the dataset with all that makes its cells a table of their own, the bag scheme included.
+        oracle: whether the method is given labels.
+    """
 
     cell: Cell
     label: str

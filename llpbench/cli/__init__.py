@@ -18,6 +18,7 @@ _VERBS = {
     "status": "llpbench.cli.results:status",
     "table": "llpbench.cli.results:table",
     "data": "llpbench.cli.data:data",
+    "check": "llpbench.cli.check:check",
     "doctor": "llpbench.cli.doctor:doctor",
     "completion": "llpbench.cli.completion:completion",
 }

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 @click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
 @click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
 @click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
-@click.option("--config", type=click.Path(path_type=Path), help="A TOML file with these settings; flags win over it.")
+@click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
+@click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
 @click.option("--executor", help="Where cells run.  [default: local]")
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
 @plugin_options
 def run(
-    config: Path | None,
+    config: str | None,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -61,13 +62,13 @@ def run(
     that were running. Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request
     itself is wrong.
     """
-    from llpbench.cli.runfile import combine, read_run_file
+    from llpbench.cli.runfile import combine, find_run_file, read_run_file
     from llpbench.grid import plan_cells
     from llpbench.registry import load_registry
     from llpbench.store import Store
 
-    spec, how = combine(read_run_file(config) if config else {}, flags)
     registry = load_registry(plugins, override)
+    spec, how = combine(read_run_file(find_run_file(config, registry)) if config else {}, flags)
     planned = plan_cells(spec, registry)
     store = Store(Path(how.out) if how.out else Path("results") / spec.name)
     if dry_run:

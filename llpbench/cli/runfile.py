@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +14,9 @@ from llpbench.cli.options import parse_duration, parse_memory
 from llpbench.errors import UnknownNameError, UsageError
 from llpbench.grid import RunSpec
 from llpbench.labels import split_list
+
+if TYPE_CHECKING:
+    from llpbench.registry import Registry
 
 _LISTS = ("methods", "datasets", "schemes", "noise")
 
@@ -35,6 +39,26 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 _SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
 _HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
+
+
+def run_files(registry: Registry) -> dict[str, Path]:
+    """Run files that plugins ship: ``runs/*.toml`` in their top-level packages, by name."""
+    found: dict[str, Path] = {}
+    for plugin in registry.plugins:
+        package = sys.modules.get(plugin.module.__name__.partition(".")[0])
+        for folder in getattr(package, "__path__", ()):
+            found |= {path.stem: path for path in sorted(Path(folder, "runs").glob("*.toml"))}
+    return found
+
+
+def find_run_file(name: str, registry: Registry) -> Path:
+    """A file of that path, or the built-in run file of that name."""
+    if Path(name).suffix == ".toml" or Path(name).is_file():
+        return Path(name)
+    known = run_files(registry)
+    if name not in known:
+        raise UnknownNameError("run file", name, known)
+    return known[name]
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def test_lists_are_cut_outside_brackets_only() -> None:
 def test_a_comma_inside_brackets_is_explained() -> None:
     with pytest.raises(UsageError, match="inside brackets, ';' separates"):
         expand(SPEC, {"rate": ["1e-3,1e-2"]})
-    with pytest.raises(UsageError, match="^toy: .*Did you mean 'count'"):
+    with pytest.raises(UsageError, match=r"^toy: .*Did you mean 'count'"):
         expand(SPEC, {"coutn": ["1"]})
 
 

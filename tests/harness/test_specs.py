@@ -153,7 +153,7 @@ def test_resolve_checks_the_given_and_fills_in_the_rest() -> None:
     assert list(resolved) == ["lr", "epochs"]  # the declared order, whatever was given
     with pytest.raises(UsageError):
         toy.resolve({"lr": 2.0})
-    with pytest.raises(UnknownNameError, match="parameter of toy: 'epoch'.*Did you mean 'epochs'"):
+    with pytest.raises(UnknownNameError, match=r"parameter of toy: 'epoch'.*Did you mean 'epochs'"):
         toy.resolve({"epoch": 5})
 
 

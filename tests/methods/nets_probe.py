@@ -9,6 +9,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+
+from llpbench import Bags, QuietMonitor
 from llpbench_methods.dllp.method import DLLP
 from llpbench_methods.dllp.method import loss as dllp_loss
 from llpbench_methods.nets.batches import BagBatches, RowBatches
@@ -25,8 +27,6 @@ from llpbench_methods.nets.optimiser import Moments, adamw
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer, TrainingData, frozen_state
 from llpbench_methods.supervised.method import Supervised
-
-from llpbench import Bags, QuietMonitor
 
 Z = [-1.0, 0.0, 0.5, 2.0]
 Z3 = [[1, 0, -1], [0, 0, 0], [0.5, -0.5, 2], [2, 1, 0]]
@@ -203,8 +203,9 @@ def training():
         "reports": len(watcher.seen),
         "restored_best": bool(np.array_equal(stopped.predict_scores(bags.X), watcher.seen[1])),
         "reports_differ": not np.array_equal(watcher.seen[1], watcher.seen[3]),
+        "no_rows": list(stopped.predict_scores(bags.X[:0]).shape),
         "chunk_free": bool(np.allclose(quick, stopped.predict_scores(bags.X)[:37], atol=1e-6)),
-        "never_best": not np.array_equal(untouched, never.seen[0]),
+        "never_best": bool(np.array_equal(untouched, never.seen[0])),
         "auc": auc(labels, first),
         "supervised_auc": auc(labels, supervised.predict_scores(bags.X)),
         "multiclass_shape": list(shares.shape),

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from llpbench import Bags, QuietMonitor, Skip
 from llpbench_methods.mean_ridge.evidence import (
     bag_means,
     decompose,
@@ -14,9 +17,6 @@ from llpbench_methods.mean_ridge.evidence import (
     regression,
 )
 from llpbench_methods.mean_ridge.method import MeanRidge, best_scale, smoothed_rate
-from scipy.stats import multivariate_normal
-
-from llpbench import Bags, QuietMonitor, Skip
 
 
 def setting(n_bags, d, seed=0, rank=None):
@@ -63,7 +63,7 @@ def test_posterior_is_dense_bayesian_regression(n_bags, d):
 
 
 def test_more_bags_than_features_change_nothing_but_the_cost():
-    means, y, v, factor = setting(40, 3)
+    means, y, v, _ = setting(40, 3)
     rows = regression(means, y, v).rows
     assert rows.shape == (3, 3)
     assert regression(means[:3], y[:3], v[:3]).rows.shape == (3, 3)

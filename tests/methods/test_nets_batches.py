@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from llpbench_methods.nets.batches import BagBatches, RowBatches
 
 
-def check_plan(plan, sizes, limit):
+def check_plan(plan, sizes):
     """Rows of the bags in use, each exactly once, in whole bags; returns the bags that were used."""
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     rows, used = [], []
@@ -19,7 +20,6 @@ def check_plan(plan, sizes, limit):
         bags = plan.bags[b][plan.bags[b] >= 0]
         assert (plan.bags[b][: len(bags)] == bags).all()
         assert real[: real.sum()].all()
-        assert real.sum() <= limit
         for k, bag in enumerate(bags):
             own = plan.rows[b][plan.bag_of[b] == k]
             assert own.tolist() == list(range(offsets[bag], offsets[bag + 1]))
@@ -47,31 +47,54 @@ def test_whole_bags_once_each_in_one_shape(sizes, budget, block, seed):
     rng = np.random.default_rng(seed)
     shapes = set()
     for _ in range(3):
-        plan = batches.plan(rng)
-        shapes.add((plan.rows.shape, plan.bag_of.shape, plan.bags.shape))
-        used = check_plan(plan, sizes, batches.rows)
+        used = []
+        for plan in batches.plans(rng):
+            used += check_plan(plan, sizes)
+            assert all(np.sum(row >= 0) % block == 0 for row in plan.bags[: plan.n_batches])
         assert len(used) == len(set(used)) == len(sizes) // block * block
-        assert all(np.sum(row >= 0) % block == 0 for row in plan.bags[: plan.n_batches])
+        shapes.add(frozenset(shape_of(plan) for plan in batches.plans(rng)))
     assert len(shapes) == 1
+
+
+def shape_of(plan):
+    return plan.rows.shape, plan.bag_of.shape, plan.bags.shape
+
+
+def only(plans):
+    (plan,) = plans
+    return plan
 
 
 def test_equal_bags_fill_the_budget():
     sizes = np.array([8] * 4945 + [2])
-    plan = BagBatches(sizes, 1024).plan(np.random.default_rng(0))
+    plan = only(BagBatches(sizes, 1024).plans(np.random.default_rng(0)))
     assert plan.rows.shape[1] == 1024
     assert plan.n_batches == 39
-    assert BagBatches(np.array([100] * 50), 1024).rows == 1000
+    assert BagBatches(np.array([100] * 50), 1024).shapes[0].rows == 1000
 
 
 def test_a_bag_above_the_budget_is_a_batch_of_its_own():
     sizes = np.array([2048] * 19 + [650])
-    batches = BagBatches(sizes, 1024)
-    assert batches.rows == 2048
-    assert batches.plan(np.random.default_rng(0)).n_batches == 20
+    plan = only(BagBatches(sizes, 1024).plans(np.random.default_rng(0)))
+    assert plan.rows.shape[1] == 2048
+    assert plan.n_batches == 20
 
 
 def test_few_rows_are_not_padded_to_the_budget():
-    assert BagBatches(np.array([8, 8, 3]), 1024).rows == 24
+    assert BagBatches(np.array([8, 8, 3]), 1024).shapes[0].rows == 24
+    assert BagBatches(np.array([8, 9, 3]), 1024).shapes[0].rows == 128
+
+
+def test_a_few_large_bags_do_not_swell_every_batch():
+    sizes = np.array([30] * 500 + [40] * 50 + [1500, 2000, 9000])
+    batches = BagBatches(sizes, 1024)
+    assert [shape.rows for shape in batches.shapes] == [1152, 2048, 9088]
+    assert [shape.rows for shape in BagBatches(np.array([2050, 2000, 1990, 700]), 1024).shapes] == [2176]
+    plans = batches.plans(np.random.default_rng(0))
+    used = [bag for plan in plans for bag in check_plan(plan, sizes)]
+    assert sorted(used) == list(range(len(sizes)))
+    padded = sum(plan.n_batches * plan.rows.shape[1] for plan in plans)
+    assert padded < 1.2 * sizes.sum()
 
 
 def test_other_draws_of_uneven_bags_have_the_same_shape():
@@ -79,22 +102,21 @@ def test_other_draws_of_uneven_bags_have_the_same_shape():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         sizes = rng.poisson(31, 1000) + 1
-        plan = BagBatches(sizes, 1024).plan(rng)
-        shapes.add((plan.rows.shape, plan.bags.shape))
+        shapes.add(shape_of(only(BagBatches(sizes, 1024).plans(rng))))
     assert len(shapes) == 1
 
 
 def test_epochs_are_shuffled_and_repeatable():
     batches = BagBatches(np.array([4] * 50), 16)
     a, b = np.random.default_rng(1), np.random.default_rng(1)
-    first, second = batches.plan(a), batches.plan(a)
+    first, second = only(batches.plans(a)), only(batches.plans(a))
     assert not np.array_equal(first.rows, second.rows)
-    assert np.array_equal(first.rows, batches.plan(b).rows)
+    assert np.array_equal(first.rows, only(batches.plans(b)).rows)
 
 
 @pytest.mark.parametrize(("n", "budget"), [(10, 4), (10, 5), (3, 1024), (1, 1)])
 def test_row_batches_hold_every_row_once(n, budget):
-    plan = RowBatches(n, budget).plan(np.random.default_rng(0))
+    plan = only(RowBatches(n, budget).plans(np.random.default_rng(0)))
     real = plan.bag_of[: plan.n_batches] == 0
     assert sorted(plan.rows[: plan.n_batches][real]) == list(range(n))
     assert (plan.bags[: plan.n_batches] == -1).all()
@@ -102,7 +124,8 @@ def test_row_batches_hold_every_row_once(n, budget):
 
 def test_row_batches_of_a_subset_keep_the_shape():
     rng = np.random.default_rng(0)
-    whole, part = RowBatches(100, 16).plan(rng), RowBatches(100, 16, subset=np.arange(0, 100, 3)).plan(rng)
+    whole = only(RowBatches(100, 16).plans(rng))
+    part = only(RowBatches(100, 16, subset=np.arange(0, 100, 3)).plans(rng))
     assert whole.rows.shape == part.rows.shape
     real = part.bag_of[: part.n_batches] == 0
     assert sorted(part.rows[: part.n_batches][real]) == list(range(0, 100, 3))

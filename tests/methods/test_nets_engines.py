@@ -139,6 +139,7 @@ def test_best_weights_are_restored_and_stopping_is_honoured(probe):
     assert got["reports_differ"]
     assert got["never_best"]
     assert got["chunk_free"]
+    assert got["no_rows"] == [0]
 
 
 def test_it_learns(probe):

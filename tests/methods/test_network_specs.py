@@ -10,9 +10,9 @@ import sys
 from dataclasses import fields
 
 import pytest
-from llpbench_methods.nets.params import NETWORK_PARAMS, NetworkSettings
 
 from llpbench import UsageError
+from llpbench_methods.nets.params import NETWORK_PARAMS, NetworkSettings
 
 MODULES = {"dllp": "dllp", "supervised": "supervised", "mean-ridge": "mean_ridge"}
 

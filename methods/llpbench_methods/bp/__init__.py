@@ -1,12 +1,14 @@
-"""Belief propagation on the Gibbs law of labels: graph, model, engines, diagnostics.
+"""The method `bp`, and the library it stands on: belief propagation on the Gibbs law of labels.
 
-The public names load on first use, so that importing the package itself costs nothing.
+The public names (graph, model, engines, diagnostics) load on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from llpbench import MethodSpec, hookimpl
 
 if TYPE_CHECKING:
     from llpbench_methods.bp.counting import bag_posterior, count_log_likelihood, counting_messages
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
         uniform_contraction_bound,
     )
     from llpbench_methods.bp.graph import SimilarityGraph, build_graph, graph_of_neighbours
+    from llpbench_methods.bp.inference import Marginals, OscillationWarning, marginals
     from llpbench_methods.bp.kernels import matern, rbf
-    from llpbench_methods.bp.marginals import Marginals, OscillationWarning, marginals
     from llpbench_methods.bp.model import (
         GibbsModel,
         PottsModel,
@@ -85,7 +87,7 @@ _HOME = {
     ),
     "graph": ("SimilarityGraph", "build_graph", "graph_of_neighbours"),
     "kernels": ("matern", "rbf"),
-    "marginals": ("Marginals", "OscillationWarning", "marginals"),
+    "inference": ("Marginals", "OscillationWarning", "marginals"),
     "model": (
         "GibbsModel",
         "PottsModel",
@@ -98,6 +100,28 @@ _HOME = {
     "neighbours": ("Neighbours", "nearest"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``bp``."""
+    from llpbench_methods.bp.params import BP_PARAMS
+    from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PRELOAD
+
+    spec = MethodSpec(
+        name="bp",
+        factory="llpbench_methods.bp.method:BP",
+        summary="pseudo-labels by belief propagation over neighbours and bag counts, Agg-Emb network, iterated",
+        params=BP_PARAMS,
+        tasks=("binary", "multiclass"),
+        backends=NETWORK_BACKENDS,
+        preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.bp.engines.count"),
+        presets=(("paper", "llpbench_methods.bp.preset:paper"),),
+        scores="probability",
+        citation="Havaldar, Sharma, Sareen, Shanmugam & Raghuveer 2024, Learning from label proportions: "
+        "bootstrapping supervised learners via belief propagation (ICLR)",
+    )
+    return [spec]
 
 
 def __getattr__(name: str) -> Any:

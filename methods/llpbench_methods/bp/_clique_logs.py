@@ -24,11 +24,14 @@ def rows_in_logs(
     use_max: bool,
     total: Floats,
 ) -> None:
-    """One round of all bags: `M <- d M + (1 - d) [w + g(x + w, w)]`, `w = J / 2`, added into `total`."""
+    """One round of all bags: `M <- d M + (1 - d) [w + g(x + w, w)]`, `w = J / 2`, added into `total`.
+
+    `coupling` is that of each node's bag.
+    """
     at = 0
     for b in range(sizes.size):
         base = node_start[b]
-        w = 0.5 * coupling[b]
+        w = 0.5 * coupling[base]
         for i in range(base, base + sizes[b]):
             for j in range(i + 1, base + sizes[b]):
                 p = damping * P[at] + (1.0 - damping) * (w + centred(beliefs[i] - Q[at] + w, w, use_max))

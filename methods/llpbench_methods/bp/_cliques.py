@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.bp._float32 import power32
-from llpbench_methods.bp._jit import inlined, njit, njit_fast
+from llpbench_methods.bp._jit import Scalar, inlined, njit, njit_fast
 from llpbench_methods.bp._vector_pair import LANES, fresh_lanes, halfway_lanes, partway_lanes
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ f32 = np.float32
 
 
 @inlined
-def _fresh(p: float, q: float, ei: float, ei_c: float, ej: float, ej_c: float) -> tuple[float, float]:
+def _fresh(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> tuple[Scalar, Scalar]:
     """Undamped messages (i to j, j to i)."""
     down_p = q + ei
     down_q = p + ej
@@ -34,7 +34,7 @@ def _fresh(p: float, q: float, ei: float, ei_c: float, ej: float, ej_c: float) -
 
 
 @inlined
-def _halfway(p: float, q: float, ei: float, ei_c: float, ej: float, ej_c: float) -> tuple[float, float]:
+def _halfway(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> tuple[Scalar, Scalar]:
     """Messages with damping 1/2."""
     new_p, new_q = _fresh(p, q, ei, ei_c, ej, ej_c)
     return np.sqrt(p * new_p), np.sqrt(q * new_q)
@@ -42,8 +42,8 @@ def _halfway(p: float, q: float, ei: float, ei_c: float, ej: float, ej_c: float)
 
 @inlined
 def _partway(
-    p: float, q: float, ei: float, ei_c: float, ej: float, ej_c: float, share: float
-) -> tuple[float, float]:
+    p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar, share: Scalar
+) -> tuple[Scalar, Scalar]:
     """Messages with damping `1 - share`: `p (new / p)^share`, one division for both ratios."""
     down_p = q + ei
     down_q = p + ej
@@ -54,7 +54,7 @@ def _partway(
 
 
 @njit
-def _take_in(value: float, at: int, product: Floats, logs: Floats) -> None:
+def _take_in(value: Scalar, at: int, product: Floats, logs: Floats) -> None:
     """Multiply into a node's product, moving it to the logarithms before it leaves the range."""
     product[at] *= value
     if not 1e-200 < product[at] < 1e200:
@@ -70,9 +70,36 @@ def _flush(base: int, first: int, last: int, local: Singles, product: Floats, lo
         local[at] = f32(1.0)
 
 
+@njit_fast
+def _load(odds: Floats, c: Singles, E: Singles, Ec: Singles, local: Singles) -> None:
+    """Odds as float32: cut at e^40, where messages of a coupling up to 20 no longer change, and 0 below e^-69."""
+    for i in range(odds.size):
+        value = f32(min(odds[i], 2.3538527e17))
+        value = value if value > f32(1e-30) else f32(0.0)
+        E[i] = value
+        Ec[i] = value * c[i]
+        local[i] = f32(1.0)
+
+
+@njit_fast
+def _multiply(product: Floats, local: Singles) -> None:
+    for i in range(product.size):
+        product[i] *= local[i]
+
+
 @njit
 def _lane_row(
-    i: int, j: int, stop: int, at: int, P: Singles, Q: Singles, E: Singles, Ec: Singles, local: Singles, kind: int, share: float
+    i: int,
+    j: int,
+    stop: int,
+    at: int,
+    P: Singles,
+    Q: Singles,
+    E: Singles,
+    Ec: Singles,
+    local: Singles,
+    kind: int,
+    share: Scalar,
 ) -> None:
     """Pairs of member `i` with the members `j..stop`, all given by their place in the block."""
     if kind == 0:
@@ -99,14 +126,14 @@ def update_lanes(
     Q: Singles,
     odds: Floats,
     kind: int,
-    share: float,
+    share: Scalar,
     work: Singles,
     product: Floats,
     logs: Floats,
 ) -> None:
     """One round of the blocks `first..last-1`, multiplied into the nodes' `product`.
 
-    `c` holds `e^J` of each block's lanes; `stretch` messages may be multiplied in float32. Padding nodes have odds 0 and
+    `c` holds `e^J` of each node's bag; `stretch` messages may be multiplied in float32. Padding nodes have odds 0 and
     so send the message 1.
     """
     for b in range(first, last):
@@ -114,11 +141,7 @@ def update_lanes(
         base = node_start[b]
         at = pair_start[b]
         E, Ec, local = work[0, :width], work[1, :width], work[2, :width]
-        for i in range(0, width, LANES):
-            for t in range(LANES):
-                E[i + t] = clip_odds(odds[base + i + t])
-                Ec[i + t] = E[i + t] * c[b * LANES + t]
-                local[i + t] = f32(1.0)
+        _load(odds[base : base + width], c[base : base + width], E, Ec, local)
         step = stretch[b] * LANES
         since = 0
         for i in range(0, width, LANES):
@@ -132,29 +155,24 @@ def update_lanes(
             if since == step:
                 since = 0
                 _flush(base, i + LANES, width, local, product, logs)
-        _flush(base, 0, width, local, product, logs)
-
-
-@njit
-def clip_odds(odds: float) -> float:
-    """Odds for float32: cut at e^40, where messages of a coupling up to 20 no longer change, and 0 below e^-69."""
-    if odds < 1e-30:
-        return f32(0.0)
-    return f32(min(odds, 2.3538527e17))
+        if step < width:
+            _flush(base, 0, width, local, product, logs)
+        else:  # e^-60 at the least: no node can leave its range
+            _multiply(product[base : base + width], local)
 
 
 @njit_fast
 def _row(
     p: Singles,
     q: Singles,
-    ei: float,
-    ei_c: float,
+    ei: Scalar,
+    ei_c: Scalar,
     E: Singles,
     Ec: Singles,
     column: Singles,
     kind: int,
-    share: float,
-) -> float:
+    share: Scalar,
+) -> Scalar:
     """One stretch of a row: pairs (i, j) for consecutive j; returns the product of the messages to i."""
     total = f32(1.0)
     if kind == 0:
@@ -194,21 +212,18 @@ def update_rows(
     Q: Singles,
     odds: Floats,
     kind: int,
-    share: float,
+    share: Scalar,
     work: Singles,
     product: Floats,
     logs: Floats,
 ) -> None:
-    """One round of the large bags `first..last-1`; `stretch` messages may be multiplied in float32."""
+    """One round of the large bags `first..last-1`, with the arguments of `update_lanes`."""
     for b in range(first, last):
         size = sizes[b]
         base = node_start[b]
         at = pair_start[b]
         E, Ec, column = work[0, :size], work[1, :size], work[2, :size]
-        for i in range(size):
-            E[i] = clip_odds(odds[base + i])
-            Ec[i] = E[i] * c[b]
-            column[i] = f32(1.0)
+        _load(odds[base : base + size], c[base : base + size], E, Ec, column)
         since = 0
         for i in range(size - 1):
             for left in range(i + 1, size, stretch[b]):
@@ -245,9 +260,7 @@ def take_out(low: Ints, high: Ints, position: Ints, P: Singles, Q: Singles, prod
 
 
 @njit
-def settle_nodes(
-    bounded: bool, fields: Floats, product: Floats, logs: Floats, odds: Floats, log_odds: Floats
-) -> float:
+def settle_nodes(bounded: bool, fields: Floats, product: Floats, logs: Floats, odds: Floats, log_odds: Floats) -> float:
     """New node beliefs from the products; returns the largest change of a log-odds.
 
     In a bounded model the product holds the whole odds and no logarithm is taken.

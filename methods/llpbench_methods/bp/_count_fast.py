@@ -11,7 +11,8 @@ Fourier nodes `w = 2 pi k / N`, with the characteristic function `X(w) = prod_i 
     A0_i = 1/N sum_k X(w) Psi(w) / (q_i + p_i e^{iw}),   Psi(w) = sum_s psi(s) e^{-iws}
 
 and A1 the same with one more `e^{iw}`. For small bags `N = B + 1` is exact; otherwise an `N` against which the law is
-narrow (Bernstein's bound) suffices, and nodes where `|X Psi| < 1e-16` are left out. `N` is odd: `w = pi` would divide by zero.
+narrow (Bernstein's bound) suffices, and nodes where `|X Psi| < 1e-16` are left out. `N` is odd: `w = pi` would divide
+by zero.
 """
 
 from __future__ import annotations
@@ -105,9 +106,7 @@ def _goal_values(lam: float, star: float, first: int, last: int, psi: Floats) ->
 
 
 @njit
-def _goal_by_sum(
-    first: int, left: int, right: int, psi: Floats, N: int, table: Floats, re: Floats, im: Floats
-) -> None:
+def _goal_by_sum(first: int, left: int, right: int, psi: Floats, N: int, table: Floats, re: Floats, im: Floats) -> None:
     """`Psi` at the nodes from the values at `left..right`, by a table of the N-th roots of unity."""
     for k in range(re.size):
         at = (k * left) % N
@@ -158,9 +157,7 @@ def _products(p: Floats, c: Floats, z: Floats, re: Floats, im: Floats) -> None:
 
 
 @njit_fast
-def _leave_one_out(
-    p: Floats, c: Floats, z: Floats, re: Floats, im: Floats, a0: Floats, a1: Floats
-) -> None:
+def _leave_one_out(p: Floats, c: Floats, z: Floats, re: Floats, im: Floats, a0: Floats, a1: Floats) -> None:
     """`a0_i`, `a1_i` from the weighted spectrum `re + i im`, dividing each member's own factor out."""
     r = re[0]
     for i in range(p.size):

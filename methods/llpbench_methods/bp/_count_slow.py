@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 def log_sigmoid(z: float) -> float:
     """`-log(1 + e^-z)`."""
     if z > 0.0:
-        return -np.log1p(np.exp(-z))
-    return z - np.log1p(np.exp(z))
+        return float(-np.log1p(np.exp(-z)))
+    return float(z - np.log1p(np.exp(z)))
 
 
 @njit
@@ -28,7 +28,7 @@ def _log_add(a: float, b: float) -> float:
         a, b = b, a
     if b == -np.inf:
         return a
-    return a + np.log1p(np.exp(b - a))
+    return float(a + np.log1p(np.exp(b - a)))
 
 
 @njit
@@ -46,7 +46,7 @@ def _tilt_moments(theta: Floats, tau: float) -> tuple[float, float]:
 def _safe_tilt(theta: Floats, y: float, lam: float) -> tuple[float, float]:
     """The tilt by Newton inside a bracket, and the variance of the tilted sum."""
     if np.isinf(lam):
-        low, high = -np.max(theta) - 60.0, -np.min(theta) + 60.0
+        low, high = float(-np.max(theta) - 60.0), float(-np.min(theta) + 60.0)
     else:
         low, high = 2.0 * lam * (y - theta.size), 2.0 * lam * y
     softness = 0.5 / lam
@@ -127,7 +127,7 @@ def windowed_messages(theta: Floats, y: float, lam: float, out: Floats) -> float
     mass -= tau * y if np.isinf(lam) else lam * (y - star) * (y + star)
     for i in range(size):
         mass += log_sigmoid(-theta[i]) - log_sigmoid(-theta[i] - tau)
-    return mass
+    return float(mass)
 
 
 @njit

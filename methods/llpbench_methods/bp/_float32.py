@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba import types
-from numba.extending import intrinsic
 
-from llpbench_methods.bp._jit import inlined
+from llpbench_methods.bp._jit import Scalar, inlined, intrinsic
 
 f32 = np.float32
 _INT, _FLOAT = ir.IntType(32), ir.FloatType()
@@ -21,10 +20,10 @@ _SQRT_HALF_BITS = 0x3F3504F3
 
 
 @intrinsic
-def _exponent(typing_context: Any, value: Any) -> Any:
+def _exponent(_typing: Any, _value: Any) -> Any:
     """The `e` of `value = m 2^e` with `m` in [sqrt(1/2), sqrt(2)), as a float32."""
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.bitcast(arguments[0], _INT)
         shifted = builder.ashr(builder.sub(bits, _INT(_SQRT_HALF_BITS)), _INT(23))
         return builder.sitofp(shifted, _FLOAT)
@@ -33,10 +32,10 @@ def _exponent(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
-def _mantissa(typing_context: Any, value: Any) -> Any:
+def _mantissa(_typing: Any, _value: Any) -> Any:
     """The `m` of `value = m 2^e` with `m` in [sqrt(1/2), sqrt(2))."""
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bits = builder.bitcast(arguments[0], _INT)
         shifted = builder.ashr(builder.sub(bits, _INT(_SQRT_HALF_BITS)), _INT(23))
         return builder.bitcast(builder.sub(bits, builder.shl(shifted, _INT(23))), _FLOAT)
@@ -45,10 +44,10 @@ def _mantissa(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
-def _power_of_two(typing_context: Any, whole: Any) -> Any:
+def _power_of_two(_typing: Any, _whole: Any) -> Any:
     """`2^whole` for a whole number between -126 and 127 given as a float32."""
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         number = builder.fptosi(arguments[0], _INT)
         return builder.bitcast(builder.shl(builder.add(number, _INT(127)), _INT(23)), _FLOAT)
 
@@ -56,10 +55,10 @@ def _power_of_two(typing_context: Any, whole: Any) -> Any:
 
 
 @intrinsic
-def _nearest(typing_context: Any, value: Any) -> Any:
+def _nearest(_typing: Any, _value: Any) -> Any:
     """The whole number nearest to a `value` above -128, as a float32."""
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         raised = builder.fptosi(builder.fadd(arguments[0], _FLOAT(128.5)), _INT)
         return builder.sitofp(builder.sub(raised, _INT(128)), _FLOAT)
 
@@ -67,7 +66,7 @@ def _nearest(typing_context: Any, value: Any) -> Any:
 
 
 @inlined
-def power32(x: float, a: float) -> float:
+def power32(x: Scalar, a: Scalar) -> Scalar:
     """`x^a` for positive normal `x` and `|a log2 x| < 120`.
 
     `log2 x = e + log2 m` with an odd series in `(m - 1) / (m + 1)`, and `2^y` by a polynomial on [-1/2, 1/2]; the error

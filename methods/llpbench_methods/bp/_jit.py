@@ -9,11 +9,14 @@ functions, so nothing is started at import and a forked worker is safe. Numba do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
+from numba import extending
 
 F = TypeVar("F", bound=Callable[..., object])
+Scalar = Any
+"""A float32 or float64 of compiled code, which keeps the width that `float` in a plain signature would hide."""
 
 # No `nnan`, `ninf`, `arcp`: infinities are values here, and approximate reciprocals slow the loops down.
 _FAST = {"reassoc", "contract", "nsz", "afn"}
@@ -32,6 +35,11 @@ def njit_fast(function: F) -> F:
 def inlined(function: F) -> F:
     """Paste the function into its callers before they are compiled, so that their loops vectorise."""
     return cast(F, numba.njit(inline="always", error_model="numpy", fastmath=_FAST)(function))
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """A function that emits its own instructions; called with the arguments after its first."""
+    return extending.intrinsic(function)
 
 
 def _compile(function: F, fastmath: set[str] | bool) -> F:

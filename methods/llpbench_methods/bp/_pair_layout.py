@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.bp._vector_pair import LANES
+from llpbench_methods.bp.messages import sum_at
 from llpbench_methods.bp.model import GibbsModel
 
 Floats = NDArray[np.float64]
@@ -28,14 +29,12 @@ class Cliques:
         sizes: members of each block or bag.
         node_start: its first node, and the end.
         pair_start: its first message, and the end.
-        coupling: `J = -2 lambda_b`, per lane for blocks.
         stretch: how many messages may be multiplied in float32.
     """
 
     sizes: Ints
     node_start: Ints
     pair_start: Ints
-    coupling: Floats
     stretch: Ints
 
 
@@ -47,6 +46,7 @@ class PairLayout:
         place: node of each row.
         nodes: number of nodes, padding included.
         real: which nodes are rows.
+        coupling: `J = -2 lambda_b` of each node's bag, 0 without.
         lanes: blocks of small bags.
         rows: the other bags.
         left: node of each edge's first row.
@@ -63,6 +63,7 @@ class PairLayout:
     place: Ints
     nodes: int
     real: NDArray[np.bool_]
+    coupling: Floats
     lanes: Cliques
     rows: Cliques
     left: NDArray[np.int32]
@@ -107,7 +108,9 @@ def arrange(model: GibbsModel, lane_limit: int) -> PairLayout:
     weights = 0.5 * model.merged_couplings()
     left, right = place[model.edges[:, 0]], place[model.edges[:, 1]]
     size_of_row = np.append(sizes, 1)[model.bag_of]
-    clique = np.append(2.0 * model.lambda_b, 0.0)[model.bag_of] * (size_of_row - 1)
+    coupling_of_row = np.append(-2.0 * model.lambda_b, 0.0)[model.bag_of]
+    coupling = np.zeros(nodes)
+    coupling[place] = coupling_of_row
     pull = _at_nodes(left, right, weights, nodes)
     strength = _at_nodes(left, right, np.abs(weights), nodes)
     fields = np.zeros(nodes)
@@ -115,12 +118,13 @@ def arrange(model: GibbsModel, lane_limit: int) -> PairLayout:
     fields += pull
     real = np.zeros(nodes, dtype=bool)
     real[place] = True
-    reach = np.abs(fields[place]) + strength[place] + clique
+    reach = np.abs(fields[place]) + strength[place] - coupling_of_row * (size_of_row - 1)
     low, high, at = _held_pairs(model, held, member, first, in_lanes, alone, lanes, rows)
     return PairLayout(
         place=place,
         nodes=nodes,
         real=real,
+        coupling=coupling,
         lanes=lanes,
         rows=rows,
         left=left.astype(np.int32),
@@ -136,7 +140,7 @@ def arrange(model: GibbsModel, lane_limit: int) -> PairLayout:
 
 
 def _at_nodes(left: Ints, right: Ints, values: Floats, nodes: int) -> Floats:
-    return np.bincount(left, values, minlength=nodes) + np.bincount(right, values, minlength=nodes)
+    return sum_at(left, values, nodes) + sum_at(right, values, nodes)
 
 
 def _starts(lengths: Ints, begin: int = 0) -> Ints:
@@ -148,20 +152,16 @@ def _stretch(strongest: Floats) -> Ints:
 
 
 def _block_cliques(bags: Ints, sizes: Ints, lambda_b: Floats) -> Cliques:
-    blocks = -(-len(bags) // LANES)
-    coupling = np.zeros(blocks * LANES)
-    coupling[: len(bags)] = -2.0 * lambda_b[bags]
     size = sizes[bags[::LANES]]
-    strongest = np.abs(coupling).reshape(blocks, LANES).max(axis=1, initial=0.0)
-    return Cliques(
-        size, _starts(size * LANES), _starts(size * (size - 1) // 2 * LANES), coupling, _stretch(strongest)
-    )
+    strongest = np.zeros(len(size) * LANES)
+    strongest[: len(bags)] = 2.0 * lambda_b[bags]
+    strongest = strongest.reshape(-1, LANES).max(axis=1, initial=0.0)
+    return Cliques(size, _starts(size * LANES), _starts(size * (size - 1) // 2 * LANES), _stretch(strongest))
 
 
 def _bag_cliques(bags: Ints, sizes: Ints, lambda_b: Floats, begin: int) -> Cliques:
     size = sizes[bags]
-    coupling = -2.0 * lambda_b[bags]
-    return Cliques(size, _starts(size, begin), _starts(size * (size - 1) // 2), coupling, _stretch(np.abs(coupling)))
+    return Cliques(size, _starts(size, begin), _starts(size * (size - 1) // 2), _stretch(2.0 * lambda_b[bags]))
 
 
 def _held_pairs(

@@ -5,8 +5,8 @@ overlap), so the arithmetic of `_cliques` is spelled out here on vectors of 16 f
 
     update(P, Q, at, E, Ec, product, i, j, share)
 
-that reads the messages `P[at:at+16]`, `Q[at:at+16]` and the members' odds at `E[i:i+16]`, `E[j:j+16]` (`Ec` holds `c E`),
-writes the new messages back and multiplies them into `product[j:j+16]` and `product[i:i+16]`.
+that reads the messages `P[at:at+16]`, `Q[at:at+16]` and the members' odds at `E[i:i+16]`, `E[j:j+16]` (`Ec` holds
+`c E`), writes the new messages back and multiplies them into `product[j:j+16]` and `product[i:i+16]`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba import types
-from numba.extending import intrinsic
+
+from llpbench_methods.bp._jit import intrinsic
 
 LANES = 16
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
@@ -82,7 +83,7 @@ class _Lanes:
         return self.mul(value, b.bitcast(b.shl(b.add(number, self.whole(127)), self.whole(23)), _VECTOR))
 
 
-def _fresh(v: _Lanes, p: Any, q: Any, ei: Any, ei_c: Any, ej: Any, ej_c: Any, share: Any) -> Pair:
+def _fresh(v: _Lanes, p: Any, q: Any, ei: Any, ei_c: Any, ej: Any, ej_c: Any, _share: Any) -> Pair:
     down_p, down_q = v.add(q, ei), v.add(p, ej)
     inverse = v.div(v.all(1.0), v.mul(down_p, down_q))
     return (
@@ -108,7 +109,7 @@ def _maker(rule: Rule) -> Any:
     """Turn a rule for two messages into a numba function on arrays."""
 
     def update(
-        typing_context: Any, P: Any, Q: Any, at: Any, E: Any, Ec: Any, product: Any, i: Any, j: Any, share: Any
+        _typing: Any, P: Any, Q: Any, _at: Any, E: Any, Ec: Any, product: Any, _i: Any, _j: Any, _share: Any
     ) -> Any:
         signature = types.void(P, Q, types.int64, E, Ec, product, types.int64, types.int64, types.float32)
 

@@ -115,9 +115,7 @@ def counting_messages(
     return _flat(theta, offsets, counts, lambda_b, mode)[0]
 
 
-def bag_posterior(
-    theta: ArrayLike, offsets: ArrayLike, counts: ArrayLike, lambda_b: ArrayLike = np.inf
-) -> Floats:
+def bag_posterior(theta: ArrayLike, offsets: ArrayLike, counts: ArrayLike, lambda_b: ArrayLike = np.inf) -> Floats:
     """`P(y_i = 1 | count)` of every row: `sigma(theta_i + mu_i)`. With hard counts they add up to the count."""
     mu = counting_messages(theta, offsets, counts, lambda_b)
     return sigmoid(np.asarray(theta, dtype=np.float64) + mu)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from llpbench_methods.bp.messages import sum_at
 from llpbench_methods.bp.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -168,11 +169,11 @@ class Network:
         """Multiply the symmetric matrix of coefficients by `x`."""
         model = self.model
         inside = model.bag_of >= 0
-        sums = np.bincount(model.bag_of[inside], weights=x[inside], minlength=len(bag))
+        sums = sum_at(model.bag_of[inside], x[inside], len(bag))
         out = bag[model.bag_of] * (sums[model.bag_of] - x)
         left, right = model.edges.T
-        out += np.bincount(left, weights=edge * x[right], minlength=model.n)
-        out += np.bincount(right, weights=edge * x[left], minlength=model.n)
+        out += sum_at(left, edge * x[right], model.n)
+        out += sum_at(right, edge * x[left], model.n)
         return np.asarray(out)
 
     def is_forest(self) -> bool:
@@ -202,6 +203,8 @@ class Network:
         every gain solves `s_j (1 + sum_i t^2 / (m^2 - t^2)) = sum_i m t / (m^2 - t^2) s_i` (for equal gains, Ihara and
         Bass). The symmetric matrix on nodes, scaled, has largest eigenvalue 1 exactly at the radius and less beyond.
         """
+        from scipy.optimize import brentq
+
         floor = max(float(self.bag_gain.max(initial=0.0)), float(self.edge_gain.max(initial=0.0)))
         if floor == 0.0:
             return 0.0
@@ -209,16 +212,7 @@ class Network:
         low, high = floor * (1.0 + 1e-7), float(self.apply(ones, self.in_bag, self.on_edge).max())
         if high <= low or self._top(low, ones) <= 1.0:
             return floor
-        vector = ones
-        for _ in range(60):
-            middle = np.sqrt(low * high)
-            if self._top(middle, vector) > 1.0:
-                low = middle
-            else:
-                high = middle
-            if high - low < 1e-6 * high:
-                break
-        return float(0.5 * (low + high))
+        return float(brentq(lambda m: self._top(m, ones) - 1.0, low, high * (1.0 + 1e-9), rtol=1e-7))
 
     def _top(self, m: float, guess: Floats) -> float:
         """Largest eigenvalue of the scaled node matrix at `m`, by Lanczos iteration."""
@@ -237,7 +231,9 @@ class Network:
             return float(np.linalg.eigvalsh(dense)[-1])
         operator = LinearOperator((n, n), matvec=matvec, dtype=np.float64)
         try:
-            return float(eigsh(operator, k=1, which="LA", v0=guess / scale, tol=1e-8, maxiter=50, return_eigenvectors=False)[0])
+            return float(
+                eigsh(operator, k=1, which="LA", v0=guess / scale, tol=1e-8, maxiter=50, return_eigenvectors=False)[0]
+            )
         except ArpackNoConvergence as partial:
             return float(partial.eigenvalues.max(initial=self._rayleigh(matvec, n)))
 

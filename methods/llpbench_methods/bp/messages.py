@@ -47,6 +47,11 @@ def damped(old: Floats, new: Floats, damping: float) -> Floats:
     return new if damping == 0.0 else np.asarray(damping * old + (1.0 - damping) * new)
 
 
+def sum_at(rows: NDArray[np.integer], values: Floats, n: int) -> Floats:
+    """Sum of the values at each of `n` rows."""
+    return np.asarray(np.bincount(rows, weights=values, minlength=n), dtype=np.float64)
+
+
 def sigmoid(z: Floats) -> Floats:
     """`1 / (1 + e^-z)` without overflow."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llpbench_methods.bp.graph import SimilarityGraph
+from llpbench_methods.bp.messages import sum_at
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -183,12 +184,12 @@ def gibbs_model(
     left, right = graph.edges.T
     if potentials == "exact":
         weights = lambda_s * graph.weights
-        node = node - _per_row(left, weights, graph.n) - _per_row(right, weights, graph.n)
+        node = node - sum_at(left, weights, graph.n) - sum_at(right, weights, graph.n)
     elif potentials == "printed":
         single = lambda_s * graph.similarity
         weights = single * (graph.forward.astype(np.float64) + graph.backward)
-        node = node - _per_row(left, single * graph.forward, graph.n)
-        node = node - _per_row(right, single * graph.backward, graph.n)
+        node = node - sum_at(left, single * graph.forward, graph.n)
+        node = node - sum_at(right, single * graph.backward, graph.n)
     else:
         raise ValueError(f"unknown potentials {potentials!r}: choose 'exact' or 'printed'")
     return GibbsModel(node, graph.edges, 2.0 * weights, bags, count, per_bag)
@@ -227,15 +228,13 @@ def one_hot(model: PottsModel) -> GibbsModel:
     first = (np.arange(n) * classes)[:, None]
     exclusive = np.stack([(first + a).ravel(), (first + b).ravel()], axis=1)
     node = model.fields.ravel() + model.lambda_o
-    node = node - _per_row(similar[:, 0], weights, n * classes) - _per_row(similar[:, 1], weights, n * classes)
+    node = node - sum_at(similar[:, 0], weights, n * classes) - sum_at(similar[:, 1], weights, n * classes)
     bag_of = np.where(model.bag_of[:, None] >= 0, model.bag_of[:, None] * classes + states, -1).ravel()
     edges, couplings = canonical_edges(
         np.concatenate([similar, exclusive]),
         np.concatenate([2.0 * weights, np.full(len(exclusive), -2.0 * model.lambda_o)]),
     )
-    return GibbsModel(
-        node, edges, couplings, bag_of, model.counts.ravel(), np.repeat(model.lambda_b, classes)
-    )
+    return GibbsModel(node, edges, couplings, bag_of, model.counts.ravel(), np.repeat(model.lambda_b, classes))
 
 
 def lambda_of_noise(count_sd: ArrayLike) -> Floats:
@@ -253,7 +252,7 @@ def canonical_edges(edges: ArrayLike, couplings: ArrayLike) -> tuple[Ints, Float
     span = int(pairs.max(initial=0)) + 1
     key, place = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
     merged = np.stack([key // span, key % span], axis=1)
-    return merged, np.bincount(place, weights=values, minlength=len(key))[: len(key)]
+    return merged.astype(np.int64), sum_at(place, values, len(key))
 
 
 def bag_index(bag_of: Ints, n_bags: int) -> BagIndex:
@@ -263,23 +262,15 @@ def bag_index(bag_of: Ints, n_bags: int) -> BagIndex:
     return BagIndex(np.concatenate([[0], np.cumsum(sizes)]), order[len(bag_of) - int(sizes.sum()) :])
 
 
-def _graph_for(
-    graph: SimilarityGraph | None, bags: Ints, counts: Floats, max_count: float | None
-) -> SimilarityGraph:
+def _graph_for(graph: SimilarityGraph | None, bags: Ints, counts: Floats, max_count: float | None) -> SimilarityGraph:
     if graph is None:
         none = np.zeros(0)
-        return SimilarityGraph(
-            len(bags), np.zeros((0, 2), dtype=np.int64), none, none.astype(bool), none.astype(bool)
-        )
+        return SimilarityGraph(len(bags), np.zeros((0, 2), dtype=np.int64), none, none.astype(bool), none.astype(bool))
     if graph.n != len(bags):
         raise ValueError(f"the graph has {graph.n} rows, bag_of {len(bags)}")
     if max_count is not None:
         return graph.from_rows(np.append(counts, np.inf)[bags] <= max_count)
     return graph
-
-
-def _per_row(rows: Ints, values: Floats, n: int) -> Floats:
-    return np.bincount(rows, weights=values, minlength=n)
 
 
 def _check_common(n: int, edges: Ints, strength: Floats, bag_of: Ints, lambda_b: Floats) -> None:
@@ -289,9 +280,7 @@ def _check_common(n: int, edges: Ints, strength: Floats, bag_of: Ints, lambda_b:
         if edges.min() < 0 or edges.max() >= n:
             raise ValueError("an edge names a row that does not exist")
         key = edges[:, 0] * n + edges[:, 1]
-        if (edges[:, 0] >= edges[:, 1]).any() or (
-            (np.diff(key) <= 0).any() and len(np.unique(key)) != len(key)
-        ):
+        if (edges[:, 0] >= edges[:, 1]).any() or ((np.diff(key) <= 0).any() and len(np.unique(key)) != len(key)):
             raise ValueError("edges must be pairs i < j, each at most once: see canonical_edges")
     if len(bag_of) and (bag_of.min() < -1 or bag_of.max() >= len(lambda_b)):
         raise ValueError("bag_of names a bag that does not exist")

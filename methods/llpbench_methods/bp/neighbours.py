@@ -14,15 +14,17 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
-from llpbench_methods.bp._jit import njit, njit_fast
+from llpbench_methods.bp._jit import Scalar, njit, njit_fast
 
 Metric = Literal["cosine", "euclidean"]
 Search = Literal["auto", "exact", "approximate"]
 EXACT_LIMIT = 120_000
 _COLUMNS = 4096
 _ROWS = 512
+_STRETCH = 64
+f32 = np.float32
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def nearest(
 class _Points:
     """Rows ready for comparison: float64 for the truth, centred float32 and squared norms for the proposal."""
 
-    exact: NDArray[np.float64] | NDArray[np.float32]
+    exact: NDArray[np.floating]
     proposal: NDArray[np.float32]
     norms: NDArray[np.float32]
     slack: float
@@ -77,7 +79,7 @@ class _Points:
             raise ValueError(f"unknown metric {metric!r}: choose 'cosine' or 'euclidean'")
         if metric == "cosine":
             length = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-            exact = X / np.where(length == 0.0, 1.0, length)[:, None]
+            exact: NDArray[np.floating] = X / np.where(length == 0.0, 1.0, length)[:, None]
             proposal = np.ascontiguousarray(exact, dtype=np.float32)
         else:
             exact = X
@@ -91,17 +93,17 @@ class _Points:
 
 
 @njit_fast
-def _true_distance(a: NDArray[np.float64], b: NDArray[np.float64], cosine: bool) -> float:
+def _true_distance(a: NDArray[np.floating], b: NDArray[np.floating], cosine: bool) -> float:
     """Squared Euclidean distance, or cosine distance to 12 decimals so that parallel rows tie."""
     total = 0.0
     if cosine:
         for t in range(a.size):
             total += np.float64(a[t]) * np.float64(b[t])
-        return max(np.floor((1.0 - total) * 1e12 + 0.5), 0.0) / 1e12
+        return float(max(np.floor((1.0 - total) * 1e12 + 0.5), 0.0) / 1e12)
     for t in range(a.size):
         gap = np.float64(a[t]) - np.float64(b[t])
         total += gap * gap
-    return total
+    return float(total)
 
 
 @njit
@@ -116,40 +118,55 @@ def _insert(distances: NDArray[np.float64], indices: NDArray[np.int64], d: float
     indices[at] = j
 
 
+@njit_fast
+def _hits(row: NDArray[np.float32], norms: NDArray[np.float32], limit: Scalar) -> int:
+    """How many proposals `norms - 2 row` are within the limit: an integer sum, so that it vectorises."""
+    hits = 0
+    for c in range(row.size):
+        hits += norms[c] - f32(2.0) * row[c] <= limit
+    return hits
+
+
 @njit
 def _select(
     dots: NDArray[np.float32],
     queries: NDArray[np.int64],
     candidates: NDArray[np.int64],
-    exact: NDArray[np.float64],
+    exact: NDArray[np.floating],
     norms: NDArray[np.float32],
     slack: float,
     cosine: bool,
     distances: NDArray[np.float64],
     indices: NDArray[np.int64],
 ) -> None:
-    """Merge one block of proposals (`dots` = queries x candidates) into the lists of the queries."""
+    """Merge one block of proposals (`dots` = queries x candidates) into the lists of the queries.
+
+    In both metrics the proposal is the squared distance `|a|^2 + |b|^2 - 2 a.b` (twice the cosine distance); it can be
+    too large by `slack (|a|^2 + |b|^2)`, so that share of the norms is taken off.
+    """
     last = distances.shape[1] - 1
+    low = np.empty(candidates.size, np.float32)
+    for c in range(candidates.size):
+        low[c] = norms[candidates[c]] * f32(1.0 - slack)
     for r in range(queries.size):
         i = queries[r]
-        row = dots[r]
-        best = distances[r]
-        best_index = indices[r]
+        own = np.float64(norms[i]) * (1.0 - slack)
+        best, best_index = distances[r], indices[r]
         worst = best[last]
-        # In both metrics the proposal is the squared distance |a|^2 + |b|^2 - 2 a.b (twice the cosine distance).
-        bound = 2.0 * worst + 1e-11 if cosine else worst
-        for c in range(candidates.size):
-            size = norms[i] + norms[candidates[c]]
-            if size - 2.0 * row[c] > bound + slack * size:
+        limit = f32((2.0 * worst + 1e-11 if cosine else worst) - own)
+        for left in range(0, candidates.size, _STRETCH):
+            right = min(left + _STRETCH, candidates.size)
+            if _hits(dots[r, left:right], low[left:right], limit) == 0:
                 continue
-            j = candidates[c]
-            if j == i:
-                continue
-            d = _true_distance(exact[i], exact[j], cosine)
-            if d < worst or (d == worst and j < best_index[last]):
-                _insert(best, best_index, d, j)
-                worst = best[last]
-                bound = 2.0 * worst + 1e-11 if cosine else worst
+            for c in range(left, right):
+                j = candidates[c]
+                if low[c] - f32(2.0) * dots[r, c] > limit or j == i:
+                    continue
+                d = _true_distance(exact[i], exact[j], cosine)
+                if d < worst or (d == worst and j < best_index[last]):
+                    _insert(best, best_index, d, j)
+                    worst = best[last]
+                    limit = f32((2.0 * worst + 1e-11 if cosine else worst) - own)
 
 
 def exact_search(points: _Points, k: int, threads: int) -> Neighbours:
@@ -200,9 +217,7 @@ def inverted_lists_search(
     return _finished(index, distance, points.cosine)
 
 
-def _groups(
-    points: _Points, lists: int, threads: int, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _groups(points: _Points, lists: int, threads: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """K-means centres from a sample, and the nearest centre of every row."""
     n = len(points.proposal)
     rng = np.random.default_rng(seed)

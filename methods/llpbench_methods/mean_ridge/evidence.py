@@ -63,8 +63,8 @@ def principal_components(X: NDArray[Any], chunk: int = 8192) -> Spectrum:
             covariance += part.T @ part
         variances, components = np.linalg.eigh(covariance / n)
         variances, components = variances[::-1], components[:, ::-1]
-    size = float(np.max(np.abs(X), initial=0.0)) ** 2
-    kept = variances > max(_RANK * variances[0], 1e-14 * size) if len(variances) else variances > 0
+    rounding = 1e-14 * float(np.max(mean**2))
+    kept = variances > max(_RANK * float(variances[0]), rounding)
     return Spectrum(mean, np.ascontiguousarray(components[:, kept]), variances[kept])
 
 

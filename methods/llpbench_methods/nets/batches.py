@@ -1,8 +1,8 @@
 """Batches of one shape: whole bags up to a budget of rows, padded and masked; or minibatches of rows.
 
-A plan holds the indices of one epoch's batches; the rows themselves are gathered on the device. Every plan of
-a fit has the same shape, also for uneven bags, so that a fit compiles once. Sizes that depend on the draw of
-the bags are rounded up, so that the next seed finds the compiled fit again.
+A plan holds the indices of one epoch's batches; the rows themselves are gathered on the device. Every epoch of
+a fit has plans of the same shapes, also for uneven bags, so that a fit compiles once. Sizes that depend on the
+draw of the bags are rounded up, so that the next seed finds the compiled fit again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llpbench import IntArray
 
 
 class Plan(NamedTuple):
-    """Index arrays of one epoch: ``n_batches`` batches in use of those there is room for.
+    """Index arrays of batches of one shape: ``n_batches`` batches in use of those there is room for.
 
     Attributes:
         rows: (room, R) row numbers; padding repeats rows of the same batch.
@@ -36,18 +36,32 @@ class Plan(NamedTuple):
 class Batches(Protocol):
     """Where an epoch's batches come from."""
 
-    def plan(self, rng: np.random.Generator) -> Plan:
-        """Shuffle and cut one epoch into batches."""
+    def plans(self, rng: np.random.Generator) -> list[Plan]:
+        """Shuffle and cut one epoch into batches: one plan for each shape of batch, in the order to run."""
         ...
 
 
 @dataclass(frozen=True)
+class _Shape:
+    """Bags that share a shape of batch: ``rows`` rows, ``bags`` bags, and room for ``room`` batches."""
+
+    members: IntArray
+    rows: int
+    bags: int
+    room: int
+
+
+@dataclass(frozen=True)
 class BagBatches:
-    """Whole bags per batch: shuffled bags are filled into batches of at most ``rows`` rows, none is dropped.
+    """Whole bags per batch: shuffled bags are filled into batches one after the other, none is dropped.
+
+    Equal bags fill the budget exactly. Uneven bags get an eighth more room, so that about the budget fits in.
+    Bags above that go into shapes of twice, four times, ... the room, so that a few large bags do not swell
+    every batch (a shape with next to nothing in it joins the next one); most bag schemes need one shape only.
 
     Attributes:
         sizes: (bags,) rows of each bag.
-        batch_rows: budget of rows; a bag above the budget is a batch of its own.
+        batch_rows: budget of rows.
         block: number of bags that stay together (GenBags); bags beyond the last whole block sit out an epoch.
     """
 
@@ -60,40 +74,52 @@ class BagBatches:
             raise ValueError(f"a block of {self.block} bags cannot be formed from {len(self.sizes)} bags")
 
     @cached_property
-    def rows(self) -> int:
-        """Rows of a batch: the budget, cut to whole bags when bags are equal, or the largest block."""
+    def shapes(self) -> list[_Shape]:
+        """The shapes of batch, smallest first, with the bags that go into each."""
+        everyone = np.arange(len(self.sizes))
         largest = int(np.sort(self.sizes)[-self.block :].sum())
-        equal = np.count_nonzero(self.sizes != self.sizes.max()) <= 1
-        budget = min(self.batch_rows, _round_up(int(self.sizes.sum()), largest if equal else 128))
-        if equal:
-            return max(budget // largest, 1) * largest
-        return budget if largest <= budget else _round_up(largest, 128)
+        total = int(self.sizes.sum())
+        if np.count_nonzero(self.sizes != self.sizes.max()) <= 1:
+            budget = min(self.batch_rows, _round_up(total, largest))
+            return [self._shape(everyone, max(budget // largest, 1) * largest)]
+        room = min(self.batch_rows + self.batch_rows // 8, _round_up(total, 128))
+        if self.block > 1 or largest <= room:
+            return [self._shape(everyone, room if largest <= room else _round_up(largest, 128))]
+        doublings = np.ceil(np.log2(np.maximum(self.sizes / room, 1.0))).astype(int)
+        found, waiting = [], np.zeros(0, int)
+        for doubling in np.unique(doublings):
+            members = np.concatenate([waiting, everyone[doublings == doubling]])
+            if doubling < doublings.max() and self.sizes[members].sum() <= 2 * room:
+                waiting = members
+                continue
+            most = _round_up(int(self.sizes[members].max()), 128)
+            found.append(self._shape(members, min(room << int(doubling), most) if doubling else room))
+            waiting = np.zeros(0, int)
+        return found
 
-    @cached_property
-    def bags(self) -> int:
-        """Room for bags in a batch."""
-        blocks = 1.25 * self.rows / (self.block * float(self.sizes.mean()))
-        return self.block * min(len(self.sizes) // self.block, _power_of_two(blocks))
+    def plans(self, rng: np.random.Generator) -> list[Plan]:
+        """Shuffle the bags and fill batches; shapes take turns in a shuffled order."""
+        plans = [self._plan(shape, rng) for shape in self.shapes]
+        return [plans[i] for i in rng.permutation(len(plans))]
 
-    @cached_property
-    def room(self) -> int:
-        """Room for batches: a batch is full in bags, or together with the next one more than full in rows."""
-        total, n_bags = int(self.sizes.sum()), len(self.sizes)
-        return _power_of_two(2 * total / self.rows + n_bags / self.bags + 1)
+    def _shape(self, members: IntArray, rows: int) -> _Shape:
+        """Room for bags by their mean size; for batches because two that follow each other are more than full."""
+        sizes = self.sizes[members]
+        blocks = power_of_two(1.25 * rows / (self.block * float(sizes.mean())))
+        bags = self.block * min(len(members) // self.block, blocks)
+        return _Shape(members, rows, bags, power_of_two(2 * sizes.sum() / rows + len(members) / bags + 1))
 
-    def plan(self, rng: np.random.Generator) -> Plan:
-        """Shuffle the bags and fill batches one after the other."""
-        order = rng.permutation(len(self.sizes))
+    def _plan(self, shape: _Shape, rng: np.random.Generator) -> Plan:
+        order = rng.permutation(shape.members)
         order = order[: len(order) // self.block * self.block]
         sizes = self.sizes[order]
         ends = np.cumsum(sizes)
-        first = np.fromiter(_fill(ends[self.block - 1 :: self.block], self.rows, self.bags // self.block), int)
+        first = np.fromiter(_fill(ends[self.block - 1 :: self.block], shape.rows, shape.bags // self.block), int)
         first_bag = first * self.block
         last_bag = np.append(first_bag[1:], len(order))
         starts = np.concatenate([[0], ends])
-        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         within = np.arange(int(ends[-1])) - np.repeat(starts[:-1], sizes)
-        rows = np.repeat(offsets[order], sizes) + within
+        rows = np.repeat(self._offsets[order], sizes) + within
         position = np.arange(len(order)) - np.repeat(first_bag, last_bag - first_bag)
         return _assemble(
             rows,
@@ -101,8 +127,12 @@ class BagBatches:
             order,
             row_bounds=(starts[first_bag], starts[last_bag]),
             bag_bounds=(first_bag, last_bag),
-            shape=(self.room, self.rows, self.bags),
+            shape=(shape.room, shape.rows, shape.bags),
         )
+
+    @cached_property
+    def _offsets(self) -> IntArray:
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
 
 
 @dataclass(frozen=True)
@@ -119,16 +149,16 @@ class RowBatches:
     batch_rows: int
     subset: IntArray | None = None
 
-    def plan(self, rng: np.random.Generator) -> Plan:
+    def plans(self, rng: np.random.Generator) -> list[Plan]:
         """Shuffle the rows and cut them."""
         rows = rng.permutation(self.n_rows if self.subset is None else self.subset)
         size = min(self.batch_rows, self.n_rows)
         first = np.arange(0, len(rows), size)
         last = np.minimum(first + size, len(rows))
-        room = _power_of_two(self.n_rows / size)
+        room = power_of_two(self.n_rows / size)
         no_bag = np.full(len(first), -1)
         bag_bounds = (np.arange(len(first)), np.arange(1, len(first) + 1))
-        return _assemble(rows, np.zeros_like(rows), no_bag, (first, last), bag_bounds, (room, size, 1))
+        return [_assemble(rows, np.zeros_like(rows), no_bag, (first, last), bag_bounds, (room, size, 1))]
 
 
 def _fill(ends: IntArray, rows: int, blocks: int) -> Iterator[int]:
@@ -176,5 +206,6 @@ def _round_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def _power_of_two(value: float) -> int:
+def power_of_two(value: float) -> int:
+    """The least power of two that is not less than the value (1 at the least)."""
     return 1 << max(0, int(np.ceil(np.log2(max(value, 1.0)))))

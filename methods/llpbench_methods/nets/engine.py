@@ -70,8 +70,10 @@ def cache_folder() -> Path:
     """Where compiled programs are kept: ``LLPBENCH_CACHE``, or a folder of the user's cache."""
     chosen = os.environ.get("LLPBENCH_CACHE")
     if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "llpbench"
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("llpbench"))
 
 
 class _Jax:

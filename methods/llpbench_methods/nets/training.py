@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from llpbench import FloatArray, Monitor, Predict
-from llpbench_methods.nets.batches import Batches
+from llpbench_methods.nets.batches import Batches, power_of_two
 from llpbench_methods.nets.engine import engine, keras, ops
 from llpbench_methods.nets.mlp import draw_weights
 from llpbench_methods.nets.optimiser import Moments, adamw
@@ -66,9 +66,15 @@ class TrainingData:
     shared: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> dict[str, dict[str, Any]]:
-        """The method's values in the engine's number types."""
-        groups = {"rows": self.rows, "bags": self.bags, "shared": self.shared}
-        return {name: {k: _narrow(v) for k, v in group.items()} for name, group in groups.items()}
+        """The method's values in the engine's number types.
+
+        Bags are padded to a power of two, so that another draw of uneven bags finds the same shapes.
+        """
+        return {
+            "rows": {name: _narrow(value) for name, value in self.rows.items()},
+            "bags": {name: _padded(_narrow(value)) for name, value in self.bags.items()},
+            "shared": {name: _narrow(value) for name, value in self.shared.items()},
+        }
 
 
 class _State(NamedTuple):
@@ -121,8 +127,8 @@ class Trainer:
         """Train from fresh weights until the monitor or the last epoch says stop; keep the best weights.
 
         After every epoch the model is reported. The weights that stand in the end are those of the last
-        report that the monitor called the best. A loss that is no longer finite ends the fit at the weights
-        that were best until then.
+        report that the monitor called the best (of the first report, when it never did). A loss that is no
+        longer finite ends the fit at the weights that were best until then, the initial ones at the least.
 
         Args:
             data: rows and the method's values.
@@ -142,7 +148,7 @@ class Trainer:
         """
         rng = np.random.default_rng(seed)
         state = self._start(rng, keep_weights)
-        best = (state.weights, state.others)
+        best = start = (state.weights, state.others)
         device = self._engine.device
         X, values = device(np.ascontiguousarray(data.X, np.float32)), device(data.values())
         key = np.int32(rng.integers(2**31))
@@ -150,25 +156,22 @@ class Trainer:
             fresh = refresh(epoch) if refresh else None
             if fresh is not None:
                 values, batches = device(fresh[0].values()), fresh[1]
-            rows, bag_of, bags, n_batches = batches.plan(rng)
             rate = settings.lr * (schedule(epoch) if schedule else 1.0)
-            numbers = device(
-                {
-                    "rate": np.float32(rate),
-                    "decay": np.float32(settings.weight_decay),
-                    "key": key,
-                    "n_batches": np.int32(n_batches),
-                }
-            )
-            state, loss = self._epoch(state, X, values, device((rows, bag_of, bags)), numbers)
-            if not np.isfinite(float(loss)):
+            numbers = {"rate": np.float32(rate), "decay": np.float32(settings.weight_decay), "key": key}
+            loss = 0.0
+            for *tables, n_batches in batches.plans(rng):
+                given = device({**numbers, "n_batches": np.int32(n_batches)})
+                state, part = self._epoch(state, X, values, device(tuple(tables)), given)
+                loss += float(part)
+            if not np.isfinite(loss):
                 monitor.note("diverged", True)
                 self._weights, self._others = best
                 if epoch == 0:
                     monitor.report(predict or self.probabilities, stage=stage)
                 break
             self._weights, self._others = state.weights, state.others
-            if monitor.report(predict or self.probabilities, stage=stage):
+            is_best = monitor.report(predict or self.probabilities, stage=stage)
+            if is_best or best is start:
                 best = (state.weights, state.others)
             if monitor.should_stop:
                 break
@@ -185,7 +188,7 @@ class Trainer:
             self._heads[head] = self._engine.compile(self._forward(head))
         forward, chunk = self._heads[head], self._predict_rows
         parts = []
-        for start in range(0, len(X), chunk):
+        for start in range(0, max(len(X), 1), chunk):
             rows = np.ascontiguousarray(X[start : start + chunk], np.float32)
             padding = [(0, chunk - len(rows))] + [(0, 0)] * (rows.ndim - 1)
             padded = self._engine.device(np.pad(rows, padding))
@@ -223,7 +226,7 @@ class Trainer:
         plan: tuple[Tensor, Tensor, Tensor],
         numbers: dict[str, Tensor],
     ) -> tuple[_State, Tensor]:
-        """All steps of an epoch: ``(state, mean loss)``; the loss is NaN when a weight is not finite."""
+        """All steps of a plan: ``(state, mean loss)``; the loss is NaN when a weight is not finite."""
 
         def body(i: Tensor, carry: tuple[_State, Tensor]) -> tuple[_State, Tensor]:
             state, total = carry
@@ -302,6 +305,12 @@ def _gather(
         step=step,
         key=ops.stack([key, step]),
     )
+
+
+def _padded(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """With rows of zeros at the end, up to a power of two."""
+    missing = power_of_two(len(value)) - len(value)
+    return np.pad(value, [(0, missing)] + [(0, 0)] * (value.ndim - 1))
 
 
 def _narrow(value: Any) -> Any:

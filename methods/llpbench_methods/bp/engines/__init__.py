@@ -22,6 +22,8 @@ ENGINES: dict[str, str] = {
     "count": "llpbench_methods.bp.engines.count",
     "pgmax": "llpbench_methods.bp.engines.pgmax_adapter",
 }
+THREADED = ("pairwise", "count")
+"""Engines that spread over cores themselves (jax and PGMax do so, or not, by their own settings)."""
 
 
 class Engine(Protocol):
@@ -47,5 +49,7 @@ def start(name: str, model: GibbsModel | PottsModel, mode: Mode, threads: int, *
     """
     if name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}: choose from {', '.join(ENGINES)}")
-    engine: Engine = import_module(ENGINES[name]).start(model, mode=mode, threads=threads, **options)
+    if name in THREADED:
+        options["threads"] = threads
+    engine: Engine = import_module(ENGINES[name]).start(model, mode=mode, **options)
     return engine

@@ -17,7 +17,7 @@ from llpbench_methods.bp._count_slow import windowed_messages
 from llpbench_methods.bp._edges import edges_in_logs, edges_in_odds
 from llpbench_methods.bp._jit import njit
 from llpbench_methods.bp.counting import fill_messages
-from llpbench_methods.bp.messages import Mode, change, damped
+from llpbench_methods.bp.messages import Mode, change, damped, sum_at
 from llpbench_methods.bp.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ class _Layout:
         self.certain = self._certain(model)
 
     def _at_rows(self, values: Floats, n: int) -> Floats:
-        return np.bincount(self.left, values, minlength=n) + np.bincount(self.right, values, minlength=n)
+        return sum_at(self.left, values, n) + sum_at(self.right, values, n)
 
     def _certain(self, model: GibbsModel) -> Floats:
         """`+inf` or `-inf` for the rows of a hard bag whose count is full or zero, else 0."""
@@ -192,9 +192,7 @@ class CountInOdds:
         if pool is None:
             extremes = [self._bag_part(part, incoming, damping) for part in range(self.threads)]
         else:
-            extremes = list(
-                pool.map(lambda part: self._bag_part(part, incoming, damping), range(self.threads))
-            )
+            extremes = list(pool.map(lambda part: self._bag_part(part, incoming, damping), range(self.threads)))
         extremes.append(_loose_in_odds(incoming, int(self.layout.offsets[-1]), self.odds))
         return float(max(np.log(max(high, 1.0 / low)) for high, low in extremes))
 

@@ -33,7 +33,7 @@ def _log_sum(values: Floats, skip: int, use_max: bool) -> float:
     for c in range(values.size):
         if c != skip:
             total += np.exp(values[c] - top)
-    return top + np.log(total)
+    return float(top + np.log(total))
 
 
 @njit

@@ -21,7 +21,7 @@ from llpbench_methods.bp.model import GibbsModel, PottsModel, one_hot
 Floats = NDArray[np.float64]
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> DenseJax:
+def start(model: GibbsModel | PottsModel, *, mode: Mode) -> DenseJax:
     """Start the engine; a multiclass model is expanded into indicators."""
     return DenseJax(one_hot(model) if isinstance(model, PottsModel) else model, mode)
 

@@ -17,7 +17,7 @@ from llpbench_methods.bp._cliques import settle_nodes, take_out, update_lanes, u
 from llpbench_methods.bp._edges import edges_in_logs, edges_in_odds
 from llpbench_methods.bp._pair_layout import Cliques, PairLayout, arrange
 from llpbench_methods.bp._vector_pair import LANES
-from llpbench_methods.bp.messages import Mode, change
+from llpbench_methods.bp.messages import Mode, change, sum_at
 from llpbench_methods.bp.model import GibbsModel, PottsModel, one_hot
 
 Floats = NDArray[np.float64]
@@ -54,8 +54,7 @@ class PairwiseInOdds:
         self.back = self.forth.copy()
         self.lane_store = np.ones((2, int(layout.lanes.pair_start[-1])), dtype=np.float32)
         self.row_store = np.ones((2, int(layout.rows.pair_start[-1])), dtype=np.float32)
-        self.lane_c = np.exp(layout.lanes.coupling).astype(np.float32)
-        self.row_c = np.exp(layout.rows.coupling).astype(np.float32)
+        self.clique_c = np.exp(layout.coupling).astype(np.float32)
         in_lanes = layout.held_at % 2 == 0
         self.held = [
             (layout.held_low[part], layout.held_high[part], layout.held_at[part] // 2) for part in (in_lanes, ~in_lanes)
@@ -89,9 +88,9 @@ class PairwiseInOdds:
     def _clique_part(self, part: int, damping: float) -> None:
         kind = {0.0: 0, 0.5: 1}.get(damping, 2)
         share = np.float32(1.0 - damping)
-        for update, cliques, cuts, c, store in (
-            (update_lanes, self.layout.lanes, self.lane_cuts, self.lane_c, self.lane_store),
-            (update_rows, self.layout.rows, self.row_cuts, self.row_c, self.row_store),
+        for update, cliques, cuts, store in (
+            (update_lanes, self.layout.lanes, self.lane_cuts, self.lane_store),
+            (update_rows, self.layout.rows, self.row_cuts, self.row_store),
         ):
             if cuts[part] < cuts[part + 1]:
                 update(
@@ -100,7 +99,7 @@ class PairwiseInOdds:
                     cliques.sizes,
                     cliques.node_start,
                     cliques.pair_start,
-                    c,
+                    self.clique_c,
                     cliques.stretch,
                     store[0],
                     store[1],
@@ -125,9 +124,7 @@ class PairwiseInOdds:
             list(pool.map(lambda part: self._clique_part(part, damping), range(self.threads)))
         for (low, high, at), store in zip(self.held, (self.lane_store, self.row_store), strict=True):
             take_out(low, high, at, store[0], store[1], self.products[0])
-        return settle_nodes(
-            self.bounded, self.layout.fields, self.products[0], self.logs, self.odds, self.log_odds_now
-        )
+        return settle_nodes(self.bounded, self.layout.fields, self.products[0], self.logs, self.odds, self.log_odds_now)
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run synchronous rounds."""
@@ -180,7 +177,7 @@ class PairwiseInLogs:
             rows_in_logs(
                 rows.sizes,
                 rows.node_start,
-                rows.coupling,
+                layout.coupling,
                 self.store[0],
                 self.store[1],
                 self.beliefs,
@@ -204,9 +201,7 @@ class PairwiseInLogs:
 
 def _edge_sums(layout: PairLayout) -> Floats:
     """Sum of the edge weights at each node: what centred messages start from, with the sign changed."""
-    return np.bincount(layout.left, layout.weights, minlength=layout.nodes) + np.bincount(
-        layout.right, layout.weights, minlength=layout.nodes
-    )
+    return sum_at(layout.left, layout.weights, layout.nodes) + sum_at(layout.right, layout.weights, layout.nodes)
 
 
 def _cuts(cliques: Cliques, parts: int) -> Ints:

@@ -1,12 +1,13 @@
 """The paper's own engine: the same pairwise model handed to PGMax (optional, `pip install 'llpbench[pgmax]'`).
 
-PGMax 0.6.1 asks `jax.lib.xla_bridge` for the backend, which newer versions of JAX no longer have; `_let_it_run` puts that
-one name back. Its temperature is 1 for sum-product and 0 for max-product, and it runs the same synchronous damped
+PGMax 0.6.1 asks `jax.lib.xla_bridge` for the backend, which newer versions of JAX no longer have; `_let_it_run` puts
+that one name back. Its temperature is 1 for sum-product and 0 for max-product, and it runs the same synchronous damped
 rounds from zero messages. Its residual is the largest change of a message rather than of a node's log-odds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from typing import Any
 
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 _STRETCH = 25
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> PGMaxEngine:
+def start(model: GibbsModel | PottsModel, *, mode: Mode) -> PGMaxEngine:
     """Start the engine; a multiclass model is expanded into indicators."""
     return PGMaxEngine(one_hot(model) if isinstance(model, PottsModel) else model, mode)
 
@@ -69,6 +70,7 @@ class PGMaxEngine:
             self.inferer = infer.build_inferer(graph.bp_state, backend="bp")
             evidence = np.stack([np.zeros(model.n), self.fields], axis=1)
             self.arrays = self.inferer.init(evidence_updates={self.variables: evidence})
+            self.messages = self.arrays.ftov_msgs
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds, in stretches of 25 when there is a tolerance to check."""
@@ -78,7 +80,8 @@ class PGMaxEngine:
         left = rounds
         while left > 0:
             stretch = left if tol == 0.0 else min(left, _STRETCH)
-            self.arrays, changes = self._runner(stretch)(self.arrays, damping)
+            messages, changes = self._runner(stretch)(self.messages, damping)
+            self.messages = messages
             history.append(np.asarray(changes, dtype=np.float64))
             left -= stretch
             if history[-1][-1] <= tol:
@@ -89,10 +92,12 @@ class PGMaxEngine:
         """The compiled stretch of rounds; compiling it is most of PGMax's first call."""
         if rounds not in self.compiled:
 
-            def run(arrays: Any, damping: float) -> Any:
-                return self.inferer.run_with_diffs(
+            def run(messages: Any, damping: float) -> Any:
+                arrays = dataclasses.replace(self.arrays, ftov_msgs=messages)
+                arrays, changes = self.inferer.run_with_diffs(
                     arrays, num_iters=rounds, damping=damping, temperature=self.temperature
                 )
+                return arrays.ftov_msgs, changes
 
             self.compiled[rounds] = jax.jit(run)
         return self.compiled[rounds]
@@ -101,5 +106,6 @@ class PGMaxEngine:
         """Node beliefs."""
         if self.empty:
             return self.fields.copy()
-        beliefs = np.asarray(self.inferer.get_beliefs(self.arrays)[self.variables], dtype=np.float64)
+        arrays = dataclasses.replace(self.arrays, ftov_msgs=self.messages)
+        beliefs = np.asarray(self.inferer.get_beliefs(arrays)[self.variables], dtype=np.float64)
         return np.asarray(beliefs[:, 1] - beliefs[:, 0])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.bp.messages import Mode, change, damped, pair_message
+from llpbench_methods.bp.messages import Mode, change, damped, pair_message, sum_at
 from llpbench_methods.bp.model import GibbsModel, PottsModel, canonical_edges, one_hot
 
 Floats = NDArray[np.float64]
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> ReferenceEngine:
+def start(model: GibbsModel | PottsModel, *, mode: Mode) -> ReferenceEngine:
     """Start the engine; a multiclass model is expanded into indicators."""
     return ReferenceEngine(one_hot(model) if isinstance(model, PottsModel) else model, mode)
 
@@ -59,4 +59,4 @@ class ReferenceEngine:
 
     def log_odds(self) -> Floats:
         """Node beliefs."""
-        return self.fields + np.bincount(self.target, weights=self.messages, minlength=len(self.fields))
+        return self.fields + sum_at(self.target, self.messages, len(self.fields))

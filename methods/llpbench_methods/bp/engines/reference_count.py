@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from llpbench_methods.bp.messages import Mode, centred_message, change, damped
+from llpbench_methods.bp.messages import Mode, centred_message, change, damped, sum_at
 from llpbench_methods.bp.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -18,9 +18,7 @@ CERTAIN = 1e12
 """Stands for an infinite message among several states, where infinities could meet."""
 
 
-def start(
-    model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1
-) -> ReferenceCount | ReferencePottsCount:
+def start(model: GibbsModel | PottsModel, *, mode: Mode) -> ReferenceCount | ReferencePottsCount:
     """Start the engine for a binary or a multiclass model."""
     return ReferencePottsCount(model, mode) if isinstance(model, PottsModel) else ReferenceCount(model, mode)
 
@@ -32,10 +30,7 @@ def bag_messages(theta: Floats, count: float, lam: float, mode: Mode = "sum") ->
     """
     size = len(theta)
     sums = np.arange(size + 1)
-    if np.isinf(lam):
-        goal = np.where(sums == count, 0.0, -np.inf)
-    else:
-        goal = -lam * (sums - count) ** 2
+    goal = np.where(sums == count, 0.0, -np.inf) if np.isinf(lam) else -lam * (sums - count) ** 2
     add = np.logaddexp if mode == "sum" else np.maximum
     backward = np.full((size + 1, size + 2), -np.inf)
     backward[size, :-1] = goal
@@ -44,9 +39,8 @@ def bag_messages(theta: Floats, count: float, lam: float, mode: Mode = "sum") ->
     forward = np.full(size + 1, -np.inf)
     forward[0] = 0.0
     mu = np.empty(size)
-    total = logsumexp if mode == "sum" else np.max
     for i in range(size):
-        mu[i] = total(forward + backward[i + 1, 1:]) - total(forward + backward[i + 1, :-1])
+        mu[i] = add.reduce(forward + backward[i + 1, 1:]) - add.reduce(forward + backward[i + 1, :-1])
         forward = add(forward, np.concatenate([[-np.inf], theta[i] + forward[:-1]]))
     return mu
 
@@ -67,7 +61,7 @@ class ReferenceCount:
         self.from_bag = self._bag_step()
 
     def _gather(self, values: Floats) -> Floats:
-        return np.bincount(self.target, weights=values, minlength=self.model.n)
+        return sum_at(self.target, values, self.model.n)
 
     def _bag_step(self) -> Floats:
         model, theta, out = self.model, self.fields + self._gather(self.messages), np.zeros(self.model.n)
@@ -161,4 +155,4 @@ class ReferencePottsCount:
     def log_odds(self) -> Floats:
         """Log-probabilities of the states."""
         full = self._node() + self.from_bag
-        return full - np.asarray(logsumexp(full, axis=1))[:, None]
+        return np.asarray(full - np.asarray(logsumexp(full, axis=1))[:, None])

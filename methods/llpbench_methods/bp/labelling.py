@@ -1,0 +1,130 @@
+"""One round of labelling: covariates to similarity graph, graph and bag counts to marginals."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench import Bags, FloatArray
+from llpbench_methods.bp.diagnostics import damping_limit
+from llpbench_methods.bp.graph import SimilarityGraph, build_graph
+from llpbench_methods.bp.inference import Marginals, OscillationWarning, marginals
+from llpbench_methods.bp.kernels import matern, rbf
+from llpbench_methods.bp.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
+from llpbench_methods.bp.params import BPSettings
+
+Floats = NDArray[np.float64]
+COUNTING = ("count", "reference-count")
+SAFETY = 0.8
+"""Share of the stability limit that `lambda_b = auto` uses."""
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Marginals, and what the engine had to say about them (empty when nothing)."""
+
+    marginals: Marginals
+    warning: str = ""
+
+
+def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int, threads: int = 1) -> SimilarityGraph:
+    """Join near rows; pairs weigh `k(|x_i - x_j|)`.
+
+    With `length_scale = median` the kernel's length is the median Euclidean length of the pairs, so that covariates of
+    any scale (a network's embeddings) give the same range of similarities.
+    """
+    scale = settings.length_scale
+    length = 1.0 if isinstance(scale, str) else scale
+    graph = build_graph(
+        covariates,
+        settings.k,
+        metric=settings.distance,
+        delta_d=settings.delta_d,
+        kernel=settings.kernel,
+        nu=settings.nu,
+        length_scale=length,
+        gamma=0.5 / length**2,
+        edge_rule=settings.edge_rule,
+        keep_fraction=settings.edges_kept,
+        seed=seed,
+        threads=threads,
+    )
+    if scale == "median" and len(graph.edges):
+        graph = replace(graph, similarity=_by_median(_lengths(covariates, graph.edges), settings))
+    return graph
+
+
+def bag_weights(bags: Bags, settings: BPSettings) -> Floats:
+    """`lambda_b` of every bag.
+
+    A number holds for all. `auto` is 1, or the exact `1/(2 s^2)` of counts with known noise if that is less. Engines
+    of pairs also need `g = 2 lambda_b (B - 1) p (1 - p)` below `(1 + d)/(1 - d)` to settle; as `p (1 - p) <= 1/4`,
+    `lambda_b <= 2 * 0.8 (1 + d)/(1 - d) / (B - 1)` is safe whatever the marginals (`damping = auto` starts from the
+    damping that `lambda_b` asks for, so `d = 0.5` is meant then).
+    """
+    if not isinstance(settings.lambda_b, str):
+        return np.full(len(bags), float(settings.lambda_b))
+    weight = min(1.0, float(lambda_of_noise(bags.count_sd)))
+    if settings.engine in COUNTING:
+        return np.full(len(bags), weight)
+    damping = 0.5 if isinstance(settings.damping, str) else settings.damping
+    return np.minimum(weight, 2.0 * SAFETY * damping_limit(damping) / np.maximum(bags.sizes - 1, 1))
+
+
+def gibbs_law(graph: SimilarityGraph, bags: Bags, settings: BPSettings) -> GibbsModel | PottsModel:
+    """The law of the labels: binary, or one C-state label per row."""
+    weights = bag_weights(bags, settings)
+    if bags.classes == 2:
+        return gibbs_model(
+            graph,
+            bags.bag_of,
+            bags.counts[:, 0],
+            lambda_b=weights,
+            lambda_s=settings.lambda_s,
+            edge_filter_max_count=settings.edge_filter_max_count,
+        )
+    return potts_model(
+        graph, bags.bag_of, bags.counts, lambda_b=weights, lambda_s=settings.lambda_s, lambda_o=settings.lambda_o
+    )
+
+
+def label_marginals(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, threads: int = 1) -> Labelling:
+    """Run belief propagation; a warning that it swings is caught and handed on as text."""
+    model = gibbs_law(graph, bags, settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OscillationWarning)
+        found = marginals(
+            model,
+            settings.engine,
+            rounds=settings.rounds,
+            damping=settings.damping,
+            mode=settings.mode,
+            threads=threads,
+        )
+    said = [w for w in caught if issubclass(w.category, OscillationWarning)]
+    for other in caught:
+        if other not in said:
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return Labelling(found, str(said[-1].message) if said else "")
+
+
+def _lengths(covariates: FloatArray, edges: NDArray[Any], block: int = 65536) -> Floats:
+    """Euclidean length of each pair."""
+    out = np.empty(len(edges))
+    for start in range(0, len(edges), block):
+        pair = edges[start : start + block]
+        gap = covariates[pair[:, 0]].astype(np.float64) - covariates[pair[:, 1]]
+        out[start : start + block] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    return out
+
+
+def _by_median(lengths: Floats, settings: BPSettings) -> Floats:
+    positive = lengths[lengths > 0]
+    length = float(np.median(positive)) if len(positive) else 1.0
+    if settings.kernel == "rbf":
+        return rbf(lengths, 0.5 / length**2)
+    return matern(lengths, settings.nu, length)

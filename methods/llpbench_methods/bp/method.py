@@ -1,0 +1,94 @@
+"""`bp`: pseudo-labels by belief propagation, a network on them, its embeddings as covariates, and again."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from llpbench import Bags, FloatArray, Monitor, derive_seed
+from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
+from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity_graph
+from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
+from llpbench_methods.nets.batches import BagBatches
+from llpbench_methods.nets.engine import available_cores
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.training import Trainer, TrainingData
+
+
+class BP:
+    """Havaldar et al. (ICLR 2024), with every ablation of the paper as a parameter.
+
+    Iteration r: covariates (the features; later the network's embeddings of them) give a neighbour graph; the graph
+    and the bag counts a Gibbs law; belief propagation its marginals; these pseudo-labels; a fresh Agg-Emb network
+    learns them together with the bags' proportions. Each iteration is a stage of the monitor. `predict_scores` is the
+    instance head of the last iteration's network.
+
+    Args:
+        **params: those of `BPSettings` and `NetworkSettings`.
+    """
+
+    def __init__(self, **params: Any) -> None:
+        shared = {f.name for f in fields(NetworkSettings)}
+        self.network = NetworkSettings(**{name: value for name, value in params.items() if name in shared})
+        self.settings = BPSettings(**{name: value for name, value in params.items() if name not in shared})
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BP:
+        """Run the iterations."""
+        settings = self.settings
+        with monitor.phase("network"):
+            net = AggEmb(
+                bags.X.shape[1],
+                1 if bags.classes == 2 else bags.classes,
+                size=self.network.mlp,
+                pooling=settings.pooling,
+                instance_head=settings.instance_head,
+            )
+            self.trainer_ = Trainer(net, agg_emb_loss(settings.agg_reduction), head=instance_logits)
+        covariates = bags.X
+        for number in range(1, settings.iterations + 1):
+            stage = f"iteration-{number}"
+            stage_seed = derive_seed("bp", seed=seed, iteration=number)
+            found = self._label(covariates, bags, monitor, stage, stage_seed)
+            targets = pseudo_labels(
+                found.marginals.beliefs, found.marginals.log_odds, bags, tau=settings.tau, labels=settings.labels
+            )
+            with monitor.phase("network"):
+                self._train(targets, bags, monitor, stage, stage_seed)
+                if number < settings.iterations:
+                    covariates = self.trainer_.predict(bags.X, embedding)
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class, by the instance head."""
+        return self.trainer_.probabilities(X)
+
+    def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
+        threads = available_cores()
+        with monitor.phase("graph"):
+            graph = similarity_graph(covariates, self.settings, seed=seed, threads=threads)
+        with monitor.phase("bp"):
+            found = label_marginals(graph, bags, self.settings, threads=threads)
+        monitor.pseudo_labels(found.marginals.beliefs, stage=stage)
+        facts: dict[str, float | str | bool] = {
+            "pairs": len(graph.edges),
+            "rounds": found.marginals.rounds,
+            "converged": found.marginals.converged,
+            "damping": found.marginals.damping,
+            "stability": found.marginals.stability,
+        }
+        if found.warning:
+            facts["oscillation"] = found.warning
+        for name, value in facts.items():
+            monitor.note(f"{stage} bp {name}", value)
+        return found
+
+    def _train(self, labels: PseudoLabels, bags: Bags, monitor: Monitor, stage: str, seed: int) -> None:
+        data = TrainingData(
+            bags.X,
+            rows={"targets": labels.targets, "weights": labels.weights},
+            bags={"proportions": bags.clipped_proportions},
+            shared={"lambda_a": self.settings.lambda_a},
+        )
+        batches = BagBatches(bags.sizes, self.network.batch_rows)
+        self.trainer_.fit(data, batches, self.network, monitor=monitor, seed=seed, stage=stage)

@@ -1,0 +1,190 @@
+"""The declared parameters of `bp`, light to import: the model, the graph, inference, pseudo-labels, the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from llpbench import Param
+from llpbench_methods.nets.params import NETWORK_PARAMS
+
+
+@dataclass(frozen=True)
+class BPSettings:
+    """How pseudo-labels are made and used; `BP_PARAMS` says what each setting means."""
+
+    lambda_s: float = 1.0
+    lambda_b: float | Literal["auto"] = "auto"
+    lambda_o: float = 1.0
+    k: int = 5
+    delta_d: float | None = None
+    distance: Literal["cosine", "euclidean"] = "cosine"
+    kernel: Literal["matern", "rbf"] = "matern"
+    length_scale: float | Literal["median"] = 1.0
+    nu: float = 0.5
+    edge_rule: Literal["union", "sum"] = "union"
+    edges_kept: float = 1.0
+    edge_filter_max_count: float | None = None
+    engine: Literal["count", "pairwise", "jax", "pgmax", "reference", "reference-count"] = "count"
+    mode: Literal["sum", "max"] = "sum"
+    rounds: int = 100
+    damping: float | Literal["auto"] = "auto"
+    tau: float | Literal["top-count"] = "top-count"
+    labels: Literal["hard", "soft", "weighted"] = "hard"
+    iterations: int = 2
+    lambda_a: float = 1.0
+    pooling: Literal["mean", "attention"] = "mean"
+    agg_reduction: Literal["mean", "sum"] = "mean"
+    instance_head: Literal["hidden", "direct"] = "hidden"
+
+
+_DEFAULT = BPSettings()
+
+_MODEL = (
+    Param(
+        "lambda_s",
+        _DEFAULT.lambda_s,
+        low=1e-4,
+        high=200.0,
+        log=True,
+        doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200)",
+    ),
+    Param(
+        "lambda_b",
+        _DEFAULT.lambda_b,
+        low=1e-4,
+        high=200.0,
+        log=True,
+        choices=("auto",),
+        doc="weight of the bag term -lambda_b (sum y - count)^2 (paper: 1e-4 to 200); auto is 1 (with noise of known "
+        "sd s at most 1/(2 s^2)), and for engines of pairs small enough in every bag for the messages to settle",
+    ),
+    Param(
+        "lambda_o",
+        _DEFAULT.lambda_o,
+        low=1e-4,
+        high=200.0,
+        log=True,
+        doc="weight of 'one label per row' (more than two classes, engines of pairs; counting holds it exactly)",
+    ),
+)
+
+_GRAPH = (
+    Param("k", _DEFAULT.k, low=1, high=30, doc="nearest neighbours that each row chooses (paper: 1 to 30)"),
+    Param(
+        "delta_d",
+        _DEFAULT.delta_d,
+        low=1e-4,
+        high=2.0,
+        log=True,
+        doc="a neighbour farther than this is dropped; none keeps all (paper: cosine distance 1e-4 to 1)",
+    ),
+    Param("distance", _DEFAULT.distance, choices=("cosine", "euclidean"), doc="what makes a neighbour near"),
+    Param(
+        "kernel", _DEFAULT.kernel, choices=("matern", "rbf"), doc="similarity k_ij, a function of Euclidean distance"
+    ),
+    Param(
+        "length_scale",
+        _DEFAULT.length_scale,
+        low=1e-3,
+        high=1e3,
+        log=True,
+        choices=("median",),
+        doc="length l of the kernel (rbf: exp(-d^2 / (2 l^2))); median takes the median length of the pairs",
+    ),
+    Param("nu", _DEFAULT.nu, low=0.1, high=20.0, log=True, doc="smoothness of the Matern kernel; 0.5 is exp(-d / l)"),
+    Param(
+        "edge_rule",
+        _DEFAULT.edge_rule,
+        choices=("union", "sum"),
+        doc="a mutual pair of neighbours weighs once or twice",
+    ),
+    Param(
+        "edges_kept",
+        _DEFAULT.edges_kept,
+        low=0.0,
+        high=1.0,
+        doc="share of the similarity pairs that is kept, drawn at random",
+    ),
+    Param(
+        "edge_filter_max_count",
+        _DEFAULT.edge_filter_max_count,
+        low=0,
+        kind="float",
+        doc="use only neighbours chosen by rows of bags with at most this count (1 in the released code); none uses "
+        "all; two classes only",
+    ),
+)
+
+_INFERENCE = (
+    Param(
+        "engine",
+        _DEFAULT.engine,
+        choices=("count", "pairwise", "jax", "pgmax", "reference", "reference-count"),
+        doc="count treats a bag as one exact factor of its sum; pairwise is the paper's clique of pairs (jax, pgmax "
+        "and reference compute the same, slower)",
+    ),
+    Param("mode", _DEFAULT.mode, choices=("sum", "max"), doc="sum-product (marginals) or max-product (MAP)"),
+    Param(
+        "rounds", _DEFAULT.rounds, low=1, high=1000, log=True, doc="most rounds of messages, T (paper: 50, 100 or 200)"
+    ),
+    Param(
+        "damping",
+        _DEFAULT.damping,
+        low=0.0,
+        high=0.999,
+        choices=("auto",),
+        doc="share of the old message that is kept (paper: 0.5); auto raises it until the messages settle",
+    ),
+)
+
+_LABELS = (
+    Param(
+        "tau",
+        _DEFAULT.tau,
+        low=0.0,
+        high=1.0,
+        choices=("top-count",),
+        doc="label 1 where the marginal exceeds this (paper: 0 to 1; more than two classes: the likeliest class); "
+        "top-count gives every bag as many positives as its count says",
+    ),
+    Param(
+        "labels",
+        _DEFAULT.labels,
+        choices=("hard", "soft", "weighted"),
+        doc="what the network learns: hard pseudo-labels, the marginals, or hard ones weighted by |p - tau|",
+    ),
+    Param(
+        "iterations",
+        _DEFAULT.iterations,
+        low=1,
+        high=3,
+        doc="rounds of pseudo-labels and network; each has a result of its own",
+    ),
+)
+
+_AGG_EMB = (
+    Param(
+        "lambda_a", _DEFAULT.lambda_a, low=0.0, high=10.0, doc="weight of the bag loss in the network (paper: 0 to 10)"
+    ),
+    Param(
+        "pooling",
+        _DEFAULT.pooling,
+        choices=("mean", "attention"),
+        doc="how a bag's embeddings become one: their mean, or Set-Transformer attention (d 128, 2 heads, 1 seed)",
+    ),
+    Param(
+        "agg_reduction",
+        _DEFAULT.agg_reduction,
+        choices=("mean", "sum"),
+        doc="a bag's row losses are averaged (released code) or summed (paper's formula) before the bag loss is added",
+    ),
+    Param(
+        "instance_head",
+        _DEFAULT.instance_head,
+        choices=("hidden", "direct"),
+        doc="from embedding to row output through 64 hidden units (paper), or directly (released code)",
+    ),
+)
+
+BP_PARAMS: tuple[Param, ...] = (*_MODEL, *_GRAPH, *_INFERENCE, *_LABELS, *_AGG_EMB, *NETWORK_PARAMS)

@@ -1,0 +1,160 @@
+"""From cells to means over seeds: a missing cell stays a status, never a number."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from helpers import make_cell, make_plan, make_result, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llpbench.cells import FAILURES, STATUSES, Selected
+from llpbench.report.aggregate import MetricStyle, Row, aggregate, mean_sd, value_of
+
+AUROC = MetricStyle("auroc")
+
+
+def seeds(n: int, **facts: object) -> list:
+    return [make_cell(seed=s, **facts) for s in range(n)]
+
+
+def rows_of(cells: list, results: list, **arguments: object) -> list[Row]:
+    facts = {"metrics": [AUROC], "rules": ["bags"], **arguments}
+    return aggregate([make_plan(c) for c in cells], results, **facts)
+
+
+def test_mean_and_sd_over_seeds_in_percent() -> None:
+    cells = seeds(3)
+    results = [make_result(c, v) for c, v in zip(cells, (0.8, 0.9, 0.85), strict=True)]
+    bags, instances = rows_of(cells, results, rules=("bags", "instances"))
+    assert bags.mean == pytest.approx(85.0)
+    assert bags.sd == pytest.approx(5.0)  # n - 1
+    assert (bags.seeds, bags.planned, bags.status, bags.unit) == (3, 3, "ok", "%")
+    assert instances.mean == pytest.approx(95.0)
+    assert (bags.rule, instances.rule) == ("bags", "instances")
+
+
+@quick
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=8))
+def test_mean_and_sd_are_those_of_the_textbook(values: list[float]) -> None:
+    mean, sd = mean_sd(values)
+    assert mean == pytest.approx(statistics.fmean(values), abs=1e-9)
+    assert sd == pytest.approx(statistics.stdev(values), abs=1e-6)
+
+
+def test_too_few_values_have_no_mean_or_no_sd() -> None:
+    assert mean_sd([]) == (None, None)
+    assert mean_sd([3.0]) == (3.0, None)
+
+
+@pytest.mark.parametrize("status", [s for s in STATUSES if s != "ok"])
+def test_a_cell_that_did_not_finish_has_its_status_and_reason_but_no_number(status: str) -> None:
+    cells = seeds(2)
+    broken = [make_result(c, status=status, reason="because") for c in cells]
+    for result in broken:
+        result.selected = {"bags": Selected(report=0, metrics={"auroc": 0.99})}  # whatever a file may hold
+    (row,) = rows_of(cells, broken)
+    assert (row.mean, row.sd, row.seeds, row.status) == (None, None, 0, status)
+    assert row.reasons == ["because"]
+    assert row.values == []
+
+
+def test_a_cell_without_a_result_is_missing() -> None:
+    (row,) = rows_of(seeds(3), [])
+    assert (row.mean, row.seeds, row.planned, row.status) == (None, 0, 3, "missing")
+
+
+def test_a_metric_without_a_value_is_undefined() -> None:
+    cells = seeds(1)
+    (row,) = rows_of(cells, [make_result(cells[0], None)])
+    assert (row.mean, row.status) == (None, "undefined")
+    (row,) = rows_of(cells, [make_result(cells[0])], metrics=[MetricStyle("a_plugins_metric")])
+    assert (row.mean, row.status) == (None, "undefined")
+
+
+def test_some_seeds_are_partial_and_the_commonest_trouble_is_named() -> None:
+    cells = seeds(4)
+    some = [make_result(cells[0], 0.7), make_result(cells[1], status="timeout", reason="1 h")]
+    (row,) = rows_of(cells, some)
+    assert (row.status, row.seeds, row.planned) == ("partial", 1, 4)
+    assert (row.mean, row.sd) == (pytest.approx(70.0), None)
+    (row,) = rows_of(cells, [make_result(c, status="memory") for c in cells[:3]])
+    assert row.status == "memory"
+
+
+def test_settings_are_kept_apart() -> None:
+    cells = [
+        make_cell(),
+        make_cell(bag_size=16),
+        make_cell(noise="high"),
+        make_cell(method="other"),
+        make_cell(dataset="second"),
+    ]
+    rows = rows_of(cells, [make_result(c, i / 10) for i, c in enumerate(cells)])
+    assert [row.mean for row in rows] == [pytest.approx(10.0 * i) for i in range(5)]
+    assert all(row.planned == 1 for row in rows)
+
+
+def test_engines_of_one_method_are_never_averaged() -> None:
+    cells = [*seeds(2, backend="jax"), *seeds(2, backend="torch"), *seeds(2, method="plain")]
+    rows = rows_of(cells, [make_result(c) for c in cells])
+    assert [(row.method, row.planned) for row in rows] == [("guess (jax)", 2), ("guess (torch)", 2), ("plain", 2)]
+    (alone,) = rows_of(cells[:2], [])
+    assert alone.method == "guess"
+
+
+def test_deltas_of_one_noise_level_are_never_averaged() -> None:
+    cells = [make_cell(noise="high"), make_cell(noise="high", delta=1e-6)]
+    rows = rows_of(cells, [make_result(c) for c in cells])
+    assert [(row.noise, row.planned) for row in rows] == [("high", 1), ("high, delta 1e-06", 1)]
+
+
+def test_a_bound_is_repeated_for_every_bag_size_and_noise_it_bounds() -> None:
+    bound = [make_cell(method="bound", bag_size=1, seed=s) for s in range(2)]
+    cells = [make_cell(bag_size=b, noise=n) for b in (8, 32) for n in ("none", "high")]
+    plans = [make_plan(c) for c in cells] + [make_plan(c, oracle=True) for c in bound]
+    results = [make_result(c, 0.9) for c in bound]
+    rows = [r for r in aggregate(plans, results, [AUROC], ["bags"]) if r.oracle]
+    assert {(r.bag_size, r.noise) for r in rows} == {(b, n) for b in (8, 32) for n in ("none", "high")}
+    assert all(r.mean == pytest.approx(90.0) and r.planned == 2 and r.method == "bound" for r in rows)
+
+
+def test_a_bound_bounds_every_way_of_forming_bags_but_no_other_data() -> None:
+    bound = make_cell(method="bound", bag_size=1)
+    plans = [
+        make_plan(make_cell(), dataset="toy"),
+        make_plan(make_cell(scheme="by-feature"), dataset="toy, by-feature"),
+        make_plan(make_cell(dataset_options={"encoding": "ordinal"}), dataset="toy[encoding=ordinal]"),
+        make_plan(make_cell(feature_noise=0.1), dataset="toy, feature noise 0.1"),
+        make_plan(bound, oracle=True, dataset="toy"),
+    ]
+    rows = [r for r in aggregate(plans, [make_result(bound)], [AUROC], ["bags"]) if r.oracle]
+    assert [(r.dataset, r.bag_size) for r in rows] == [("toy", 8), ("toy, by-feature", 8)]
+
+
+def test_a_bound_alone_is_shown_once() -> None:
+    bound = make_cell(method="bound", bag_size=1)
+    (row,) = aggregate([make_plan(bound, oracle=True)], [make_result(bound)], [AUROC], ["bags"])
+    assert (row.bag_size, row.noise) == (1, "none")
+
+
+def test_the_arguments_may_be_iterators() -> None:
+    cells = seeds(2, bag_size=8) + seeds(2, bag_size=9)
+    rows = aggregate((make_plan(c) for c in cells), (make_result(c) for c in cells), iter([AUROC]), iter(["bags"]))
+    assert [row.bag_size for row in rows] == [8, 9]
+
+
+def test_costs_are_read_from_the_result_itself() -> None:
+    result = make_result(fit_seconds=1.5, peak_memory_mb=200.0)
+    assert value_of(result, "fit_seconds", "bags") == 1.5
+    assert value_of(result, "peak_memory_mb", "instances") == 200.0
+    assert value_of(result, "auroc", "no such rule") is None
+    for status in FAILURES:
+        assert value_of(make_result(status=status, fit_seconds=9.0), "fit_seconds", "bags") is None
+
+
+def test_how_a_metric_is_read() -> None:
+    assert (AUROC.title, AUROC.scale) == ("AUROC %", 100.0)
+    seconds = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
+    assert (seconds.title, seconds.scale) == ("fit_seconds", 1.0)

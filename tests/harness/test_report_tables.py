@@ -1,0 +1,226 @@
+"""Tables as a paper prints them: marks, statuses, and the four file formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from llpbench.report.aggregate import MetricStyle, Row
+from llpbench.report.tables import Table, build_tables, format_value, to_csv, to_json, to_latex, to_markdown
+from llpbench.report.terminal import print_tables
+
+AUROC = MetricStyle("auroc")
+SECONDS = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
+KEYS = {"dataset", "method", "bag_size", "noise", "rule", "metric", "mean", "sd", "seeds", "status"}
+
+
+def row(method: str, bag_size: int = 8, mean: float | None = 90.0, **facts: object) -> Row:
+    known: dict[str, object] = {
+        "dataset": "toy",
+        "noise": "none",
+        "rule": "bags",
+        "metric": "auroc",
+        "sd": None if mean is None else 0.5,
+        "seeds": 0 if mean is None else 3,
+        "planned": 3,
+        "status": "missing" if mean is None else "ok",
+        "unit": "%",
+    }
+    return Row(method=method, bag_size=bag_size, mean=mean, **{**known, **facts})  # type: ignore[arg-type]
+
+
+def one_table(*rows: Row, metric: MetricStyle = AUROC) -> Table:
+    (table,) = build_tables(rows, metric)
+    return table
+
+
+def marks(table: Table, size: int = 8) -> dict[str, str]:
+    return {method: table.entries[method, size].mark for method in table.methods if (method, size) in table.entries}
+
+
+def printed(table: Table, width: int = 120, terminal: bool = False) -> str:
+    out = io.StringIO()
+    print_tables([table], Console(file=out, width=width, force_terminal=terminal, no_color=True, highlight=False))
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+
+
+MIXED = (
+    row("good", 8, 91.234),
+    row("better", 8, 92.0),
+    row("worse", 8, 80.0),
+    row("good", 32, 85.0, sd=None, seeds=1, status="partial", reasons=["1 h was too short"]),
+    row("better", 32, None, status="timeout", reasons=["took more than 1 h"]),
+    row("worse", 128, None),
+    row("bound", 8, 99.0, oracle=True),
+    row("bound", 32, 99.0, oracle=True),
+)
+
+
+# -- entries and marks -------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_mean_and_sd_or_a_status() -> None:
+    assert format_value(row("a")) == "90.00 (0.50)"
+    assert format_value(row("a", sd=None, seeds=1, planned=1)) == "90.00"
+    assert format_value(row("a", status="partial", seeds=2)) == "90.00 (0.50) [2/3]"
+    for status in ("missing", "failed", "timeout", "memory", "crashed", "skipped", "undefined"):
+        assert format_value(row("a", mean=None, status=status)) == status
+
+
+def test_best_and_second_of_each_column_are_marked() -> None:
+    table = one_table(*MIXED)
+    assert marks(table) == {"good": "second", "better": "best", "worse": ""}
+    assert marks(table, 32) == {"good": "", "better": ""}  # a lone number has not won against anybody
+
+
+def test_for_times_the_least_is_best() -> None:
+    rows = [row(m, mean=v, metric="fit_seconds", unit="") for m, v in (("a", 3.0), ("b", 1.0), ("c", 2.0))]
+    assert marks(one_table(*rows, metric=SECONDS)) == {"a": "", "b": "best", "c": "second"}
+
+
+def test_equal_numbers_share_a_mark() -> None:
+    tied = one_table(*(row(m, mean=v) for m, v in (("a", 90.0), ("b", 90.0), ("c", 80.0), ("d", 70.0))))
+    assert marks(tied) == {"a": "best", "b": "best", "c": "second", "d": ""}
+
+
+def test_a_bound_is_in_the_heading_and_never_a_row() -> None:
+    table = one_table(*MIXED)
+    assert table.methods == ["good", "better", "worse"]
+    assert table.bounds == ["bound 99.00 (0.50)"]
+    assert table.title == "toy · AUROC % · selection rule: bags · bound 99.00 (0.50)"
+
+
+def test_a_bound_that_failed_is_explained_once() -> None:
+    failed = [row("bound", b, None, oracle=True, status="failed", reasons=["no labels"]) for b in (8, 32)]
+    table = one_table(row("a", 8), row("a", 32), *failed)
+    assert table.bounds == ["bound failed"]
+    assert table.notes == ["bound: failed: no labels"]
+
+
+def test_every_dataset_noise_and_rule_is_a_table_that_says_so() -> None:
+    rows = [
+        row("a", dataset=d, noise=n, rule=r)
+        for d in ("x", "y")
+        for n in ("none", "high")
+        for r in ("bags", "instances")
+    ]
+    tables = build_tables([*rows, row("a", metric="accuracy")], AUROC)
+    assert len(tables) == 8
+    assert [t.title for t in tables[:3]] == [
+        "x · AUROC % · selection rule: bags",
+        "x · AUROC % · selection rule: instances",
+        "x · noise high · AUROC % · selection rule: bags",
+    ]
+
+
+def test_bag_sizes_are_in_order_and_a_cell_outside_the_plan_is_empty() -> None:
+    table = one_table(row("a", 128), row("a", 8), row("b", 32))
+    assert table.bag_sizes == [8, 32, 128]
+    assert [entry.text for entry in table.row("a")] == ["90.00 (0.50)", "", "90.00 (0.50)"]
+
+
+def test_reasons_are_listed_for_what_has_no_number() -> None:
+    assert one_table(*MIXED).notes == [
+        "good, bag size 32: partial: 1 h was too short",
+        "better, bag size 32: timeout: took more than 1 h",
+    ]
+
+
+def numbers(text: str) -> list[str]:
+    return re.findall(r"\d+\.\d+", text)
+
+
+def test_a_missing_cell_is_never_a_number_in_any_format() -> None:
+    rows = [row("a", mean=None, status=s, bag_size=b) for b, s in ((8, "missing"), (9, "failed"), (10, "undefined"))]
+    table = one_table(*rows)
+    for text in (to_markdown([table]), to_latex([table]), printed(table), to_csv(rows), to_json(rows)):
+        assert numbers(text) == []
+        for status in ("missing", "failed", "undefined"):
+            assert status in text
+    assert all(item["mean"] is None and item["sd"] is None for item in json.loads(to_json(rows)))
+    assert all(line["mean"] == "" for line in csv.DictReader(io.StringIO(to_csv(rows))))
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def test_markdown() -> None:
+    lines = to_markdown([one_table(*MIXED)]).splitlines()
+    assert lines[0].startswith("**toy · AUROC %")
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    assert cells[0] == ["method", "bag 8", "bag 32", "bag 128"]
+    assert cells[2] == ["good", "<u>91.23 (0.50)</u>", "85.00 [1/3]", ""]
+    assert cells[3] == ["better", "**92.00 (0.50)**", "timeout", ""]
+    assert cells[4] == ["worse", "80.00 (0.50)", "", "missing"]
+    assert lines[-1] == "- better, bag size 32: timeout: took more than 1 h"
+
+
+def test_a_bar_does_not_break_a_markdown_row() -> None:
+    text = to_markdown([one_table(row("a[x=b|c]"))])
+    assert r"a[x=b\|c]" in text
+
+
+def test_latex() -> None:
+    text = to_latex([one_table(*MIXED, row("snake_case[share=5%]", 8, 70.0))])
+    assert text.startswith("% toy")
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\hline")] == [1, 1, 1, 0]
+    assert r"\begin{tabular}{lrrr}" in text
+    assert r"\textbf{92.00 (0.50)}" in text
+    assert r"\underline{91.23 (0.50)}" in text
+    assert r"snake\_case[share=5\%]" in text
+    body = [line for line in text.splitlines() if line.rstrip().endswith(r"\\")]
+    assert len(body) == 5
+    assert all(line.count("&") == 3 for line in body)
+
+
+def test_csv() -> None:
+    lines = list(csv.DictReader(io.StringIO(to_csv([*MIXED, row('odd,"name"')]))))
+    assert set(lines[0]) >= KEYS
+    assert len(lines) == len(MIXED) + 1
+    assert float(lines[0]["mean"]) == 91.234  # all digits
+    assert lines[4]["status"] == "timeout"
+    assert lines[-1]["method"] == 'odd,"name"'
+
+
+def test_json() -> None:
+    items = json.loads(to_json(MIXED))
+    assert len(items) == len(MIXED)
+    assert all(set(item) >= KEYS for item in items)
+    assert items[0]["mean"] == 91.234
+    assert items[4]["reasons"] == ["took more than 1 h"]
+    assert [item["oracle"] for item in items] == [False] * 6 + [True] * 2
+
+
+def test_nothing_to_show_is_not_an_error() -> None:
+    assert build_tables([], AUROC) == []
+    assert to_markdown([]) == ""
+    assert json.loads(to_json([])) == []
+    assert to_csv([]).startswith("dataset,method,")
+    only_bound = one_table(row("bound", 1, 99.0, oracle=True))
+    assert "bound 99.00" in to_markdown([only_bound])
+    assert "bound 99.00" in printed(only_bound)
+
+
+@pytest.mark.parametrize(("width", "terminal"), [(120, True), (120, False), (20, False), (50, True)])
+def test_the_terminal_shows_every_entry_whole(width: int, terminal: bool) -> None:
+    text = printed(one_table(*MIXED), width, terminal)
+    for word in ("good", "better", "worse", "91.23", "(0.50)", "92.00", "timeout", "missing", "[1/3]", "bound 99.00"):
+        assert word in text
+    assert "…" not in text
+
+
+def test_the_terminal_does_not_read_names_as_markup() -> None:
+    assert "dllp[bold]" in printed(one_table(row("dllp[bold]")))
+
+
+def test_the_terminal_shows_the_first_notes_and_counts_the_others() -> None:
+    rows = [row("a", b, None, status="failed", reasons=[f"reason {b}"]) for b in range(1, 12)]
+    text = printed(one_table(*rows), 200)
+    assert "reason 8" in text
+    assert "reason 9" not in text
+    assert "and 3 more" in text
