@@ -17,13 +17,13 @@ class UsageError(LLPBenchError):
 class UnknownNameError(UsageError):
     """A name that nothing registered answers to, with the names that exist."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         names = sorted(known)
         self.kind, self.name, self.known = kind, name, names
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f" Did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+        guess = f" Did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
         listing = ", ".join(names) if names else "none"
-        super().__init__(f"unknown {kind} {name!r}.{hint} Available: {listing}.")
+        super().__init__(f"unknown {kind} {name!r}.{guess} Available: {listing}.{hint}")
 
 
 class PluginError(LLPBenchError):

@@ -92,7 +92,7 @@ def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
         if not method.spec.oracle:
             bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
             bags |= {} if noise == "none" else {"delta": spec.delta}
-        params, label, preset = _settings(method, spec.preset, dataset.spec.name, bag_size)
+        params, label, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
         conditions = [scheme.label] if cell.scheme != "random" else []

@@ -55,19 +55,21 @@ def log_loss(labels: IntArray, probabilities: FloatArray) -> float:
     return float(-np.mean(np.log(np.clip(of_true.astype(np.float64), _EPS, 1.0 - _EPS))))
 
 
+def kind_of_scores(scores: FloatArray) -> str:
+    """``probability`` when all values lie in [0, 1] (and rows sum to one for several classes), else ``logit``."""
+    inside = bool(((scores >= 0) & (scores <= 1)).all())
+    sums = scores.ndim == 1 or bool(np.allclose(scores.sum(axis=1), 1.0, atol=1e-3))
+    return "probability" if inside and sums else "logit"
+
+
 def to_probabilities(scores: FloatArray, kind: str) -> FloatArray:
     """Scores as probabilities: as they are, or through the logistic function / softmax when they are log-odds.
 
-    ``auto`` takes values that all lie in [0, 1] (rows that sum to one for several classes) as probabilities and
-    anything else as log-odds. The map is monotone, so rankings stay.
+    ``auto`` decides by ``kind_of_scores``. The map is monotone, so rankings stay.
     """
     from scipy.special import expit, softmax
 
     scores = scores.astype(np.float64)
-    if kind == "auto":
-        inside = bool(((scores >= 0) & (scores <= 1)).all())
-        sums = scores.ndim == 1 or bool(np.allclose(scores.sum(axis=1), 1.0, atol=1e-3))
-        kind = "probability" if inside and sums else "logit"
-    if kind == "probability":
+    if (kind_of_scores(scores) if kind == "auto" else kind) == "probability":
         return scores
     return np.asarray(expit(scores) if scores.ndim == 1 else softmax(scores, axis=1))

@@ -11,7 +11,7 @@ import numpy as np
 
 from llpbench.data import Bags, FloatArray, IntArray
 from llpbench.errors import MethodError
-from llpbench.metrics import auroc, to_probabilities
+from llpbench.metrics import auroc, kind_of_scores, to_probabilities
 from llpbench.protocols import Predict
 from llpbench.selection import SelectionRule, bag_error
 
@@ -123,6 +123,9 @@ class HarnessMonitor:
         with self.clock.phase("report"):
             self._stage = stage
             scores = self._checked(predict(self.valid.X), len(self.valid.X))
+            if self.score_kind == "auto" and kind_of_scores(scores) == "logit":
+                self.score_kind = "logit"
+                self.best.clear()  # earlier reports were read as probabilities: not comparable
             probabilities = to_probabilities(scores, self.score_kind)
             number = len(self.history)
             values = {rule.name: rule.value(probabilities, scores) for rule in self.rules}

@@ -44,6 +44,7 @@ class Shelf(Generic[S]):
     kind: str
     entries: dict[str, Entry[S]] = field(default_factory=dict)
     conflicts: dict[str, list[Entry[S]]] = field(default_factory=dict)
+    broken: list[BrokenPlugin] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Entry[S]]:
         return iter(sorted(self.entries.values(), key=lambda e: e.spec.name))
@@ -56,7 +57,9 @@ class Shelf(Generic[S]):
         if name in self.conflicts:
             raise PluginError(self.conflict(name))
         if name not in self.entries:
-            raise UnknownNameError(self.kind, name, self.entries)
+            names = ", ".join(plugin.name for plugin in self.broken)
+            hint = f" Broken plugins: {names} (llpbench doctor)." if names else ""
+            raise UnknownNameError(self.kind, name, self.entries, hint)
         return self.entries[name]
 
     def conflict(self, name: str) -> str:
@@ -144,6 +147,7 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, by_module, names)
     _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, by_module, names)
     refuse_broken(registry.broken)
+    registry.methods.broken = registry.datasets.broken = registry.broken
     return registry
 
 

@@ -53,6 +53,10 @@ class Param:
             if kind == "str" and (self.low is not None or self.high is not None):
                 kind = "float"
             object.__setattr__(self, "kind", kind)
+        try:
+            self.check(self.default)
+        except UsageError as error:
+            raise PluginError(f"the default is not admissible: {error}") from None
 
     @property
     def numeric(self) -> bool:

@@ -111,7 +111,7 @@ def _run(job: Job, result: CellResult, store: Store) -> None:
     )
     oracle = {"labels": train_labels} if method_spec.oracle else {}
     fit_method(factory(**cell.params), train, monitor, seed, **oracle)
-    _fill(result, monitor, split, registry, method_spec)
+    _fill(result, monitor, split, registry)
     if job.predictions:
         _write_predictions(store.predictions_path(cell.id), monitor, split.test.y)
     result.status = "ok"
@@ -218,7 +218,7 @@ def _noisy(part: Part, sd: float, rng: np.random.Generator) -> Part:
     return Part(read_only((part.X + rng.normal(0.0, sd, part.X.shape)).astype(np.float32)), part.y)
 
 
-def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: Registry, spec: MethodSpec) -> None:
+def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: Registry) -> None:
     seconds = monitor.clock.stop()
     result.report_seconds = seconds.pop("report", 0.0)
     result.phases, result.fit_seconds = seconds, sum(seconds.values())
@@ -228,7 +228,7 @@ def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: R
 
     def selected(best: Best) -> Selected:
         assert best.scores is not None
-        probabilities = to_probabilities(best.scores, spec.scores)
+        probabilities = to_probabilities(best.scores, monitor.score_kind)
         values = {
             m.name: finite(m.load()(split.test.y, best.scores if m.needs == "scores" else probabilities))
             for m in metrics

@@ -99,10 +99,10 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
 
 
 def _marks(rows: list[Row], higher_is_better: bool) -> dict[tuple[str, int], Mark]:
-    """Best and second of each column; equal numbers share a mark, and a lone method gets none."""
+    """Best and second of each column among methods that have all seeds; ties share a mark, a lone method has none."""
     marks: dict[tuple[str, int], Mark] = {}
     for size in {row.bag_size for row in rows}:
-        column = [row for row in rows if row.bag_size == size and row.mean is not None]
+        column = [row for row in rows if row.bag_size == size and row.mean is not None and row.status == "ok"]
         if len(column) < 2:
             continue
         ranked = sorted({round(row.mean or 0.0, 10) for row in column}, reverse=higher_is_better)

@@ -16,15 +16,11 @@ from llpbench_datasets.marketing import MARKETING
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [ADULT, MARKETING], ids=lambda spec: spec.name)
-def test_registry_gives_the_upstream_bytes(
-    spec: DatasetSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_registry_gives_the_upstream_bytes(spec: DatasetSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LLPBENCH_DATA", "LLPBENCH_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path))
-    registry_only = dataclasses.replace(
-        spec, files=tuple(dataclasses.replace(file, urls=()) for file in spec.files)
-    )
+    registry_only = dataclasses.replace(spec, files=tuple(dataclasses.replace(file, urls=()) for file in spec.files))
     try:
         paths = fetch(registry_only)
     except DataUnavailableError as error:

@@ -23,9 +23,7 @@ def auroc(scores: np.ndarray, labels: np.ndarray) -> float:
     ranks = np.empty(len(scores))
     ranks[np.argsort(scores)] = np.arange(len(scores))
     positives = int(labels.sum())
-    return float(
-        (ranks[labels == 1].sum() - positives * (positives - 1) / 2) / (positives * (len(labels) - positives))
-    )
+    return float((ranks[labels == 1].sum() - positives * (positives - 1) / 2) / (positives * (len(labels) - positives)))
 
 
 def whole(split: Split) -> tuple[np.ndarray, np.ndarray]:

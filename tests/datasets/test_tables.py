@@ -54,9 +54,7 @@ def test_uneven_rows_are_refused() -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(
-            st.floats(allow_nan=False, allow_infinity=False).map(repr), st.text(), st.text(), st.text("yn")
-        ),
+        st.tuples(st.floats(allow_nan=False, allow_infinity=False).map(repr), st.text(), st.text(), st.text("yn")),
         min_size=1,
         max_size=20,
     )

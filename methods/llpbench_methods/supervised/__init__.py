@@ -11,6 +11,7 @@ SUPERVISED = MethodSpec(
     summary="the shared network on the true labels: an upper bound, not an LLP method",
     params=NETWORK_PARAMS,
     tasks=("binary", "multiclass"),
+    inputs=("features", "images"),
     backends=NETWORK_BACKENDS,
     preload=NETWORK_PRELOAD,
     oracle=True,

@@ -12,7 +12,21 @@ import numpy as np
 from llpbench import DatasetSpec, MethodSpec, Param, Part, Split, hookimpl
 from llpbench import Skip as Declined
 
-KINDS = ("good", "raise", "hang", "leak", "segfault", "killed", "exit", "skip", "nan", "shape", "mutate", "nothing", "slow")
+KINDS = (
+    "good",
+    "raise",
+    "hang",
+    "leak",
+    "segfault",
+    "killed",
+    "exit",
+    "skip",
+    "nan",
+    "shape",
+    "mutate",
+    "nothing",
+    "slow",
+)
 
 
 @hookimpl
@@ -24,7 +38,8 @@ def llpbench_methods():
 @hookimpl
 def llpbench_datasets():
     return [
-        DatasetSpec(name=f"faulty-{kind}", factory=f"faulty:load_{kind}") for kind in ("nan", "labels", "ragged", "tiny")
+        DatasetSpec(name=f"faulty-{kind}", factory=f"faulty:load_{kind}")
+        for kind in ("nan", "labels", "ragged", "tiny")
     ]
 
 

@@ -1,0 +1,52 @@
+"""Counting factors on fields from bag-mean regression, and self-training that held-out bags must approve."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import NETWORK_BACKENDS
+
+BP_COUNT = MethodSpec(
+    name="bp-count",
+    factory="llpbench_methods.bp_count.method:BPCount",
+    summary="bag-mean regression averaged over priors, exact counting factors, self-training judged by held-out bags",
+    params=(
+        Param(
+            "learner",
+            "auto",
+            choices=("auto", "trees", "network"),
+            doc="what learns from the posteriors; auto takes trees for tables and the network for other features",
+        ),
+        Param("rounds", 6, low=0, high=50, doc="most rounds of self-training; 0 leaves the regression alone"),
+        Param("folds", 2, low=2, high=10, doc="folds of bags that judge a round"),
+        Param(
+            "least_gain",
+            1.0,
+            low=0.0,
+            high=100.0,
+            doc="gain on held-out bags that a round must bring, in standard errors",
+        ),
+        Param("draws", 80, low=1, high=10_000, log=True, doc="draws of each concentration in the families of priors"),
+        Param("temper", True, doc="whether the regression's variance tempers its fields"),
+        Param(
+            "similarity",
+            "auto",
+            low=0.0,
+            high=100.0,
+            choices=("auto",),
+            kind="float",
+            doc="weight of the nearest-neighbour term; auto lets validation bags choose (up to 100,000 rows)",
+        ),
+        Param("neighbours", 10, low=1, high=1000, log=True, doc="neighbours of a row in that term"),
+        Param("trees", 100, low=1, high=10_000, log=True, doc="trees of the boosted learner"),
+        Param("epochs", 4, low=1, high=1000, log=True, doc="epochs of the network in each round"),
+    ),
+    tasks=("binary", "multiclass"),
+    backends=NETWORK_BACKENDS,
+    scores="probability",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``bp-count``."""
+    return [BP_COUNT]

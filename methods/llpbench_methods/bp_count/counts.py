@@ -1,0 +1,193 @@
+"""Fields and counts: posteriors of the rows of a bag, likelihood of its count, and the shift to a known rate.
+
+Fields are (n, 1) log-odds for two classes, and (n, C) log-probabilities up to a constant for several. With several
+classes a label is one C-state variable with a counting factor for each class; the likelihood of the counts is the
+product of the classes' own (one against the rest), which needs no sum over joint counts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+
+from llpbench import Bags
+from llpbench_methods.bp import (
+    OscillationWarning,
+    SimilarityGraph,
+    bag_posterior,
+    count_log_likelihood,
+    gibbs_model,
+    lambda_of_noise,
+    marginals,
+    potts_model,
+)
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LARGEST_FIELD = 12.0
+"""Log-odds beyond this are cut: no learner is that sure, and a wrong certainty would empty a bag's likelihood."""
+
+
+@dataclass(frozen=True)
+class CountedBags:
+    """Bags without their features: sizes and counts.
+
+    Attributes:
+        offsets: (bags + 1,) row offsets.
+        counts: (bags, 1) or (bags, C); whole numbers that a bag can hold when ``lambda_b`` is infinite.
+        lambda_b: weight of the counting factors, ``1/(2 sd²)`` for counts with noise, infinite for exact ones.
+    """
+
+    offsets: Ints
+    counts: Array
+    lambda_b: float
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def sizes(self) -> Ints:
+        """(bags,) rows of each bag."""
+        return np.diff(self.offsets)
+
+    @property
+    def bag_of(self) -> Ints:
+        """(n,) bag of each row."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @property
+    def shares(self) -> Array:
+        """(1,) or (C,) shares of the classes that the counts tell, never 0 or 1: ``(Σ c_b + ½) / (N + 1)``."""
+        rows = int(self.offsets[-1])
+        share: Array = (np.clip(self.counts.sum(axis=0), 0.0, rows) + 0.5) / (rows + 1.0)
+        return share if len(share) == 1 else share / share.sum()
+
+    @classmethod
+    def of(cls, bags: Bags) -> CountedBags:
+        """The counts of bags; those said to be exact are made whole numbers that the bag can hold."""
+        counts = np.array(bags.counts, np.float64)
+        if bags.count_sd == 0.0:
+            counts = whole_counts(counts, np.asarray(bags.sizes))
+        return cls(np.array(bags.offsets, np.int64), counts, float(lambda_of_noise(bags.count_sd)))
+
+    def take(self, chosen: Ints) -> tuple[CountedBags, Ints]:
+        """Some of the bags, and the numbers of their rows in order."""
+        sizes = self.sizes[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.repeat(self.offsets[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return CountedBags(offsets, self.counts[chosen], self.lambda_b), rows
+
+
+def whole_counts(counts: Array, sizes: Ints) -> Array:
+    """Whole numbers in [0, size] next to the counts; several classes of a bag add up to its size."""
+    whole = np.clip(np.rint(counts), 0.0, sizes[:, None])
+    if counts.shape[1] > 1:
+        for b in np.flatnonzero(whole.sum(axis=1) != sizes):
+            whole[b] = largest_remainders(counts[b], int(sizes[b]))
+    return whole
+
+
+def largest_remainders(counts: Array, size: int) -> Array:
+    """Counts scaled to add up to ``size`` and rounded by the method of largest remainders."""
+    positive = np.maximum(counts, 0.0)
+    total = positive.sum()
+    exact = positive * size / total if total > 0 else np.full(len(counts), size / len(counts))
+    whole = np.floor(exact)
+    missing = size - int(whole.sum())
+    whole[np.argsort(whole - exact, kind="stable")[:missing]] += 1.0
+    return np.asarray(whole)
+
+
+def limited(fields: Array) -> Array:
+    """Fields within the largest that are used; several classes relative to their most probable one."""
+    if fields.shape[1] == 1:
+        return np.clip(fields, -LARGEST_FIELD, LARGEST_FIELD)
+    return np.maximum(log_softmax(fields, axis=1), -LARGEST_FIELD)
+
+
+def probabilities(fields: Array) -> Array:
+    """``σ(θ)``, (n, 1), or the softmax over classes, (n, C)."""
+    return np.asarray(expit(fields) if fields.shape[1] == 1 else softmax(fields, axis=1))
+
+
+def posterior(
+    fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0
+) -> Array:
+    """Probability of each row's label given its field, its bag's count and, if asked, its neighbours.
+
+    Without neighbours and with two classes this is exact; otherwise belief propagation with counting factors.
+    """
+    theta = limited(fields)
+    coupled = graph if similarity > 0.0 else None
+    if theta.shape[1] == 1 and coupled is None:
+        return bag_posterior(theta[:, 0], bags.offsets, bags.counts[:, 0], bags.lambda_b)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OscillationWarning)
+        if theta.shape[1] == 1:
+            model = gibbs_model(
+                coupled,
+                bags.bag_of,
+                bags.counts[:, 0],
+                lambda_b=bags.lambda_b,
+                lambda_s=similarity,
+                fields=theta[:, 0],
+            )
+            return marginals(model, "count", rounds=20, tol=1e-2).beliefs[:, None]
+        several = potts_model(
+            coupled, bags.bag_of, bags.counts, lambda_b=bags.lambda_b, lambda_s=similarity, fields=theta
+        )
+        return marginals(several, "count", rounds=20, tol=1e-2).beliefs
+
+
+def log_likelihood(fields: Array, bags: CountedBags) -> Array:
+    """(bags,) log-probability of each bag's count; for several classes the sum over classes, each against the rest."""
+    theta = limited(fields)
+    if theta.shape[1] == 1:
+        return count_log_likelihood(theta[:, 0], bags.offsets, bags.counts[:, 0], bags.lambda_b)
+    p = np.clip(probabilities(theta), 1e-12, 1.0 - 1e-12)
+    odds = np.clip(np.log(p) - np.log1p(-p), -LARGEST_FIELD, LARGEST_FIELD)
+    parts = [
+        count_log_likelihood(np.ascontiguousarray(odds[:, c]), bags.offsets, bags.counts[:, c], bags.lambda_b)
+        for c in range(odds.shape[1])
+    ]
+    return np.sum(parts, axis=0)
+
+
+def shift_to_shares(fields: Array, shares: Array, rounds: int = 50, tol: float = 1e-6) -> Array:
+    """(1,) or (C,) constants ``τ`` that give ``mean_i p(θ_i + τ) = shares``.
+
+    Two classes: Newton's method kept inside a bracket. Several: ``τ_c += log(share_c / mean p_c)`` until it holds.
+    """
+    if fields.shape[1] == 1:
+        theta, share = fields[:, 0], float(shares[0])
+        low, high = -60.0 - float(theta.max()), 60.0 - float(theta.min())
+        tau = float(np.log(share) - np.log1p(-share)) - float(np.median(theta))
+        for _ in range(rounds):
+            p = expit(theta + tau)
+            gap = float(p.mean()) - share
+            if abs(gap) < tol * min(share, 1.0 - share):
+                break
+            low, high = (tau, high) if gap < 0 else (low, tau)
+            slope = float(np.mean(p * (1.0 - p)))
+            step = tau - gap / slope if slope > 1e-12 else low
+            tau = step if low < step < high else 0.5 * (low + high)
+        return np.array([tau])
+    shift = np.zeros(fields.shape[1])
+    for _ in range(rounds):
+        mean = np.maximum(softmax(fields + shift, axis=1).mean(axis=0), 1e-12)
+        change = np.log(shares) - np.log(mean)
+        shift += change
+        if np.abs(change).max() < tol * 10:
+            break
+    return shift
+
+
+def row_values(values: NDArray[Any]) -> NDArray[Any]:
+    """(n,) for two classes, (n, C) for several: the form a method hands out."""
+    return values[:, 0] if values.shape[1] == 1 else values

@@ -1,0 +1,166 @@
+"""Stage 1: fields from the regression on bag means, each row's field tempered by what the bags leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench import Column, FloatArray
+from llpbench_methods.bp_count.features import Groups, HatFunctions
+from llpbench_methods.bp_count.priors import (
+    CONCENTRATIONS,
+    Average,
+    Family,
+    average,
+    group_family,
+    sparse_family,
+    spectrum_family,
+)
+from llpbench_methods.mean_ridge.evidence import (
+    Array,
+    bag_means,
+    noise_variances,
+    principal_components,
+    regression,
+)
+
+Ints = NDArray[np.int64]
+
+_CHUNK = 16384
+_WORK = 2e9
+
+
+@dataclass(frozen=True)
+class LinearField:
+    """What the bags' means tell, as fields of single rows.
+
+    Two classes: ``θ(x) = logit p + t(x) (x − x̄)·w / (p(1−p))``, the logistic curve with the value and slope of the
+    linear predictor at the mean row. The temper ``t = (1 + (π/8) var / (p(1−p))²)^(−1/2)`` is that of a probability
+    whose log-odds are uncertain (the logistic curve averaged over a Gaussian law). Several classes:
+    ``log p_c + t_c (x − x̄)·w_c / p_c``.
+
+    Attributes:
+        hats: the features' expansion.
+        averages: posterior of each class's weights.
+        rates: (1,) or (C,) shares of the classes.
+        temper: whether fields are tempered.
+    """
+
+    hats: HatFunctions
+    averages: tuple[Average, ...]
+    rates: Array
+    temper: bool = True
+
+    def __call__(self, X: FloatArray) -> Array:
+        """(n, 1) or (n, C) fields."""
+        parts = [self._chunk(X[start : start + _CHUNK]) for start in range(0, len(X), _CHUNK)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.rates)))
+
+    def _chunk(self, X: FloatArray) -> Array:
+        features = self.hats.extend(X)
+        binary = len(self.rates) == 1
+        columns = []
+        for rate, law in zip(self.rates, self.averages, strict=True):
+            unit = rate * (1.0 - rate) if binary else rate
+            slope = law.offset(features) / unit
+            if self.temper:
+                slope = slope / np.sqrt(1.0 + np.pi / 8.0 * law.variance(features) / unit**2)
+            columns.append((np.log(rate) - np.log1p(-rate) if binary else np.log(rate)) + slope)
+        return np.column_stack(columns)
+
+
+class MeanRegression:
+    """The regression on bag means, ready to be fitted on any of the bags.
+
+    All that depends on features alone (hat functions, components, families of priors, bag means) is made once.
+
+    Args:
+        X: rows, bag after bag.
+        offsets: row offsets of the bags.
+        columns: the table's columns, if any.
+        rng: draws the members of the families.
+        draws: draws for each concentration, fewer where a member is costly.
+        temper: whether fields are tempered by their variance.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        offsets: Ints,
+        columns: Sequence[Column],
+        rng: np.random.Generator,
+        *,
+        draws: int = 20,
+        temper: bool = True,
+    ) -> None:
+        groups = Groups.of(columns, X.shape[1])
+        nothing = HatFunctions((), (), ())
+        self.hats = HatFunctions.of(X, groups) if columns else nothing
+        self._temper = temper
+        self._offsets = offsets
+        self._means, variances = extended_means(X, offsets, self.hats)
+        width = self._means.shape[1]
+        least = min(len(offsets) - 1, width)
+        draws = int(np.clip(_WORK / (len(CONCENTRATIONS) * 2 * least**2 * width), 4, draws))
+        self._families = _families(X, groups, self.hats, variances, bool(columns), draws, rng)
+
+    def fit(self, chosen: Ints, counts: Array, count_sd: float) -> LinearField:
+        """Fields from the chosen bags; ``counts`` are those of the chosen bags, as they were given."""
+        sizes = np.diff(self._offsets)[chosen]
+        rows = float(sizes.sum())
+        averages, rates = [], []
+        for column in counts.T:
+            rate = (float(np.clip(column.sum(), 0.0, rows)) + 0.5) / (rows + 1.0)
+            noise = noise_variances(sizes, rate, count_sd)
+            problem = regression(self._means[chosen], column / sizes, noise)
+            label_noise = float(np.mean(rate * (1.0 - rate) / sizes / noise))
+            averages.append(
+                average(problem, self._families, rate=rate, dimensions=len(sizes) - 1, label_noise=label_noise)
+            )
+            rates.append(rate)
+        return LinearField(self.hats, tuple(averages), np.array(rates), self._temper)
+
+
+def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[Array, Array]:
+    """Bag means of features and hat functions, (bags, D), and the rows' variances, (D,), in chunks of whole bags."""
+    cuts = [0]
+    while cuts[-1] < len(offsets) - 1:
+        reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + _CHUNK, side="right")) - 1
+        cuts.append(min(max(reach, cuts[-1] + 1), len(offsets) - 1))
+    centre = hats.extend(X[: min(len(X), _CHUNK)]).mean(axis=0)
+    parts, first, second = [], np.zeros_like(centre), np.zeros_like(centre)
+    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        edges = offsets[start : stop + 1]
+        block = hats.extend(X[edges[0] : edges[-1]]) - centre
+        first += block.sum(axis=0)
+        second += np.einsum("ij,ij->j", block, block)
+        parts.append(bag_means(block, edges - edges[0]) + centre)
+    variances = second / len(X) - (first / len(X)) ** 2
+    return np.concatenate(parts), np.where(variances > 1e-12 * np.maximum(centre**2, 1e-12), variances, 0.0)
+
+
+def _families(
+    X: FloatArray,
+    groups: Groups,
+    hats: HatFunctions,
+    variances: Array,
+    table: bool,
+    draws: int,
+    rng: np.random.Generator,
+) -> list[Family]:
+    """A and, for a table, B and N; for other features A and E."""
+    spectrum = principal_components(X)
+    width = len(variances)
+    families = [spectrum_family(spectrum, width)]
+    if not table:
+        return [*families, sparse_family(spectrum, width, draws, rng)]
+    own = groups.group_of
+    behind = hats.group_of
+    families.append(group_family("B", variances, np.concatenate([own, np.full(len(behind), -1)]), draws, rng))
+    if len(behind):
+        families.append(group_family("N", variances, np.concatenate([own, behind]), draws, rng))
+    return families

@@ -1,0 +1,201 @@
+"""Stage 2: self-training on counting-factor posteriors, every round judged by bags it has not seen.
+
+Bags are dealt into folds. For each fold one chain learns from the bags of the *other* folds, beginning with a
+regression of its own, and is judged on the fold; a further chain learns from all bags and makes the model that is
+handed out. Chains never exchange fields: a field made with a bag's count, once it reached the chain that the bag
+judges, would let every later round look better than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench import FloatArray
+from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior, shift_to_shares
+from llpbench_methods.bp_count.learners import Fields, Learner
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Posterior = Callable[[Array, CountedBags, Ints], Array]
+
+MIXES = (0.25, 0.5, 0.75, 1.0)
+SLOPES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Fields ``θ = τ + a (m · learner + (1 − m) · linear)``; ``m = 0`` needs no learner.
+
+    Attributes:
+        mix: share ``m`` of the learner.
+        slope: ``a``.
+        shift: (1,) or (C,) ``τ``.
+        linear: the linear fields.
+        learner: the learner's fields.
+    """
+
+    mix: float
+    slope: float
+    shift: Array
+    linear: Fields
+    learner: Fields | None = None
+
+    def __call__(self, X: FloatArray) -> Array:
+        """Fields of any rows."""
+        values = self.linear(X)
+        if self.learner is not None and self.mix > 0.0:
+            values = blended(values, self.learner(X), self.mix)
+        return self.slope * values + self.shift
+
+
+def blended(linear: Array, learnt: Array, mix: float) -> Array:
+    """``m · learner + (1 − m) · linear``."""
+    return mix * learnt + (1.0 - mix) * linear
+
+
+@dataclass
+class Chain:
+    """One run of self-training on some of the bags.
+
+    Attributes:
+        bags: the counts it learns from.
+        rows: numbers of their rows.
+        held: the counts that judge it (empty for the chain on all bags).
+        held_rows: numbers of those rows.
+        linear: its own regression's fields.
+        values: (all rows, 1 or C) values of the linear fields.
+        current: (all rows, 1 or C) fields as they stand.
+        learnt: fields of the last learner.
+    """
+
+    bags: CountedBags
+    rows: Ints
+    held: CountedBags
+    held_rows: Ints
+    linear: Fields
+    values: Array
+    current: Array
+    learnt: Fields | None = None
+    learnt_values: Array = field(default_factory=lambda: np.zeros((0, 1)))
+
+    def calibrated(self, values: Array, slope: float) -> tuple[Array, Array]:
+        """``a·values`` with the shift that gives the chain's own rows the shares that its own counts tell."""
+        scaled = slope * values
+        shift = shift_to_shares(scaled[self.rows], self.bags.shares)
+        return scaled + shift, shift
+
+    def held_likelihood(self, fields: Array) -> Array:
+        """(held bags,) log-likelihood of the counts that judge this chain."""
+        return log_likelihood(fields[self.held_rows], self.held)
+
+
+def deal_folds(sizes: Ints, folds: int, rng: np.random.Generator) -> list[Ints]:
+    """Bags of each fold, dealt at random in order of size so that folds are alike."""
+    order = np.lexsort((rng.random(len(sizes)), sizes))
+    place = np.empty(len(sizes), np.int64)
+    for start in range(0, len(order), folds):
+        block = order[start : start + folds]
+        place[block] = rng.permutation(folds)[: len(block)]
+    return [np.flatnonzero(place == k) for k in range(folds)]
+
+
+def make_chains(
+    bags: CountedBags, folds: Sequence[Ints], X: FloatArray, fit_linear: Callable[[Ints], Fields]
+) -> tuple[list[Chain], Chain]:
+    """The folds' chains and the one on all bags, each with a regression on its own bags alone."""
+
+    def chain(learns: Ints, judges: Ints) -> Chain:
+        own, rows = bags.take(learns)
+        held, held_rows = bags.take(judges)
+        linear = fit_linear(learns)
+        values = linear(X)
+        return Chain(own, rows, held, held_rows, linear, values, values)
+
+    every = np.arange(len(bags))
+    return [chain(np.setdiff1d(every, fold), fold) for fold in folds], chain(every, every[:0])
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How a candidate does on the bags that its chains have not seen.
+
+    Attributes:
+        mix: share of the learner.
+        slope: factor on the fields.
+        likelihood: (bags,) held-out log-likelihoods, fold after fold.
+    """
+
+    mix: float
+    slope: float
+    likelihood: Array
+
+
+def best_blend(chains: Sequence[Chain], mixes: Sequence[float], slopes: Sequence[float] = SLOPES) -> Judgement:
+    """The mix and slope with the highest likelihood of the held-out counts over all folds.
+
+    For each mix the slope is sought upwards and downwards from 1, as long as it helps.
+    """
+    best: Judgement | None = None
+    for mix in mixes:
+        values = [blended(c.values, c.learnt_values, mix) if mix > 0.0 else c.values for c in chains]
+
+        def judge(slope: float, mix: float = mix, values: list[Array] = values) -> Judgement:
+            parts = [c.held_likelihood(c.calibrated(v, slope)[0]) for c, v in zip(chains, values, strict=True)]
+            return Judgement(mix, slope, np.concatenate(parts))
+
+        found = _climb(judge, slopes)
+        if best is None or found.likelihood.sum() > best.likelihood.sum():
+            best = found
+    assert best is not None
+    return best
+
+
+def _climb(judge: Callable[[float], Judgement], slopes: Sequence[float]) -> Judgement:
+    """From slope 1 to either side, while the likelihood rises."""
+    start = min(range(len(slopes)), key=lambda i: abs(slopes[i] - 1.0))
+    top = judge(slopes[start])
+    for step in (1, -1):
+        at, moved = start + step, False
+        while 0 <= at < len(slopes):
+            other = judge(slopes[at])
+            if other.likelihood.sum() <= top.likelihood.sum():
+                break
+            top, at, moved = other, at + step, True
+        if moved:
+            break
+    return top
+
+
+def gain_in_standard_errors(new: Array, old: Array) -> float:
+    """Total gain over bags divided by its standard error ``√n sd``; 0 when there is no gain or fewer than 2 bags."""
+    gain = new - old
+    total = float(gain.sum())
+    if len(gain) < 2 or total <= 0.0:
+        return 0.0
+    error = float(np.sqrt(len(gain)) * gain.std(ddof=1))
+    return total / error if error > 0.0 else np.inf
+
+
+def learn(chain: Chain, learner: Learner, X: FloatArray, labels: Posterior, seed: int) -> None:
+    """One round of a chain: posteriors of its own rows, and a learner on them."""
+    soft = labels(chain.current[chain.rows], chain.bags, chain.rows)
+    targets = np.zeros_like(chain.current)
+    targets[chain.rows] = soft
+    chain.learnt = learner.fit(chain.rows, targets, seed)
+    chain.learnt_values = chain.learnt(X)
+
+
+def adopt(chain: Chain, mix: float, slope: float) -> Blend:
+    """Make the blend the chain's fields, and return it for use on other rows."""
+    values = blended(chain.values, chain.learnt_values, mix) if mix > 0.0 else chain.values
+    chain.current, shift = chain.calibrated(values, slope)
+    return Blend(mix, slope, shift, chain.linear, chain.learnt if mix > 0.0 else None)
+
+
+def plain_posterior(fields: Array, bags: CountedBags, rows: Ints) -> Array:  # noqa: ARG001
+    """Posterior by the counting factors alone."""
+    return posterior(fields, bags)

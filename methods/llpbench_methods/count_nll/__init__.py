@@ -1,0 +1,34 @@
+"""count-nll: the likelihood of a bag's count when its rows' labels are independent."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+
+COUNT_NLL = MethodSpec(
+    name="count-nll",
+    factory="llpbench_methods.count_nll.method:CountNLL",
+    summary="exact likelihood of the bag count (Poisson-binomial law) as the training loss",
+    params=(
+        *NETWORK_PARAMS,
+        Param(
+            "exact_rows",
+            64,
+            low=0,
+            high=1024,
+            doc="largest bag whose likelihood is exact; above it the count's law is taken as Gaussian",
+        ),
+    ),
+    tasks=("binary", "multiclass"),
+    inputs=("features", "images"),
+    backends=NETWORK_BACKENDS,
+    preload=NETWORK_PRELOAD,
+    scores="probability",
+    citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``count-nll``."""
+    return [COUNT_NLL]

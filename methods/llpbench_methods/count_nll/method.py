@@ -1,0 +1,70 @@
+"""count-nll: the shared network, trained by the likelihood of bag counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llpbench import Bags, FloatArray, Monitor
+from llpbench_methods.count_nll.loss import count_losses
+from llpbench_methods.nets.batches import BagBatches
+from llpbench_methods.nets.losses import weighted_mean
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.training import Batch, TrainingData
+
+
+def usable_counts(bags: Bags) -> FloatArray:
+    """Counts as the likelihood needs them: as they are under known noise, else whole numbers from 0 to the size."""
+    if bags.count_sd > 0:
+        return bags.counts
+    return np.clip(np.rint(bags.counts), 0, bags.sizes[:, None])
+
+
+class CountNLL:
+    """Learns from the likelihood of each bag's count; noise of known size on counts is part of the likelihood.
+
+    Args:
+        exact_rows: largest bag whose likelihood is exact.
+        **network: the shared settings of ``NetworkSettings``.
+    """
+
+    def __init__(self, exact_rows: int = 64, **network: Any) -> None:
+        self.exact_rows = exact_rows
+        self.settings = NetworkSettings(**network)
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> CountNLL:
+        """Train on whole bags."""
+        small = bags.sizes[bags.sizes <= self.exact_rows]
+        exact_rows = int(small.max(initial=0))
+        gaussian = len(small) < len(bags)
+        noise_sd = float(bags.count_sd)
+
+        def loss(net: Any, batch: Batch) -> Any:
+            def of_logits(logits: Any) -> Any:
+                losses = count_losses(
+                    logits,
+                    batch.bag_of,
+                    batch.rows["position"],
+                    batch.sizes,
+                    batch.bags["counts"],
+                    exact_rows=exact_rows,
+                    gaussian=gaussian,
+                    noise_sd=noise_sd,
+                )
+                return weighted_mean(losses, batch.bag_mask)
+
+            return loss_of_logits(net, batch, of_logits)
+
+        with monitor.phase("network"):
+            self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
+            position = np.arange(len(bags.X)) - bags.offsets[bags.bag_of]
+            data = TrainingData(bags.X, rows={"position": position}, bags={"counts": usable_counts(bags)})
+            batches = BagBatches(bags.sizes, self.settings.batch_rows)
+            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class."""
+        return self.trainer_.probabilities(X)

@@ -1,0 +1,54 @@
+"""EasyLLP: an instance loss whose targets are bag counts, corrected so that its mean is the true risk."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+
+EASYLLP = MethodSpec(
+    name="easyllp",
+    factory="llpbench_methods.easyllp.method:EasyLLP",
+    summary="instance loss with debiased bag counts as targets: an unbiased estimate of the risk",
+    params=(
+        *NETWORK_PARAMS,
+        Param(
+            "reduction",
+            "bag_mean",
+            choices=("bag_mean", "sample_one"),
+            doc="a bag's loss: the mean over its rows, or one row drawn at random at every step",
+        ),
+        Param(
+            "loss", "log", choices=("log", "square"), doc="instance loss: log-loss, or squared error of probabilities"
+        ),
+        Param(
+            "remedy",
+            "none",
+            choices=("none", "absolute", "relu"),
+            doc="keeps the loss of a batch from going below 0: its absolute value, or 0 instead",
+        ),
+        Param(
+            "logit_clip",
+            0.0,
+            low=0.0,
+            high=100.0,
+            doc="logits are cut to plus or minus this in the loss; 0 leaves them",
+        ),
+        Param(
+            "correction",
+            False,
+            doc="undo the shrinkage (N-k)/(N-1) of targets that comes from bags drawn without replacement",
+        ),
+    ),
+    tasks=("binary", "multiclass"),
+    inputs=("features", "images"),
+    backends=NETWORK_BACKENDS,
+    preload=NETWORK_PRELOAD,
+    scores="probability",
+    citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``easyllp``."""
+    return [EASYLLP]

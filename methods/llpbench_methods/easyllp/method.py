@@ -1,0 +1,67 @@
+"""EasyLLP: the shared network, trained by the debiased instance loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llpbench import Bags, FloatArray, Monitor
+from llpbench_methods.easyllp.loss import batch_loss, debiased_targets, one_row_of_each_bag, row_losses
+from llpbench_methods.nets.batches import BagBatches
+from llpbench_methods.nets.engine import ops
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.training import Batch, TrainingData
+
+
+class EasyLLP:
+    """Learns from each row with its bag's debiased target; counts are used as they are, noisy ones too.
+
+    Args:
+        reduction: ``bag_mean`` or ``sample_one``.
+        loss: ``log`` or ``square``.
+        remedy: ``none``, ``absolute`` or ``relu`` of the batch's loss.
+        logit_clip: bound of the logits in the loss; 0 for none.
+        correction: undo the shrinkage of bags drawn without replacement.
+        **network: the shared settings of ``NetworkSettings``.
+    """
+
+    def __init__(
+        self,
+        reduction: str = "bag_mean",
+        loss: str = "log",
+        remedy: str = "none",
+        logit_clip: float = 0.0,
+        correction: bool = False,
+        **network: Any,
+    ) -> None:
+        self.reduction, self.loss, self.remedy = reduction, loss, remedy
+        self.logit_clip, self.correction = logit_clip, correction
+        self.settings = NetworkSettings(**network)
+
+    def batch_loss(self, net: Any, batch: Batch) -> Any:
+        """The loss of a batch of whole bags."""
+        n_bags = batch.sizes.shape[0]
+        targets = ops.take(batch.bags["targets"], ops.minimum(batch.bag_of, n_bags - 1), axis=0)
+        chosen = one_row_of_each_bag(batch.bag_of, n_bags, batch.key) if self.reduction == "sample_one" else None
+
+        def of_logits(logits: Any) -> Any:
+            if self.logit_clip > 0:
+                logits = ops.clip(logits, -self.logit_clip, self.logit_clip)
+            per_row = row_losses(logits, targets, square=self.loss == "square")
+            return batch_loss(per_row, batch.bag_of, batch.sizes, batch.bag_mask, chosen=chosen, remedy=self.remedy)
+
+        return loss_of_logits(net, batch, of_logits)
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> EasyLLP:
+        """Train on whole bags."""
+        with monitor.phase("network"):
+            self.trainer_ = trainer_for(bags, self.settings.mlp, self.batch_loss)
+            targets = debiased_targets(bags.counts, bags.sizes, bags.prior, without_replacement=self.correction)
+            data = TrainingData(bags.X, bags={"targets": targets})
+            batches = BagBatches(bags.sizes, self.settings.batch_rows)
+            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class."""
+        return self.trainer_.probabilities(X)

@@ -1,0 +1,40 @@
+"""GenBags: signed weighted unions of bags whose predicted counts must match."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+
+GENBAGS = MethodSpec(
+    name="genbags",
+    factory="llpbench_methods.genbags.method:GenBags",
+    summary="squared count error of generalised bags: signed weighted unions of several bags",
+    params=(
+        *NETWORK_PARAMS,
+        Param("block", 4, low=1, high=64, log=True, doc="bags in a generalised bag"),
+        Param(
+            "covariance",
+            "iid",
+            choices=("iid", "sdp", "independent"),
+            doc="law of the weights: closed form for bags of one law, the semidefinite programme on the bags' "
+            "moments (needs cvxpy), or independent standard normal",
+        ),
+        Param("ridge", 0.011, low=1e-6, high=10.0, log=True, doc="added to the diagonal of the covariance"),
+        Param("stochastic", False, doc="draw weights at every step instead of the mean over all weights"),
+        Param("draws", 60, low=1, high=1000, log=True, doc="weight vectors of a block and step (stochastic only)"),
+        Param("norm", "l2", choices=("l2", "l1"), doc="squared or absolute error of a generalised bag"),
+        Param("sdp_features", 6, low=1, high=50, log=True, doc="principal components in the semidefinite programme"),
+    ),
+    tasks=("binary", "multiclass"),
+    inputs=("features", "images"),
+    backends=NETWORK_BACKENDS,
+    preload=NETWORK_PRELOAD,
+    scores="probability",
+    citation="Saket, Raghuveer, Ravindran 2022, On combining bags to better learn from label proportions",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``genbags``."""
+    return [GENBAGS]

@@ -1,0 +1,81 @@
+"""LLP-FC: the shared network, trained on the places of bags in random groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llpbench import Bags, FloatArray, Monitor, Skip
+from llpbench_methods.llp_fc.groups import form_groups
+from llpbench_methods.llp_fc.loss import forward_loss
+from llpbench_methods.nets.batches import RowBatches
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.training import Batch, TrainingData
+
+
+def loss(net: Any, batch: Batch) -> Any:
+    """Forward-corrected cross-entropy of the batch's rows."""
+    weights = batch.rows["weights"] * batch.row_mask
+    return loss_of_logits(net, batch, lambda z: forward_loss(z, batch.rows["mixtures"], weights))
+
+
+class LLPFC:
+    """Learns from single rows with noisy labels; bags are grouped afresh every few epochs.
+
+    Proportions are forced onto the simplex (noisy counts too). Needs as many bags as there are classes.
+
+    Args:
+        noisy_prior: ``uniform``, ``approx`` or ``approx_official``.
+        regroup: epochs between two groupings.
+        informative: weigh groups by ``|det T|``.
+        **network: the shared settings of ``NetworkSettings``.
+    """
+
+    def __init__(
+        self, noisy_prior: str = "uniform", regroup: int = 20, informative: bool = False, **network: Any
+    ) -> None:
+        self.noisy_prior, self.regroup, self.informative = noisy_prior, regroup, informative
+        self.settings = NetworkSettings(**network)
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> LLPFC:
+        """Train on rows of grouped bags."""
+        if len(bags) < bags.classes:
+            raise Skip(f"a group has one bag for each of the {bags.classes} classes, and there are {len(bags)} bags")
+        shares, prior = bags.clipped_proportions, bags.prior
+        if bags.classes == 2:
+            shares, prior = np.hstack([1.0 - shares, shares]), np.array([1.0 - prior[0], prior[0]])
+        rng = np.random.default_rng([seed, 1])
+
+        def grouped(epoch: int) -> tuple[TrainingData, RowBatches] | None:
+            if epoch % self.regroup:
+                return None
+            groups = form_groups(
+                shares, bags.sizes, prior, rng, noisy_prior=self.noisy_prior, informative=self.informative
+            )
+            mixtures, weights = np.zeros_like(shares), np.zeros(len(bags))
+            mixtures[groups.bags] = groups.transitions
+            weights[groups.bags] = groups.weights
+            in_use = np.zeros(len(bags), bool)
+            in_use[groups.bags] = True
+            rows = {"mixtures": mixtures[bags.bag_of], "weights": weights[bags.bag_of]}
+            subset = np.flatnonzero(in_use[bags.bag_of])
+            return TrainingData(bags.X, rows=rows), RowBatches(len(bags.X), self.settings.batch_rows, subset)
+
+        with monitor.phase("network"):
+            self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
+            start = grouped(0)
+            assert start is not None
+            self.trainer_.fit(
+                *start,
+                self.settings,
+                monitor=monitor,
+                seed=seed,
+                refresh=lambda epoch: grouped(epoch) if epoch else None,
+            )
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class: the network's own, without correction."""
+        return self.trainer_.probabilities(X)

@@ -1,0 +1,109 @@
+"""LLP-VAT: the shared network, trained by the bag cross-entropy and virtual adversarial consistency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llpbench import Bags, FloatArray, Monitor
+from llpbench_methods.dllp.method import loss as dllp_loss
+from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp
+from llpbench_methods.nets.batches import BagBatches
+from llpbench_methods.nets.chunked import in_chunks
+from llpbench_methods.nets.engine import engine, ops
+from llpbench_methods.nets.losses import bag_cross_entropy
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import IMAGE_ROWS, is_image, trainer_for
+from llpbench_methods.nets.training import Batch, TrainingData, frozen_state
+from llpbench_methods.nets.wrn import augmented
+
+FEATURE_ROWS = 8192
+
+
+class LLPVAT:
+    """Learns from bag means and from its own predictions around each row (proportions forced into [0, 1]).
+
+    One forward pass serves the bag term and the clean predictions; it alone moves running statistics.
+
+    Args:
+        weight: weight of the consistency after the ramp.
+        epsilon: length of the adversarial change.
+        xi: length of the probe in a power iteration.
+        iterations: power iterations.
+        ramp: share of all steps in which the weight rises.
+        official_numerics: the published normalisation of the probe's gradient.
+        chunk_rows: rows worked on at once; 0 chooses by the kind of input.
+        **network: the shared settings of ``NetworkSettings``.
+    """
+
+    def __init__(
+        self,
+        weight: float = 0.05,
+        epsilon: float = 1.0,
+        xi: float = 1e-2,
+        iterations: int = 1,
+        ramp: float = 0.4,
+        official_numerics: bool = False,
+        chunk_rows: int = 0,
+        **network: Any,
+    ) -> None:
+        self.weight, self.epsilon, self.xi, self.iterations = weight, epsilon, xi, iterations
+        self.ramp, self.official_numerics, self.chunk_rows = ramp, official_numerics, chunk_rows
+        self.settings = NetworkSettings(**network)
+
+    def batch_loss(self, net: Any, batch: Batch) -> Any:
+        """``L_bags + ω(t) (1/N) Σ_i KL(f(x_i) ‖ f(x_i + r_i))``."""
+        if self.weight == 0:
+            return dllp_loss(net, batch)
+        rows = ops.sum(batch.row_mask)
+        factor = batch.shared["weight"] * ramp(batch.step, batch.shared["ramp_steps"]) / rows
+        X = augmented(batch.X, batch.key) if is_image(batch.X) else batch.X
+        noise = engine().normal(batch.key + ops.convert_to_tensor(np.array([1, 0], np.int32)), X.shape)
+        chunk = self.chunk_rows or (IMAGE_ROWS if is_image(X) else FEATURE_ROWS)
+
+        def consistency(net: Any, parts: Sequence[Any], logits: Any) -> Any:
+            X, mask, noise = parts
+            clean = ops.stop_gradient(logits)
+            with frozen_state(net):
+                direction = adversarial_directions(
+                    lambda x: net(x, training=True),
+                    X,
+                    clean,
+                    noise,
+                    mask=mask,
+                    rows=rows,
+                    xi=self.xi,
+                    iterations=self.iterations,
+                    official=self.official_numerics,
+                )
+                shifted = net(X + batch.shared["epsilon"] * direction, training=True)
+            return factor * ops.sum(mask * divergences(clean, shifted))
+
+        return in_chunks(
+            net,
+            (X, batch.row_mask, noise),
+            lambda z: bag_cross_entropy(z, batch.bag_of, batch.sizes, batch.bags["proportions"], batch.bag_mask),
+            rows_at_once=chunk,
+            row_terms=consistency,
+        )
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> LLPVAT:
+        """Train on whole bags."""
+        with monitor.phase("network"):
+            self.trainer_ = trainer_for(bags, self.settings.mlp, self.batch_loss)
+            batches = BagBatches(bags.sizes, self.settings.batch_rows)
+            steps = self.settings.epochs * sum(p.n_batches for p in batches.plans(np.random.default_rng(0)))
+            shared = {
+                "weight": np.asarray(self.weight, float),
+                "epsilon": np.asarray(self.epsilon, float),
+                "ramp_steps": np.asarray(self.ramp * steps, float),
+            }
+            data = TrainingData(bags.X, bags={"proportions": bags.clipped_proportions}, shared=shared)
+            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class."""
+        return self.trainer_.probabilities(X)

@@ -1,0 +1,110 @@
+"""WideResNet (Zagoruyko & Komodakis 2016) for raw images, and the augmentation that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.mlp import Blank, dense
+
+Tensor = Any
+
+SHIFT = 4
+"""Pixels an image may move to each side (a crop of the image padded by as many)."""
+
+
+class Ones(Blank):
+    """Ones made by numpy."""
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
+        """Ones of the given shape."""
+        return ops.convert_to_tensor(np.ones(tuple(shape), dtype or "float32"))
+
+
+def wide_resnet(shape: Sequence[int], n_outputs: int, *, depth: int = 16, width: int = 4) -> Any:
+    """A wide residual network: three groups of ``(depth − 4)/6`` blocks with 16k, 32k and 64k channels.
+
+    A block is ``x + conv(relu(norm(conv(relu(norm(x))))))``, 3 × 3 kernels; where the number of channels
+    changes, ``x`` is ``relu(norm(x))`` through a 1 × 1 convolution. Groups two and three halve the image.
+    The first normalisation takes out the scale of the inputs.
+
+    Args:
+        shape: height, width and channels of an image.
+        n_outputs: logits; with one output they have the shape (rows,), otherwise (rows, n_outputs).
+        depth: convolutions on the longest path, 6 n + 4.
+        width: the factor k.
+    """
+    if (depth - 4) % 6:
+        raise ValueError(f"the depth of a wide residual network is 6 n + 4, not {depth}")
+    engine()
+    image = keras.Input(tuple(shape))
+    x = _conv(16, 3, 1, "stem")(image)
+    for group, channels in enumerate((16 * width, 32 * width, 64 * width)):
+        for block in range((depth - 4) // 6):
+            stride = 2 if group and not block else 1
+            x = _block(x, channels, stride, f"group_{group}_block_{block}")
+    x = _norm_relu(x, "head")
+    x = keras.layers.GlobalAveragePooling2D(name="pool")(x)
+    x = dense(n_outputs, None, "logits")(x)
+    if n_outputs == 1:
+        x = keras.layers.Reshape((), name="flat")(x)
+    return keras.Model(image, x, name="wrn")
+
+
+def _block(x: Tensor, channels: int, stride: int, name: str) -> Tensor:
+    before = _norm_relu(x, f"{name}_first")
+    if x.shape[-1] != channels:
+        x = _conv(channels, 1, stride, f"{name}_skip")(before)
+    y = _conv(channels, 3, stride, f"{name}_conv_1")(before)
+    y = _conv(channels, 3, 1, f"{name}_conv_2")(_norm_relu(y, f"{name}_second"))
+    return keras.layers.Add(name=f"{name}_sum")([x, y])
+
+
+def _conv(channels: int, kernel: int, stride: int, name: str) -> Any:
+    return keras.layers.Conv2D(
+        channels, kernel, strides=stride, padding="same", use_bias=False, kernel_initializer=Blank(), name=name
+    )
+
+
+def _norm_relu(x: Tensor, name: str) -> Tensor:
+    norm = keras.layers.BatchNormalization(
+        momentum=0.9,
+        epsilon=1e-5,
+        beta_initializer=Blank(),
+        gamma_initializer=Ones(),
+        moving_mean_initializer=Blank(),
+        moving_variance_initializer=Ones(),
+        name=f"{name}_norm",
+    )
+    return keras.layers.ReLU(name=f"{name}_relu")(norm(x))
+
+
+def augmented(images: Tensor, key: Tensor, *, shift: int = SHIFT) -> Tensor:
+    """Each image moved by up to ``shift`` pixels in each direction and mirrored half the time.
+
+    Equal to a random crop of the image padded with ``shift`` zeros on every side, then a horizontal flip.
+    The crop is a product with two 0/1 matrices, ``Y = A X Bᵀ`` for each channel, the same on every engine.
+
+    Args:
+        images: (R, height, width, channels).
+        key: two integers, as ``engine().normal`` takes them.
+        shift: most pixels to a side.
+    """
+    rows, height, width, _ = images.shape
+    noise = engine().normal(key, (rows, 3))
+    uniform = 0.5 * (1.0 + ops.erf(noise[:, :2] / np.sqrt(2.0)))
+    moves = ops.clip(ops.floor(uniform * (2 * shift + 1)), 0.0, 2.0 * shift) - shift
+    down = np.arange(height, dtype=np.float32)[None, :] + moves[:, :1]
+    along = np.arange(width, dtype=np.float32)[None, :]
+    along = ops.where(noise[:, 2:] > 0, width - 1.0 - along, along * ops.ones((rows, 1))) + moves[:, 1:]
+    moved = ops.einsum("rij,rjkc->rikc", _picks(down, height), images)
+    return ops.einsum("rij,rkjc->rkic", _picks(along, width), moved)
+
+
+def _picks(source: Tensor, size: int) -> Tensor:
+    """0/1 matrices (R, size, size): row i has its 1 at ``source[i]``, and none when that lies outside."""
+    columns = np.arange(size, dtype=np.float32)[None, None, :]
+    return ops.cast(ops.abs(source[:, :, None] - columns) < 0.5, "float32")
