@@ -19,6 +19,7 @@ _VERBS = {
     "table": "llpbench.cli.results:table",
     "data": "llpbench.cli.data:data",
     "check": "llpbench.cli.check:check",
+    "new": "llpbench.cli.new:new",
     "doctor": "llpbench.cli.doctor:doctor",
     "completion": "llpbench.cli.completion:completion",
 }

@@ -58,7 +58,7 @@ def class_slopes(means: FloatArray, shares: FloatArray, sizes: IntArray, prior: 
 
 
 def offsets_for(x: FloatArray, slopes: FloatArray, prior: FloatArray, rounds: int = 50) -> FloatArray:
-    """Offsets at which the mean prediction over the column's values is the prior (iterative scaling)."""
+    """Offsets at which the mean prediction over the values is the prior (iterative scaling)."""
     target = np.maximum(prior, 1e-6)
     offsets = np.log(target) - slopes * x.mean()
     for _ in range(rounds):
@@ -68,6 +68,11 @@ def offsets_for(x: FloatArray, slopes: FloatArray, prior: FloatArray, rounds: in
         if np.abs(step).max() < 1e-6:
             break
     return np.asarray(offsets)
+
+
+def spread_out(x: FloatArray, points: int = 512) -> FloatArray:
+    """Evenly spaced quantiles of the values, at most ``points`` of them."""
+    return np.sort(x)[np.linspace(0, len(x) - 1, min(points, len(x))).astype(int)]
 
 
 class BestFeature:
@@ -111,8 +116,9 @@ class BestFeature:
         if np.abs(slopes).max() * spread < WEAK:
             towards_last = np.arange(bags.classes) - (bags.classes - 1) / 2
             slopes = WEAK / spread * towards_last
+        shown = spread_out(x)
         signs = (1.0, -1.0) if self.signs == "both" else (1.0,)
-        return [ColumnModel(j, offsets_for(x, sign * slopes, prior), sign * slopes) for sign in signs]
+        return [ColumnModel(j, offsets_for(shown, sign * slopes, prior), sign * slopes) for sign in signs]
 
     def predict_scores(self, X: FloatArray) -> FloatArray:
         """Probability of class 1, or of every class, by the best column."""

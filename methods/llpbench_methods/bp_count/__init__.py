@@ -37,7 +37,7 @@ BP_COUNT = MethodSpec(
             doc="weight of the nearest-neighbour term; auto lets validation bags choose (up to 100,000 rows)",
         ),
         Param("neighbours", 10, low=1, high=1000, log=True, doc="neighbours of a row in that term"),
-        Param("trees", 100, low=1, high=10_000, log=True, doc="trees of the boosted learner"),
+        Param("trees", 60, low=1, high=10_000, log=True, doc="trees of the boosted learner"),
         Param("epochs", 4, low=1, high=1000, log=True, doc="epochs of the network in each round"),
     ),
     tasks=("binary", "multiclass"),

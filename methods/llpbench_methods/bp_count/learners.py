@@ -78,7 +78,7 @@ class BoostedTrees:
         model = HistGradientBoostingClassifier(
             max_iter=self._trees,
             max_leaf_nodes=15,
-            learning_rate=0.1,
+            learning_rate=0.15,
             min_samples_leaf=40,
             l2_regularization=1.0,
             categorical_features=self._view.categorical_columns,

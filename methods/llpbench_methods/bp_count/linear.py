@@ -31,7 +31,7 @@ from llpbench_methods.mean_ridge.evidence import (
 Ints = NDArray[np.int64]
 
 _CHUNK = 16384
-_WORK = 2e9
+_WORK = 4e8
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class MeanRegression:
         self._means, variances = extended_means(X, offsets, self.hats)
         width = self._means.shape[1]
         least = min(len(offsets) - 1, width)
-        draws = int(np.clip(_WORK / (len(CONCENTRATIONS) * 2 * least**2 * width), 4, draws))
+        draws = int(np.clip(_WORK / (len(CONCENTRATIONS) * 2 * least**2 * width), 8, draws))
         self._families = _families(X, groups, self.hats, variances, bool(columns), draws, rng)
 
     def fit(self, chosen: Ints, counts: Array, count_sd: float) -> LinearField:

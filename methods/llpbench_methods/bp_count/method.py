@@ -58,7 +58,7 @@ class BPCount:
         temper: bool = True,
         similarity: float | str = "auto",
         neighbours: int = 10,
-        trees: int = 100,
+        trees: int = 60,
         epochs: int = 4,
     ) -> None:
         self.learner, self.rounds, self.folds, self.least_gain = learner, rounds, folds, least_gain

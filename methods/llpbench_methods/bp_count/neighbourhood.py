@@ -84,5 +84,5 @@ def _graph(bags: Bags, neighbours: int) -> SimilarityGraph | None:
     """Each row and its nearest ones, all pairs of the same weight; none when there are too few rows."""
     if len(bags.X) < 2:
         return None
-    graph = build_graph(bags.X, min(neighbours, len(bags.X) - 1), metric="euclidean", length_scale=1e6)
+    graph = build_graph(bags.X, min(neighbours, len(bags.X) - 1), metric="euclidean", search="approximate")
     return graph

@@ -29,8 +29,8 @@ def log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
     if len(logits.shape) == 1:
         return ops.log_sigmoid(logits)[:, None], ops.log_sigmoid(-logits)[:, None]
     log_p = ops.log_softmax(logits, axis=-1)
-    own = np.where(np.eye(logits.shape[-1], dtype=bool), NEVER, 0.0).astype(np.float32)
-    return log_p, ops.logsumexp(log_p[:, None, :] + own[None], axis=-1)
+    own = _constant(np.where(np.eye(logits.shape[-1], dtype=bool), NEVER, 0.0)[None])
+    return log_p, ops.logsumexp(log_p[:, None, :] + own, axis=-1)
 
 
 def tabulated(
@@ -50,7 +50,7 @@ def tabulated(
     cell = ops.where(inside, bag_of * places + position, bags * places)
     table = segment_sum(values, cell, bags * places)
     there = segment_sum(ops.ones_like(values), cell, bags * places)
-    gaps = np.asarray(empty, np.float32) * (1.0 - there)
+    gaps = _constant(empty) * (1.0 - there)
     return ops.reshape(table + gaps, (bags, places, *values.shape[1:]))
 
 
@@ -65,7 +65,7 @@ def log_count_law(log_terms: Tensor) -> Tensor:
     n, law = log_terms.shape[-2], log_terms
     while law.shape[-2] > 1:
         if law.shape[-2] % 2:
-            nothing = np.where(np.arange(law.shape[-1]) == 0, 0.0, NEVER).astype(np.float32)
+            nothing = _constant(np.where(np.arange(law.shape[-1]) == 0, 0.0, NEVER))
             law = ops.concatenate([law, ops.zeros_like(law[..., :1, :]) + nothing], axis=-2)
         law = _log_convolution(law[..., 0::2, :], law[..., 1::2, :])
     return law[..., 0, : n + 1]
@@ -90,7 +90,7 @@ def exact_losses(log_law: Tensor, counts: Tensor, noise_sd: float) -> Tensor:
         counts: (...) counts: whole numbers when there is no noise.
         noise_sd: standard deviation of the noise.
     """
-    gap = np.arange(log_law.shape[-1], dtype=np.float32) - counts[..., None]
+    gap = _constant(np.arange(log_law.shape[-1])) - counts[..., None]
     if noise_sd > 0:
         return -ops.logsumexp(log_law - gap**2 / (2.0 * noise_sd**2), axis=-1)
     return -ops.sum(ops.where(ops.abs(gap) < 0.5, log_law, ops.zeros_like(log_law)), axis=-1)
@@ -147,3 +147,7 @@ def count_losses(
     if exact is None:
         return approximate
     return exact if approximate is None else ops.where(sizes <= exact_rows, exact, approximate)
+
+
+def _constant(values: Any) -> Tensor:
+    return ops.convert_to_tensor(np.asarray(values, np.float32))

@@ -67,7 +67,7 @@ class GenBags:
                 losses = mean_block_losses(d, batch.shared["covariance"], norm=self.norm)
             else:
                 losses = drawn_block_losses(d, weights, norm=self.norm) / self.draws
-            return ops.sum(losses) / (in_use * batch.shared["scale"])
+            return ops.sum(losses) / (in_use * batch.shared["scale"][0])
 
         return loss_of_logits(net, batch, of_logits)
 
@@ -83,7 +83,7 @@ class GenBags:
             shared = {
                 "covariance": W,
                 "factor": np.linalg.cholesky(W),
-                "scale": np.asarray(size if self.norm == "l2" else np.sqrt(size)),
+                "scale": np.array([size if self.norm == "l2" else np.sqrt(size)]),
             }
             data = TrainingData(bags.X, bags={"counts": bags.counts}, shared=shared)
             batches = BagBatches(bags.sizes, self.settings.batch_rows, block=self.block)

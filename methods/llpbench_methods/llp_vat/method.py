@@ -58,7 +58,7 @@ class LLPVAT:
         if self.weight == 0:
             return dllp_loss(net, batch)
         rows = ops.sum(batch.row_mask)
-        factor = batch.shared["weight"] * ramp(batch.step, batch.shared["ramp_steps"]) / rows
+        factor = batch.shared["weight"][0] * ramp(batch.step, batch.shared["ramp_steps"][0]) / rows
         X = augmented(batch.X, batch.key) if is_image(batch.X) else batch.X
         noise = engine().normal(batch.key + ops.convert_to_tensor(np.array([1, 0], np.int32)), X.shape)
         chunk = self.chunk_rows or (IMAGE_ROWS if is_image(X) else FEATURE_ROWS)
@@ -96,9 +96,9 @@ class LLPVAT:
             batches = BagBatches(bags.sizes, self.settings.batch_rows)
             steps = self.settings.epochs * sum(p.n_batches for p in batches.plans(np.random.default_rng(0)))
             shared = {
-                "weight": np.asarray(self.weight, float),
-                "epsilon": np.asarray(self.epsilon, float),
-                "ramp_steps": np.asarray(self.ramp * steps, float),
+                "weight": np.array([self.weight], float),
+                "epsilon": np.array([self.epsilon], float),
+                "ramp_steps": np.array([self.ramp * steps], float),
             }
             data = TrainingData(bags.X, bags={"proportions": bags.clipped_proportions}, shared=shared)
             self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)

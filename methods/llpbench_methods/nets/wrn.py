@@ -95,16 +95,16 @@ def augmented(images: Tensor, key: Tensor, *, shift: int = SHIFT) -> Tensor:
     """
     rows, height, width, _ = images.shape
     noise = engine().normal(key, (rows, 3))
-    uniform = 0.5 * (1.0 + ops.erf(noise[:, :2] / np.sqrt(2.0)))
+    uniform = 0.5 * (1.0 + ops.erf(noise[:, :2] / 2.0**0.5))
     moves = ops.clip(ops.floor(uniform * (2 * shift + 1)), 0.0, 2.0 * shift) - shift
-    down = np.arange(height, dtype=np.float32)[None, :] + moves[:, :1]
-    along = np.arange(width, dtype=np.float32)[None, :]
-    along = ops.where(noise[:, 2:] > 0, width - 1.0 - along, along * ops.ones((rows, 1))) + moves[:, 1:]
+    down = ops.arange(height, dtype="float32")[None, :] + moves[:, :1]
+    along = ops.arange(width, dtype="float32")[None, :] * ops.ones((rows, 1))
+    along = ops.where(noise[:, 2:] > 0, width - 1.0 - along, along) + moves[:, 1:]
     moved = ops.einsum("rij,rjkc->rikc", _picks(down, height), images)
     return ops.einsum("rij,rkjc->rkic", _picks(along, width), moved)
 
 
 def _picks(source: Tensor, size: int) -> Tensor:
     """0/1 matrices (R, size, size): row i has its 1 at ``source[i]``, and none when that lies outside."""
-    columns = np.arange(size, dtype=np.float32)[None, None, :]
+    columns = ops.arange(size, dtype="float32")[None, None, :]
     return ops.cast(ops.abs(source[:, :, None] - columns) < 0.5, "float32")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -426,6 +430,20 @@ def test_no_nan_for_any_finite_input(
     run(hard, "count", rounds=5, damping=damping, mode=mode)
 
 
+@pytest.mark.parametrize("mode", ["sum", "max"])
+def test_no_nan_in_float32_either(mode: str) -> None:
+    model = random_model(4, 24, 4)
+    for lambda_b, lambda_s, field in itertools.product([1e-6, 1e6], [1.0, 1e6], [0.0, 1e6]):
+        extreme = replace(
+            model,
+            lambda_b=np.full(4, lambda_b),
+            couplings=model.couplings * lambda_s,
+            fields=model.fields * max(1.0, field),
+        )
+        p = run(extreme, "jax", rounds=5, damping=0.5, tol=0.0, mode=mode)
+        assert ((p >= 0) & (p <= 1)).all()
+
+
 @pytest.mark.parametrize("field", [1e3, -1e3])
 @pytest.mark.parametrize("engine", [*PAIRWISE, *COUNTING])
 def test_fields_of_a_thousand(engine: str, field: float) -> None:
@@ -520,6 +538,24 @@ def test_multiclass_by_indicators(engine: str) -> None:
     model = random_potts(1, 0.1, n=16)
     truth = run(one_hot(model), "reference", rounds=6, damping=0.5, tol=0.0).reshape(16, 3)
     np.testing.assert_allclose(run(model, engine, rounds=6, damping=0.5, tol=0.0), truth, atol=1e-5)
+
+
+def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
+    script = (
+        "import numpy as np\n"
+        "from llpbench_methods.bp._edges import edges_in_logs as f\n"
+        "i, x = np.zeros(1, np.int32), np.zeros(1)\n"
+        "f(i, i, x, x, x, x, 0.5, False, x)\n"
+        "print(sum(f.stats.cache_misses.values()), sum(f.stats.cache_hits.values()))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    seen = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert [line.split() for line in seen] == [["1", "0"], ["0", "1"]]
 
 
 def test_lattice_neighbours_reach_the_model() -> None:

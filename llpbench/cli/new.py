@@ -1,0 +1,53 @@
+"""``new``: a working plugin package to start from."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from llpbench.errors import UsageError
+
+
+@click.command(short_help="Write a working plugin package to start from.")
+@click.argument("kind", type=click.Choice(["method", "dataset"]))
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to write.  [default: llpbench-NAME]")
+def new(kind: str, name: str, out: Path | None) -> None:
+    """Write a package with an entry point, a small working KIND called NAME, a test that runs the kit, and a README.
+
+    It passes `llpbench check NAME` at once after `pip install -e llpbench-NAME`.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise UsageError(f"the name {name!r} must be lower-case words joined by '-', e.g. my-{kind}.")
+    folder = out or Path(f"llpbench-{name}")
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} exists and is not empty; choose another --out.")
+    package = "llpbench_" + name.replace("-", "_")
+    words = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("-"))}
+    for path, text in _templates(files("llpbench") / "templates" / kind):
+        target = folder / str(path).replace("package", package, 1).removesuffix(".txt")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_fill(text, words), encoding="utf-8")
+    click.echo(f"wrote {folder}. Next:\n  pip install -e {folder}\n  llpbench check {name}")
+
+
+def _templates(root: Traversable, inside: str = "") -> list[tuple[str, str]]:
+    """All template files below a folder with their relative paths."""
+    found = []
+    for item in sorted(root.iterdir(), key=lambda i: i.name):
+        path = f"{inside}{item.name}"
+        if item.is_dir():
+            found += _templates(item, f"{path}/")
+        elif item.name.endswith(".txt"):
+            found.append((path, item.read_text(encoding="utf-8")))
+    return found
+
+
+def _fill(text: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace("{" + word + "}", value)
+    return text

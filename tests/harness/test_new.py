@@ -1,0 +1,47 @@
+"""``llpbench new`` writes a package that passes the kit at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import llpbench
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_a_new_plugin_works_at_once(tmp_path: Path, kind: str) -> None:
+    name = f"fresh-{kind}"
+    done = llpbench("new", kind, name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / f"llpbench-{name}"
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*command, "--target", str(site), str(folder)], check=True, capture_output=True)
+    checked = llpbench("check", name, cwd=tmp_path, PYTHONPATH=str(site))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "0 failed" in checked.stdout
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")],
+        capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(site)},
+    )  # fmt: skip
+    assert tested.returncode == 0, tested.stdout
+    run = llpbench(
+        "run", "--methods", name if kind == "method" else "mean-ridge",
+        "--datasets", name if kind == "dataset" else "synthetic", "--bags", "8", "--seeds", "1",
+        cwd=tmp_path, PYTHONPATH=str(site),
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+
+
+def test_bad_names_and_full_folders_are_refused(tmp_path: Path) -> None:
+    assert "lower-case words" in llpbench("new", "method", "My_Method", cwd=tmp_path).stderr
+    (tmp_path / "llpbench-mine").mkdir()
+    (tmp_path / "llpbench-mine" / "work.py").write_text("precious")
+    done = llpbench("new", "method", "mine", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert (tmp_path / "llpbench-mine" / "work.py").read_text() == "precious"
