@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +19,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Measured:
-    """One timed step: CPU seconds of the whole process, wall seconds, and how far the resident memory rose (MB)."""
+    """One timed step: CPU seconds of the whole process, and wall seconds."""
 
     cpu: float
     wall: float
-    peak_mb: float
 
 
 def _status(name: str) -> float:
@@ -31,16 +32,24 @@ def _status(name: str) -> float:
     return float("nan")
 
 
+def mark_memory() -> float:
+    """Give unused memory back, reset the high-water mark of the resident set, and return what is in use (MB)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def memory_since(mark: float) -> float:
+    """How far the resident set rose above a mark at most (MB)."""
+    return max(0.0, _status("VmHWM") - mark)
+
+
 def measure(work: Callable[[], T]) -> tuple[T, Measured]:
-    try:
-        Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark of the resident set
-        before = _status("VmRSS")
-    except OSError:
-        before = float("nan")
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return result, Measured(cpu, wall, max(0.0, _status("VmHWM") - before))
+    return result, Measured(cpu, wall)
 
 
 def copy_bandwidth(megabytes: int = 256) -> float:
@@ -49,9 +58,9 @@ def copy_bandwidth(megabytes: int = 256) -> float:
     target = np.empty_like(source)
     best = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         np.copyto(target, source)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return 2.0 * source.nbytes / best
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _bp_tools import bytes_per_round, copy_bandwidth, line_model, measure
+from _bp_tools import bytes_per_round, copy_bandwidth, line_model, mark_memory, measure, memory_since
 from tabulate import tabulate
 
 from llpbench_methods.bp import GibbsModel, OscillationWarning, marginals
@@ -35,10 +35,21 @@ import time, sys, warnings
 import numpy as np
 from llpbench_methods.bp import gibbs_model, marginals
 model = gibbs_model(None, np.arange(64) // 8, np.full(8, 2), lambda_b=0.1)
-begin = time.perf_counter()
+begin = time.process_time()
 marginals(model, sys.argv[1], rounds=2, damping=0.5, tol=0.0)
-print(time.perf_counter() - begin)
+print(time.process_time() - begin)
 """
+
+
+_MILLION = """
+import sys
+sys.path.insert(0, "benchmarks_folder")
+from _bp_tools import line_model, memory_since
+from llpbench_methods.bp import marginals
+model = line_model(1_000_000, 128, k=5, g=5.0, lambda_s=0.2)
+assert marginals(model, "count", damping=0.0, threads=int(sys.argv[1])).converged
+print(memory_since(0.0))
+""".replace("benchmarks_folder", str(Path(__file__).parent))
 
 
 @dataclass
@@ -73,11 +84,13 @@ def run_engine(
     part: str, model: GibbsModel, name: str, k: int, rounds: int, tol: float, threads: int, bandwidth: float
 ) -> tuple[Row, Any]:
     """Build and run one engine; repeats short runs and keeps the fastest, as a clock of microseconds needs."""
+    mark = mark_memory()
     engine, built = measure(lambda: start(name, model, "sum", threads))
     first = _compile(engine, rounds, name, model, threads)
     damping = 0.0 if name == "count" else 0.5
     residuals, ran = measure(lambda: engine.advance(rounds, damping, tol))
     answer = sigmoid(engine.log_odds())
+    peak = memory_since(mark)
     repeats = 4 if built.cpu + ran.cpu < 1.0 and name != "pgmax" else 0
     for _ in range(repeats):
         again, b = measure(lambda: start(name, model, "sum", threads))
@@ -87,7 +100,7 @@ def run_engine(
     share = bytes_per_round(model, name) / bandwidth / (ran.cpu / max(1, len(residuals)))
     row = Row(
         part, name, model.n, int(model.bags.sizes.max()), k, threads, len(residuals), built.cpu, ran.cpu,
-        built.wall + ran.wall, first, max(built.peak_mb, ran.peak_mb), share if name != "pgmax" else None,
+        built.wall + ran.wall, first, peak, share if name != "pgmax" else None,
     )  # fmt: skip
     return row, answer
 
@@ -136,10 +149,12 @@ def large(bags: list[int], quick: bool, threads: int, bandwidth: float) -> Itera
 
 
 def million(threads: int, bandwidth: float) -> Iterator[Row]:
-    """A million rows, bag 128, k = 5, by counting."""
+    """A million rows, bag 128, k = 5, by counting; the memory is all that a fresh process ever holds."""
     model = line_model(1_000_000, 128, k=5, g=5.0, lambda_s=0.2)
     for used in sorted({1, threads}):
-        yield run_engine("1M", model, "count", 5, 100, 1e-4, used, bandwidth)[0]
+        row = run_engine("1M", model, "count", 5, 100, 1e-4, used, bandwidth)[0]
+        row.peak_mb = float(_fresh(_MILLION, str(used)))
+        yield row
 
 
 def curve(bandwidth: float) -> Iterator[Row]:
@@ -149,22 +164,18 @@ def curve(bandwidth: float) -> Iterator[Row]:
         yield run_engine("curve", model, "count", 1, 10, 0.0, 1, bandwidth)[0]
 
 
+def _fresh(script: str, *arguments: str, **environment: str) -> str:
+    """What a script prints in a process of its own."""
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True).stdout
+
+
 def first_calls() -> list[list[Any]]:
     """Seconds of the first call in a fresh process, with an empty numba cache and with the one it left behind."""
     lines = []
     for name in ("pairwise", "count"):
         with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-            seconds = [
-                float(
-                    subprocess.run(
-                        [sys.executable, "-c", _FIRST_CALL, name],
-                        env=environment, check=True, capture_output=True, text=True,
-                    ).stdout
-                )
-                for _ in range(2)
-            ]  # fmt: skip
-        lines.append([name, *seconds])
+            lines.append([name, *(float(_fresh(_FIRST_CALL, name, NUMBA_CACHE_DIR=cache)) for _ in range(2))])
     return lines
 
 
@@ -199,7 +210,7 @@ def main() -> None:
     warnings.simplefilter("ignore", OscillationWarning)
     bandwidth = copy_bandwidth()
     print(f"plain copy: {bandwidth / 1e9:.1f} GB/s read and written, one thread\n", flush=True)
-    print("first call in a fresh process, seconds")
+    print("first call in a fresh process, CPU seconds")
     print(tabulate(first_calls(), headers=["engine", "empty cache", "cached"], floatfmt=".2f"), "\n", flush=True)
     start("pgmax", line_model(256, 8, 1, 1.0), "sum", 1).advance(
         2, 0.5, 0.0

@@ -1,6 +1,7 @@
 """The method `bp`, and the library it stands on: belief propagation on the Gibbs law of labels.
 
 The public names (graph, model, engines, diagnostics) load on first use, so that importing the package costs nothing.
+They are not in ``dir()``: whoever looks for hooks reads every name found there.
 """
 
 from __future__ import annotations
@@ -130,7 +131,3 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

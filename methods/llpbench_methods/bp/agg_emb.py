@@ -141,7 +141,7 @@ def agg_emb_loss(reduction: str) -> Callable[[AggEmb, Batch], Tensor]:
         embeddings = net.trunk(batch.X)
         rows = row_cross_entropy(net.instance_head(embeddings), batch.rows["targets"]) * batch.rows["weights"]
         bags = bag_losses(net.bag_head(net.pool(embeddings, batch)), batch.bags["proportions"])
-        return combine(rows, bags, batch, batch.shared["lambda_a"], reduction)
+        return combine(rows, bags, batch, ops.reshape(batch.shared["lambda_a"], ()), reduction)
 
     return loss
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,13 @@ from llpbench_methods.bp.graph import SimilarityGraph, build_graph
 from llpbench_methods.bp.inference import Marginals, OscillationWarning, marginals
 from llpbench_methods.bp.kernels import matern, rbf
 from llpbench_methods.bp.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
+from llpbench_methods.bp.neighbours import Search
 from llpbench_methods.bp.params import BPSettings
 
 Floats = NDArray[np.float64]
 COUNTING = ("count", "reference-count")
+EXACT_ROWS = 20_000
+"""Most rows whose neighbours `search = auto` finds by comparing all pairs."""
 SAFETY = 0.8
 """Share of the stability limit that `lambda_b = auto` uses."""
 
@@ -49,13 +52,29 @@ def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int,
         length_scale=length,
         gamma=0.5 / length**2,
         edge_rule=settings.edge_rule,
-        keep_fraction=settings.edges_kept,
-        seed=seed,
+        search=_search(settings.search, len(covariates)),
         threads=threads,
     )
-    if scale == "median" and len(graph.edges):
+    if scale == "median":
         graph = replace(graph, similarity=_by_median(_lengths(covariates, graph.edges), settings))
+    if settings.normalise:
+        graph = normalised(graph)
+    if settings.edges_kept < 1.0:
+        kept = np.zeros(len(graph.edges), dtype=bool)
+        kept[: round(settings.edges_kept * len(kept))] = True
+        graph = graph.keep(np.random.default_rng(seed).permutation(kept))
     return graph
+
+
+def normalised(graph: SimilarityGraph) -> SimilarityGraph:
+    """Similarities `k_ij / sqrt(W_i W_j)`, `W_i = sum_j m_ij k_ij` the total weight of a row's pairs.
+
+    Without this a row is pulled towards its neighbours in proportion to `W_i`, and as most neighbours carry the more
+    frequent label, well-connected rows drift to that label: marginals then rank rows by their number of neighbours.
+    """
+    total = _per_row(graph.edges[:, 0], graph) + _per_row(graph.edges[:, 1], graph)
+    scale = np.sqrt(total[graph.edges[:, 0]] * total[graph.edges[:, 1]])
+    return replace(graph, similarity=graph.similarity / np.where(scale > 0.0, scale, 1.0))
 
 
 def bag_weights(bags: Bags, settings: BPSettings) -> Floats:
@@ -101,7 +120,7 @@ def label_marginals(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *,
             model,
             settings.engine,
             rounds=settings.rounds,
-            damping=settings.damping,
+            damping=_damping(settings),
             mode=settings.mode,
             threads=threads,
         )
@@ -110,6 +129,22 @@ def label_marginals(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *,
         if other not in said:
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
     return Labelling(found, str(said[-1].message) if said else "")
+
+
+def _search(asked: Search, rows: int) -> Search:
+    if asked == "auto":
+        return "exact" if rows <= EXACT_ROWS else "approximate"
+    return asked
+
+
+def _damping(settings: BPSettings) -> float | Literal["auto"]:
+    """Counting factors have no bag clique that could swing: their messages settle soonest undamped."""
+    counted = settings.engine in COUNTING and settings.mode == "sum"
+    return 0.0 if settings.damping == "auto" and counted else settings.damping
+
+
+def _per_row(rows: NDArray[Any], graph: SimilarityGraph) -> Floats:
+    return np.bincount(rows, weights=graph.weights, minlength=graph.n).astype(np.float64)
 
 
 def _lengths(covariates: FloatArray, edges: NDArray[Any], block: int = 65536) -> Floats:

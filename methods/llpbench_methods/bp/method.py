@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from llpbench import Bags, FloatArray, Monitor, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
-from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity_graph
-from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.bp.labelling import COUNTING, Labelling, label_marginals, similarity_graph
+from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.engine import available_cores
@@ -30,7 +30,7 @@ class BP:
 
     def __init__(self, **params: Any) -> None:
         shared = {f.name for f in fields(NetworkSettings)}
-        self.network = NetworkSettings(**{name: value for name, value in params.items() if name in shared})
+        self.network = replace(NETWORK, **{name: value for name, value in params.items() if name in shared})
         self.settings = BPSettings(**{name: value for name, value in params.items() if name not in shared})
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BP:
@@ -76,9 +76,11 @@ class BP:
             "converged": found.marginals.converged,
             "damping": found.marginals.damping,
             "stability": found.marginals.stability,
+            "residual": float(found.marginals.residuals[-1]),
         }
         if found.warning:
-            facts["oscillation"] = found.warning
+            # Counting factors do not swing; strong similarity makes them settle slowly.
+            facts["unsettled" if self.settings.engine in COUNTING else "oscillation"] = found.warning
         for name, value in facts.items():
             monitor.note(f"{stage} bp {name}", value)
         return found

@@ -189,7 +189,7 @@ def exact_search(points: _Points, k: int, threads: int) -> Neighbours:
 
 
 def inverted_lists_search(
-    points: _Points, k: int, threads: int, lists: int = 0, probes: int = 12, seed: int = 0
+    points: _Points, k: int, threads: int, lists: int = 0, probes: int = 24, seed: int = 0
 ) -> Neighbours:
     """Approximate search: rows are grouped by k-means, and a group looks only into its `probes` nearest groups.
 

@@ -42,6 +42,7 @@ BP_COUNT = MethodSpec(
     ),
     tasks=("binary", "multiclass"),
     backends=NETWORK_BACKENDS,
+    preload=("sklearn.ensemble", "llpbench_methods.bp_count.method"),
     scores="probability",
 )
 

@@ -108,7 +108,7 @@ def limited(fields: Array) -> Array:
     """Fields within the largest that are used; several classes relative to their most probable one."""
     if fields.shape[1] == 1:
         return np.clip(fields, -LARGEST_FIELD, LARGEST_FIELD)
-    return np.maximum(log_softmax(fields, axis=1), -LARGEST_FIELD)
+    return np.asarray(np.maximum(log_softmax(fields, axis=1), -LARGEST_FIELD))
 
 
 def probabilities(fields: Array) -> Array:
@@ -116,9 +116,7 @@ def probabilities(fields: Array) -> Array:
     return np.asarray(expit(fields) if fields.shape[1] == 1 else softmax(fields, axis=1))
 
 
-def posterior(
-    fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0
-) -> Array:
+def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0) -> Array:
     """Probability of each row's label given its field, its bag's count and, if asked, its neighbours.
 
     Without neighbours and with two classes this is exact; otherwise belief propagation with counting factors.
@@ -156,7 +154,7 @@ def log_likelihood(fields: Array, bags: CountedBags) -> Array:
         count_log_likelihood(np.ascontiguousarray(odds[:, c]), bags.offsets, bags.counts[:, c], bags.lambda_b)
         for c in range(odds.shape[1])
     ]
-    return np.sum(parts, axis=0)
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def shift_to_shares(fields: Array, shares: Array, rounds: int = 50, tol: float = 1e-6) -> Array:

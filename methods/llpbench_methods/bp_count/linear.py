@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[
         cuts.append(min(max(reach, cuts[-1] + 1), len(offsets) - 1))
     centre = hats.extend(X[: min(len(X), _CHUNK)]).mean(axis=0)
     parts, first, second = [], np.zeros_like(centre), np.zeros_like(centre)
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in pairwise(cuts):
         edges = offsets[start : stop + 1]
         block = hats.extend(X[edges[0] : edges[-1]]) - centre
         first += block.sum(axis=0)

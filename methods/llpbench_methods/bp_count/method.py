@@ -8,9 +8,9 @@ import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor
 from llpbench_methods.bp_count.counts import CountedBags, probabilities, row_values
-from llpbench_methods.bp_count.learners import Learner, make_learner
+from llpbench_methods.bp_count.learners import make_learner
 from llpbench_methods.bp_count.linear import LinearField, MeanRegression
-from llpbench_methods.bp_count.neighbourhood import Similarity, choose_similarity
+from llpbench_methods.bp_count.neighbourhood import choose_similarity
 from llpbench_methods.bp_count.selftrain import (
     MIXES,
     Blend,
@@ -74,10 +74,10 @@ class BPCount:
             regression = MeanRegression(
                 bags.X, counted.offsets, bags.columns, rng, draws=self.draws, temper=self.temper
             )
-            self._fit_linear = partial(_fit_linear, regression, bags)
+            fit_linear = partial(_fit_linear, regression, bags)
             judged = self.rounds > 0 and len(bags) >= 2 * self.folds
             folds = deal_folds(counted.sizes, self.folds, rng) if judged else []
-            chains, whole = make_chains(counted, folds, bags.X, self._fit_linear)
+            chains, whole = make_chains(counted, folds, bags.X, fit_linear)
             standing = best_blend(chains, (0.0,)) if chains else Judgement(0.0, 1.0, np.zeros(0))
             for chain in (*chains, whole):
                 rescale(chain, standing.slope)
@@ -100,23 +100,24 @@ class BPCount:
     ) -> int:
         """Rounds of stage 2; how many were accepted."""
         learner = make_learner(self.learner, bags.X, bags.columns, trees=self.trees, epochs=self.epochs)
-        labels = self._choose_similarity(bags, whole, learner, monitor, seed)
+        labels = choose_similarity(
+            self.similarity, bags, whole, learner, neighbours=self.neighbours, seed=seed, monitor=monitor
+        )
+        monitor.note("similarity", labels.weight)
         accepted = 0
         for number in range(1, self.rounds + 1):
-            with monitor.phase("learner"):
-                for k, chain in enumerate(chains):
-                    learn(chain, learner, bags.X, labels.posterior, seed + 101 * number + k + 1)
+            for k, chain in enumerate(chains):
+                learn(chain, learner, bags.X, labels.posterior, seed + 101 * number + k + 1, monitor)
             with monitor.phase("counting"):
                 found = best_blend(chains, MIXES)
             gain = gain_in_standard_errors(found.likelihood, standing.likelihood)
             monitor.note(f"gain_{number}", min(gain, 1e6))
             if gain <= self.least_gain:
                 break
-            with monitor.phase("learner"):
-                learn(whole, learner, bags.X, labels.posterior, seed + 101 * number)
-                for chain in chains:
-                    adopt(chain, found.mix, found.slope)
-                self.model_ = adopt(whole, found.mix, found.slope)
+            learn(whole, learner, bags.X, labels.posterior, seed + 101 * number, monitor)
+            for chain in chains:
+                adopt(chain, found.mix, found.slope)
+            self.model_ = adopt(whole, found.mix, found.slope)
             standing, accepted = found, number
             monitor.note(f"mix_{number}", found.mix)
             monitor.note(f"slope_{number}", found.slope)
@@ -126,22 +127,10 @@ class BPCount:
             monitor.report(self.predict_scores)
         return accepted
 
-    def _choose_similarity(
-        self, bags: Bags, whole: Chain, learner: Learner, monitor: Monitor, seed: int
-    ) -> Similarity:
-        """The nearest-neighbour term and its weight."""
-        with monitor.phase("similarity"):
-            chosen = choose_similarity(
-                self.similarity, bags, whole, learner, neighbours=self.neighbours, seed=seed
-            )
-        monitor.note("similarity", chosen.weight)
-        return chosen
-
     def _note_regression(self, monitor: Monitor, whole: Chain, slope: float) -> None:
         """Record what the regression found."""
-        linear = self.linear_ = whole.linear
-        assert isinstance(linear, Blend)
-        field = linear.linear
+        assert isinstance(whole.linear, Blend)
+        field = whole.linear.linear
         assert isinstance(field, LinearField)
         monitor.note("slope", slope)
         for c, law in enumerate(field.averages):

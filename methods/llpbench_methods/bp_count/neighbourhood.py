@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench import Bags
+from llpbench import Bags, Monitor
 from llpbench_methods.bp import SimilarityGraph, build_graph
 from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior
 from llpbench_methods.bp_count.learners import Learner
@@ -42,7 +42,7 @@ def restricted(graph: SimilarityGraph, rows: Ints) -> SimilarityGraph:
     place = np.full(graph.n, -1, np.int64)
     place[rows] = np.arange(len(rows))
     edges = place[graph.edges]
-    inside = (edges >= 0).all(axis=1)
+    inside = (edges[:, 0] >= 0) & (edges[:, 1] >= 0)
     kept = graph.keep(inside)
     return SimilarityGraph(
         len(rows), np.sort(edges[inside], axis=1), kept.similarity, kept.forward, kept.backward, kept.edge_rule
@@ -50,7 +50,14 @@ def restricted(graph: SimilarityGraph, rows: Ints) -> SimilarityGraph:
 
 
 def choose_similarity(
-    wanted: float | str, bags: Bags, whole: Chain, learner: Learner, *, neighbours: int, seed: int
+    wanted: float | str,
+    bags: Bags,
+    whole: Chain,
+    learner: Learner,
+    *,
+    neighbours: int,
+    seed: int,
+    monitor: Monitor,
 ) -> Similarity:
     """The given weight, or the one that validation bags choose.
 
@@ -60,19 +67,24 @@ def choose_similarity(
     """
     if wanted != "auto":
         weight = float(wanted)
-        return Similarity(weight, _graph(bags, neighbours) if weight > 0.0 else None)
+        with monitor.phase("graph"):
+            return Similarity(weight, _graph(bags, neighbours) if weight > 0.0 else None)
     valid = bags.validation
     if valid is None or len(valid) < LEAST_VALIDATION_BAGS or len(bags.X) > MOST_ROWS:
         return Similarity(0.0)
     held = CountedBags.of(valid)
-    graph = _graph(bags, neighbours)
+    with monitor.phase("graph"):
+        graph = _graph(bags, neighbours)
     best, base, top = Similarity(0.0), None, -np.inf
     for weight in (0.0, *WEIGHTS):
         candidate = Similarity(weight, graph)
-        soft = candidate.posterior(whole.current, whole.bags, whole.rows)
-        fields = learner.fit(whole.rows, soft, seed)
-        shift = whole.calibrated(fields(bags.X), 1.0)[1]
-        likelihood = log_likelihood(fields(valid.X) + shift, held)
+        with monitor.phase("counting"):
+            soft = candidate.posterior(whole.current, whole.bags, whole.rows)
+        with monitor.phase("learner"):
+            fields = learner.fit(whole.rows, soft, seed)
+            shift = whole.calibrated(fields(bags.X), 1.0)[1]
+        with monitor.phase("counting"):
+            likelihood = log_likelihood(fields(valid.X) + shift, held)
         if base is None:
             base, top = likelihood, float(likelihood.sum())
         elif likelihood.sum() > top and gain_in_standard_errors(likelihood, base) > 1.0:
@@ -84,5 +96,4 @@ def _graph(bags: Bags, neighbours: int) -> SimilarityGraph | None:
     """Each row and its nearest ones, all pairs of the same weight; none when there are too few rows."""
     if len(bags.X) < 2:
         return None
-    graph = build_graph(bags.X, min(neighbours, len(bags.X) - 1), metric="euclidean", search="approximate")
-    return graph
+    return build_graph(bags.X, min(neighbours, len(bags.X) - 1), metric="euclidean", search="approximate")

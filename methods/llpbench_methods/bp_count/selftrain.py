@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench import FloatArray
+from llpbench import FloatArray, Monitor
 from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior, shift_to_shares
 from llpbench_methods.bp_count.learners import Fields, Learner
 
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Posterior = Callable[[Array, CountedBags, Ints], Array]
 
 MIXES = (0.25, 0.5, 0.75, 1.0)
-SLOPES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+SLOPES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 2.7)
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,12 @@ class Blend:
 
     def __call__(self, X: FloatArray) -> Array:
         """Fields of any rows."""
-        values = self.linear(X)
-        if self.learner is not None and self.mix > 0.0:
-            values = blended(values, self.learner(X), self.mix)
+        if self.learner is None or self.mix == 0.0:
+            values = self.linear(X)
+        elif self.mix == 1.0:
+            values = self.learner(X)
+        else:
+            values = blended(self.linear(X), self.learner(X), self.mix)
         return self.slope * values + self.shift
 
 
@@ -70,6 +73,7 @@ class Chain:
         values: (all rows, 1 or C) values of the linear fields.
         current: (all rows, 1 or C) fields as they stand.
         learnt: fields of the last learner.
+        learnt_values: (all rows, 1 or C) their values.
     """
 
     bags: CountedBags
@@ -180,13 +184,15 @@ def gain_in_standard_errors(new: Array, old: Array) -> float:
     return total / error if error > 0.0 else np.inf
 
 
-def learn(chain: Chain, learner: Learner, X: FloatArray, labels: Posterior, seed: int) -> None:
+def learn(chain: Chain, learner: Learner, X: FloatArray, labels: Posterior, seed: int, monitor: Monitor) -> None:
     """One round of a chain: posteriors of its own rows, and a learner on them."""
-    soft = labels(chain.current[chain.rows], chain.bags, chain.rows)
+    with monitor.phase("counting"):
+        soft = labels(chain.current[chain.rows], chain.bags, chain.rows)
     targets = np.zeros_like(chain.current)
     targets[chain.rows] = soft
-    chain.learnt = learner.fit(chain.rows, targets, seed)
-    chain.learnt_values = chain.learnt(X)
+    with monitor.phase("learner"):
+        chain.learnt = learner.fit(chain.rows, targets, seed)
+        chain.learnt_values = chain.learnt(X)
 
 
 def adopt(chain: Chain, mix: float, slope: float) -> Blend:

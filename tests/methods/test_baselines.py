@@ -1,0 +1,92 @@
+"""All baselines on each engine: they learn, repeat themselves, and agree."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from baselines import ENGINES, close, each_engine, figures
+
+from llpbench_methods.nets.params import NETWORK_PARAMS
+
+MODULES = {
+    "best-feature": "best_feature",
+    "count-nll": "count_nll",
+    "dllp": "dllp",
+    "easyllp": "easyllp",
+    "genbags": "genbags",
+    "llp-fc": "llp_fc",
+    "llp-vat": "llp_vat",
+    "random-labels": "random_labels",
+}
+TRAINED = ("dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll")
+DRAWS_ON_THE_ENGINE = ("easyllp-one", "genbags-drawn", "llp-vat")
+
+
+def spec(name):
+    (found,) = importlib.import_module(f"llpbench_methods.{MODULES[name]}").llpbench_methods()
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_spec(name):
+    found = spec(name)
+    assert found.name == name
+    assert found.scores == "probability"
+    assert not found.oracle
+    assert all(p.doc for p in found.params)
+    assert found.resolve({}) == {p.name: p.default for p in found.params}
+    own = {p.name: p.default for p in found.params if p not in NETWORK_PARAMS}
+    signature = inspect.signature(found.load())
+    taken = {n: p.default for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+    assert own == taken
+    if name != "best-feature":
+        assert found.params[: len(NETWORK_PARAMS)] == NETWORK_PARAMS
+
+
+def test_listing_imports_nothing_heavy():
+    modules = ", ".join(f"llpbench_methods.{module}" for module in MODULES.values())
+    heavy = ("keras", "jax", "torch", "tensorflow", "scipy", "numpy", "sklearn", "pandas", "cvxpy")
+    code = f"import sys, {modules}; print([m for m in {heavy} if m in sys.modules])"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+@each_engine
+@pytest.mark.parametrize("name", TRAINED)
+def test_it_learns_and_repeats_itself(engine, name):
+    got = figures(engine)["training"][name]
+    assert got["auc"] > 0.85
+    assert got["same_seed"]
+    assert got["programs"] == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES[1:])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in DRAWS_ON_THE_ENGINE])
+def test_engines_agree_after_an_epoch(engine, name):
+    ours, theirs = (figures(e)["training"][name]["first_epoch"] for e in ("jax", engine))
+    close(theirs, ours, 1e-3)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_several_classes(name):
+    got = figures("torch")["multiclass"]
+    assert got[name] > got["majority"] + 0.1
+
+
+def test_odd_bags():
+    got = figures("torch")["odd_bags"]
+    assert len(got) == 6 * (len(TRAINED) + 1)
+    assert [case for case, fine in got.items() if not fine] == []
+
+
+@each_engine
+def test_random_labels_train(engine):
+    assert figures(engine)["training"]["random-labels"]["finite"]
+    assert np.isfinite(figures(engine)["training"]["count-nll"]["auc"])

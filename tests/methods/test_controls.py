@@ -1,0 +1,117 @@
+"""The controls: the best single column, and random labels that fit the counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from baselines import close
+
+from llpbench import Bags, QuietMonitor
+from llpbench_methods.best_feature.method import BestFeature, class_slopes, offsets_for
+from llpbench_methods.random_labels.method import random_labels, whole_counts
+
+
+def table(n_bags=40, size=20, classes=2, seed=0, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_bags * size, d)).astype(np.float32)
+    y = np.clip(np.rint(X[:, 1] + (classes - 1) / 2 + 0.3 * rng.normal(size=len(X))), 0, classes - 1).astype(int)
+    offsets = np.arange(n_bags + 1) * size
+    counts = np.add.reduceat(np.eye(classes)[y], offsets[:-1], axis=0)
+    return Bags(X, offsets, counts[:, 1:] if classes == 2 else counts, classes), y
+
+
+class Picky(QuietMonitor):
+    """Scores reports on rows with labels, as the harness does."""
+
+    def __init__(self, X, y):
+        self.X, self.y, self.seen, self.notes = X, y, [], {}
+
+    def report(self, predict, *, stage=""):
+        p = predict(self.X)
+        value = np.corrcoef(p if p.ndim == 1 else p @ np.arange(p.shape[1]), self.y)[0, 1] if np.ptp(p) > 0 else 0.0
+        self.seen.append(0.0 if np.isnan(value) else value)
+        return self.seen[-1] == max(self.seen)
+
+    def note(self, name, value):
+        self.notes[name] = value
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_best_column_is_found_and_turned_the_right_way(classes):
+    bags, y = table(classes=classes)
+    monitor = Picky(bags.X, y)
+    method = BestFeature().fit(bags, monitor=monitor, seed=0)
+    assert monitor.notes["column"] == 1
+    assert len(monitor.seen) == 1 + 2 * 4
+    p = method.predict_scores(bags.X)
+    assert p.shape == ((800,) if classes == 2 else (800, 3))
+    score = p if classes == 2 else p[:, 2]
+    assert np.corrcoef(score, bags.X[:, 1])[0, 1] > 0.8
+    mean = p.mean() if classes == 2 else p.mean(axis=0)
+    close(mean, bags.prior[0] if classes == 2 else bags.prior, 0.02)
+
+
+def test_one_sign_when_asked():
+    bags, y = table()
+    monitor = Picky(bags.X, y)
+    BestFeature(signs="bags").fit(bags, monitor=monitor, seed=0)
+    assert len(monitor.seen) == 1 + 4
+    assert max(monitor.seen) > 0.5
+
+
+@pytest.mark.parametrize("case", ["constant", "one_bag", "no_positives", "single_rows", "outside"])
+def test_odd_tables(case):
+    bags, y = table(n_bags=6, size=5)
+    X, offsets, counts = bags.X, bags.offsets, bags.counts
+    if case == "constant":
+        X = np.ones_like(X)
+    if case == "one_bag":
+        offsets, counts = np.array([0, 30]), np.array([[12.0]])
+    if case == "no_positives":
+        counts = np.zeros_like(counts)
+    if case == "single_rows":
+        offsets, counts = np.arange(31), y[:, None].astype(float)
+    if case == "outside":
+        counts = counts + np.array([[-9.0], [9.0], [0.3], [0.0], [-0.2], [30.0]])
+    odd = Bags(X, offsets, counts)
+    p = BestFeature().fit(odd, monitor=QuietMonitor(), seed=0).predict_scores(X)
+    assert np.isfinite(p).all()
+    assert ((p >= 0) & (p <= 1)).all()
+    labels = random_labels(odd, np.random.default_rng(0))
+    assert labels.shape == (30,)
+
+
+def test_slopes_are_those_of_the_regression():
+    means, sizes = np.array([0.0, 1.0, 2.0]), np.array([1, 1, 1])
+    shares = np.column_stack([1 - 0.1 * means, 0.1 * means])
+    prior = np.array([0.9, 0.1])
+    slopes = class_slopes(means, shares, sizes, prior)
+    close(slopes[1] - slopes[0], 0.1 / (0.9 * 0.1))
+    close(prior @ slopes, 0.0)
+    close(class_slopes(np.ones(3), shares, sizes, prior), 0.0)
+    x = np.linspace(-1, 1, 50)
+    u = offsets_for(x, slopes, prior)
+    p = 1 / (1 + np.exp(-(u[1] - u[0] + (slopes[1] - slopes[0]) * x)))
+    close(p.mean(), 0.1, 1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_random_labels_fit_the_counts(classes):
+    bags, _ = table(classes=classes)
+    labels = random_labels(bags, np.random.default_rng(0))
+    got = np.add.reduceat(np.eye(classes)[labels], bags.offsets[:-1], axis=0)
+    close(got[:, 1:] if classes == 2 else got, bags.counts)
+    again = random_labels(bags, np.random.default_rng(0))
+    other = random_labels(bags, np.random.default_rng(1))
+    assert (labels == again).all()
+    assert (labels != other).any()
+    assert abs(np.corrcoef(labels, bags.X[:, 0])[0, 1]) < 0.15
+
+
+def test_noisy_counts_become_whole_numbers_that_fit():
+    counts = np.array([[1.4, 2.3, 1.3], [-2.0, 9.0, 1.0], [0.0, 0.0, 0.0]])
+    bags = Bags(np.zeros((15, 1), np.float32), np.array([0, 5, 10, 15]), counts, 3)
+    whole = whole_counts(bags)
+    assert (whole.sum(axis=1) == 5).all()
+    assert (whole >= 0).all()
+    assert whole[1].tolist() == [0, 4, 1] or whole[1].tolist() == [0, 5, 0]

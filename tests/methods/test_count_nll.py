@@ -1,0 +1,80 @@
+"""count-nll: the likelihood of counts against enumeration and against the counting factor."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from baselines import close, each_engine, figures
+
+from llpbench import Bags
+from llpbench_methods.bp.counting import bag_posterior, count_log_likelihood
+from llpbench_methods.count_nll.method import usable_counts
+
+OFFSETS = [0, 50, 51, 64]
+COUNTS = np.array([20.0, 1.0, 0.0])
+NOISY = np.array([18.7, -1.4, 15.2])
+
+
+@each_engine
+def test_known_values(engine):
+    got = figures(engine)["count_nll"]
+    close(got["law"], [0.01645026, 0.17117578, 0.40982478, 0.32882422, 0.07372496])
+    close(got["one"][0], 1.7650642809)
+    close(got["one"][1][:4], [0.23358763, 0.40389843, 0.46401462, 0.17069716])
+
+
+@each_engine
+@pytest.mark.parametrize(("case", "counts", "sd"), [("hard", COUNTS, 0.0), ("noisy", NOISY, 1.5)])
+def test_likelihood_and_gradient_are_those_of_the_counting_factor(engine, case, counts, sd):
+    got = figures(engine)["count_nll"]
+    z = np.array(got["z"])
+    penalty = 1 / (2 * sd**2) if sd else np.inf
+    value, gradient = got[case]
+    close(value, -count_log_likelihood(z, OFFSETS, counts, penalty), 1e-5)
+    close(gradient, 1 / (1 + np.exp(-z)) - bag_posterior(z, OFFSETS, counts, penalty), 1e-5)
+
+
+@each_engine
+def test_large_bags_are_gaussian(engine):
+    got = figures(engine)["count_nll"]
+    z = np.array(got["z"])
+    p = 1 / (1 + np.exp(-z))
+    bags = np.split(p, OFFSETS[1:-1])
+    mean, variance = np.array([b.sum() for b in bags]), np.array([(b * (1 - b)).sum() for b in bags])
+
+    def gaussian(counts, v):
+        return 0.5 * (counts - mean) ** 2 / v + 0.5 * np.log(v)
+
+    hard = np.array(got["hard"][0])
+    close(got["mixed"][0], np.where([True, False, False], gaussian(COUNTS, variance), hard), 1e-5)
+    close(got["gaussian_noisy"][0], gaussian(NOISY, variance + 1.5**2), 1e-5)
+    assert abs(gaussian(COUNTS, variance)[0] + 0.5 * np.log(2 * np.pi) - hard[0]) < 0.1
+    close(got["mixed"][1][50:], got["hard"][1][50:], 1e-6)
+
+
+@each_engine
+def test_certain_and_wrong_stays_finite(engine):
+    value, gradient = figures(engine)["count_nll"]["extreme"]
+    assert np.isfinite(value).all()
+    assert np.isfinite(gradient).all()
+
+
+@each_engine
+def test_several_classes_add_up(engine):
+    got = figures(engine)["count_nll"]
+    z = np.array(got["z3"])
+    q = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    expected = 0.0
+    for c, count in enumerate((2, 1, 1)):
+        ways = [y for y in itertools.product((0, 1), repeat=4) if sum(y) == count]
+        expected -= np.log(sum(np.prod(np.where(y, q[:, c], 1 - q[:, c])) for y in ways))
+    close(got["multiclass"], [expected], 1e-5)
+
+
+def test_counts_are_whole_and_possible_unless_noise_is_known():
+    given = np.array([[-1.2], [2.4], [9.0]])
+    X, offsets = np.zeros((12, 1), np.float32), np.array([0, 4, 8, 12])
+    close(usable_counts(Bags(X, offsets, given)), [[0], [2], [4]])
+    close(usable_counts(Bags(X, offsets, given, count_sd=1.0)), given)

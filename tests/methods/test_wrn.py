@@ -1,0 +1,45 @@
+"""WideResNet and its augmentation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from baselines import each_engine, figures
+
+from llpbench import Bags
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import trainer_for
+from llpbench_methods.nets.wrn import wide_resnet
+
+
+@each_engine
+def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(engine):
+    got = figures(engine)["images"]
+    assert got["matches"] == [1] * 40
+    assert got["moves"] == [5, 5, 2]
+
+
+@each_engine
+def test_it_learns_from_bags_of_images(engine):
+    assert figures(engine)["images"]["auc"] > 0.9
+
+
+def test_it_is_the_published_network():
+    net = wide_resnet((32, 32, 3), 10)
+    assert sum(int(np.prod(v.shape)) for v in net.trainable_variables) == 2_748_890
+    assert net.output_shape == (None, 10)
+    assert sum(len(v.shape) == 4 and v.shape[0] == 3 for v in net.trainable_variables) == 13
+    with pytest.raises(ValueError, match="6 n"):
+        wide_resnet((32, 32, 3), 10, depth=17)
+
+
+@pytest.mark.parametrize(("classes", "shape"), [(2, (None,)), (3, (None, 3))])
+def test_kind_of_input_chooses_the_network(classes, shape):
+    offsets, counts = np.array([0, 2, 4]), np.ones((2, 1 if classes == 2 else classes))
+    size = NetworkSettings().mlp
+    table = trainer_for(Bags(np.zeros((4, 3), np.float32), offsets, counts, classes), size, lambda net, batch: 0)
+    images = trainer_for(
+        Bags(np.zeros((4, 16, 16, 3), np.float32), offsets, counts, classes), size, lambda net, batch: 0
+    )
+    assert (table.net.name, images.net.name) == ("mlp", "wrn")
+    assert table.net.output_shape == images.net.output_shape == shape
