@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llpbench.cache import cache_root
     from llpbench.data import Bags, Column, Files, FloatArray, IntArray, Part, Split, random_split
     from llpbench.errors import DatasetError, LLPBenchError, MethodError, Skip, UnknownNameError, UsageError
     from llpbench.files import write_atomically
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "cache_root": "cache",
     "Bags": "data",
     "Column": "data",
     "Files": "data",
@@ -83,6 +85,7 @@ __all__ = [
     "Split",
     "UnknownNameError",
     "UsageError",
+    "cache_root",
     "derive_seed",
     "hookimpl",
     "random_split",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+from llvmlite import ir
 from numba import types
 
 from llpbench_methods.bp._jit import Scalar, inlined, intrinsic

@@ -1,18 +1,23 @@
 """The one place that decides how numba compiles: cached on disk, without the GIL, without Python's errors.
 
-`cache=True` writes the machine code next to the source (or to numba's user cache), so that only the first process
-on a machine pays for compilation. No `parallel=True`: threads come from a plain pool that runs these GIL-free
-functions, so nothing is started at import and a forked worker is safe. Numba does not notice when a function of
-*another* file that was compiled into a cached one changes: after editing, remove the `__pycache__` folders.
+Machine code is kept in llpbench's cache, so that only the first process on a machine pays for compilation. Numba alone
+does not notice when a function of *another* file that was compiled into a cached one changes, so the folder is named by
+the content of all compiled files. No `parallel=True`: threads come from a plain pool that runs these GIL-free functions,
+so nothing is started at import and a forked worker is safe.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import extending
+
+from llpbench import cache_root
 
 F = TypeVar("F", bound=Callable[..., object])
 Scalar = Any
@@ -44,7 +49,22 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 def _compile(function: F, fastmath: set[str] | bool) -> F:
     options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    elsewhere = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = machine_code_folder()  # read by the decorator, so others keep their own
     try:
         return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # no folder to cache in: compile in every process rather than fail
         return cast(F, numba.njit(**options)(function))
+    finally:
+        numba.config.CACHE_DIR = elsewhere
+
+
+@lru_cache(maxsize=1)
+def machine_code_folder() -> str:
+    """Where machine code is kept: a folder of its own for every content of the files that hold compiled functions."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        if b"bp._jit import" in source:
+            digest.update(source)
+    return str(cache_root() / "numba" / digest.hexdigest()[:16])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+from llvmlite import ir
 from numba import types
 
 from llpbench_methods.bp._jit import intrinsic

@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from llpbench import UsageError
+from llpbench import UsageError, cache_root
 
 if "keras" not in sys.modules:
     os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -66,16 +65,6 @@ class Engine(Protocol):
         ...
 
 
-def cache_folder() -> Path:
-    """Where compiled programs are kept: ``LLPBENCH_CACHE``, or a folder of the user's cache."""
-    chosen = os.environ.get("LLPBENCH_CACHE")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("llpbench"))
-
-
 class _Jax:
     """An epoch is one XLA program; programs are kept on disk, so that equal fits compile once ever."""
 
@@ -85,7 +74,7 @@ class _Jax:
         import jax
 
         self._jax = jax
-        folder = cache_folder() / "jax"
+        folder = cache_root() / "jax"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:

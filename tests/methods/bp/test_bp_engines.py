@@ -548,7 +548,7 @@ def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
         "f(i, i, x, x, x, x, 0.5, False, x)\n"
         "print(sum(f.stats.cache_misses.values()), sum(f.stats.cache_hits.values()))"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "LLPBENCH_CACHE": str(tmp_path)}
     seen = [
         subprocess.run(
             [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
