@@ -54,11 +54,11 @@ def test_the_loss_has_the_known_values(probe):
 
 
 def test_order_inside_a_bag_and_padding_do_not_matter(probe):
-    assert len(probe["networks"]) == 8
-    for name, found in probe["networks"].items():
+    assert len(probe["networks"]) == 4
+    for found in probe["networks"].values():
         for change in ("permuted", "padded"):
             close(found[change]["loss"], found["plain"]["loss"], 1e-5)
-            close(found[change]["slope"], found["plain"]["slope"], 1e-3), name
+            close(found[change]["slope"], found["plain"]["slope"], 1e-3)
 
 
 def test_a_softmax_over_bags_sums_to_one_in_each(probe):

@@ -72,7 +72,7 @@ def offsets_for(x: FloatArray, slopes: FloatArray, prior: FloatArray, rounds: in
 
 def spread_out(x: FloatArray, points: int = 512) -> FloatArray:
     """Evenly spaced quantiles of the values, at most ``points`` of them."""
-    return np.sort(x)[np.linspace(0, len(x) - 1, min(points, len(x))).astype(int)]
+    return np.asarray(np.sort(x)[np.linspace(0, len(x) - 1, min(points, len(x))).astype(int)])
 
 
 class BestFeature:

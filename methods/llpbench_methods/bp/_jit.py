@@ -1,9 +1,9 @@
 """The one place that decides how numba compiles: cached on disk, without the GIL, without Python's errors.
 
-Machine code is kept in llpbench's cache, so that only the first process on a machine pays for compilation. Numba alone
-does not notice when a function of *another* file that was compiled into a cached one changes, so the folder is named by
-the content of all compiled files. No `parallel=True`: threads come from a plain pool that runs these GIL-free functions,
-so nothing is started at import and a forked worker is safe.
+Machine code is kept in llpbench's cache, so that only the first process on a machine pays for compilation. Numba
+alone does not notice when a function of *another* file that was compiled into a cached one changes, so the folder is
+named by the content of all compiled files. No `parallel=True`: threads come from a plain pool that runs these GIL-free
+functions, so nothing is started at import and a forked worker is safe.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from llpbench_methods.nets.params import NETWORK_PARAMS, NetworkSettings
 class BPSettings:
     """How pseudo-labels are made and used; `BP_PARAMS` says what each setting means."""
 
-    lambda_s: float = 4.0
+    lambda_s: float = 3.0
     lambda_b: float | Literal["auto"] = "auto"
     lambda_o: float = 1.0
     k: int = 10

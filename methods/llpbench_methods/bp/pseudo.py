@@ -125,11 +125,11 @@ def _decisiveness(shares: Floats, hard: IntArray, bags: Bags, tau: Tau) -> Float
     """`|p - tau|`; with more classes the lead (or lag) of the given class on the best other one."""
     if shares.ndim == 1:
         cut = bag_thresholds(shares, bags)[bags.bag_of] if tau == "top-count" else tau
-        return np.abs(shares - cut)
+        return np.asarray(np.abs(shares - cut))
     rows = np.arange(len(shares))
     others = shares.copy()
     others[rows, hard] = -np.inf
-    return np.abs(shares[rows, hard] - others.max(axis=1))
+    return np.asarray(np.abs(shares[rows, hard] - others.max(axis=1)))
 
 
 def _mean_one(weights: Floats) -> Floats:

@@ -2,8 +2,9 @@
 
 One model is ``w ~ N(0, R² p(1−p) diag(v))`` in some basis, ``v`` scaled so that ``(x − x̄)·w`` has variance
 ``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The noise of
-a bag's proportion lies between ``(1 − R²) p(1−p)/B`` (all of it is truly explained) and ``p(1−p)/B``, plus that
-of a noisy count. Families of ``v``:
+a bag's proportion is then ``(1 − R²) p(1−p)/B``, plus that of a noisy count, and at most ``p(1−p)/B``. A member
+is weighed by its evidence under the first, the sharper judge of priors; given the member, weights are estimated
+under the second, the bound, which shrinks more where bags are few. Families of ``v``:
 
 * ``A``, the spectrum: ``v_j ∝ λ_j^(γ−1)`` over principal components;
 * ``B``, column groups: shares of variance of the original columns from a Dirichlet law, so that a whole one-hot
@@ -31,12 +32,6 @@ Ints = NDArray[np.int64]
 GAMMAS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 SHARES = np.geomspace(0.01, 0.8, 15)
 CONCENTRATIONS = (0.1, 0.3, 1.0)
-EXPLAINED_NOISE = (0.0, 0.5, 1.0)
-"""Part of the explained variance that is taken off the noise: hypotheses of equal mass.
-
-1 is right when the prior's ``R²`` is the true one, and many bags say so clearly; 0 is the safe bound, which shrinks
-more and does better on most tasks with few bags, where the evidence cannot tell them apart.
-"""
 _NEGLIGIBLE = 1e-6
 
 
@@ -169,6 +164,25 @@ def log_evidences(seen: Decomposition, scales: Array, noise: Array) -> Array:
     return np.asarray(problem.log_density_base - 0.5 * (np.log1p(grown).sum(axis=1) + quadratic))
 
 
+@dataclass(frozen=True)
+class _Member:
+    """One prior seen through the bags.
+
+    Attributes:
+        family: where it belongs.
+        seen: the regression in its coordinates.
+        log_mass: log of its prior mass times its evidence, summed over the grid of ``R²``.
+        weights: (grid,) law of ``R²`` under which weights are estimated.
+        explained: mean of ``R²`` under the law that judges the member.
+    """
+
+    family: Family
+    seen: Decomposition
+    log_mass: float
+    weights: Array
+    explained: float
+
+
 def average(
     problem: Regression,
     families: Sequence[Family],
@@ -177,7 +191,6 @@ def average(
     dimensions: int,
     label_noise: float = 1.0,
     shares: Array = SHARES,
-    explained_noise: Sequence[float] = EXPLAINED_NOISE,
 ) -> Average:
     """Average the posteriors of all members of all families over the grid of ``R²`` by their evidence.
 
@@ -188,14 +201,11 @@ def average(
         dimensions: ``n − 1`` for n bags.
         label_noise: see ``noise_factors``.
         shares: grid of ``R²``, equal mass each.
-        explained_noise: parts of what a model explains that are taken off the noise, equal mass each.
     """
-    parts = np.repeat(np.asarray(explained_noise, np.float64), len(shares))
-    shares = np.tile(shares, len(explained_noise))
     scales = shares * rate * (1.0 - rate)
-    noise = noise_factors(shares, parts * label_noise)
+    noise = noise_factors(shares, label_noise)
     jacobian = -0.5 * dimensions * np.log(noise)
-    seen: list[tuple[Family, Decomposition, Array]] = []
+    members: list[_Member] = []
     for family in (f for f in families if len(f.variances) and f.variances.shape[1]):
         rotated = problem if family.basis is None else replace(problem, rows=problem.rows @ family.basis)
         mass = -np.log(len(family.variances) * len(shares))
@@ -203,46 +213,51 @@ def average(
             used = np.flatnonzero(variances > _NEGLIGIBLE * variances.max())
             factor = np.zeros((len(variances), len(used)))
             factor[used, np.arange(len(used))] = np.sqrt(variances[used])
-            one = decompose(rotated, factor)
-            seen.append((family, one, log_evidences(one, scales, noise) + jacobian + mass))
-    return _mixture(problem, seen, scales, noise, shares)
+            seen = decompose(rotated, factor)
+            judged = log_evidences(seen, scales, noise) + jacobian
+            bound = log_evidences(seen, scales, np.ones_like(noise))
+            members.append(
+                _Member(
+                    family,
+                    seen,
+                    float(logsumexp(judged)) + mass,
+                    np.exp(bound - logsumexp(bound)),
+                    float(np.exp(judged - logsumexp(judged)) @ shares),
+                )
+            )
+    return _mixture(problem, members, scales)
 
 
-def _mixture(
-    problem: Regression,
-    seen: list[tuple[Family, Decomposition, Array]],
-    scales: Array,
-    noise: Array,
-    shares: Array,
-) -> Average:
+def _mixture(problem: Regression, members: Sequence[_Member], scales: Array) -> Average:
     """Moments of the mixture: covariances add up, and so does the spread of the means."""
     width = problem.rows.shape[1]
-    if not seen:
+    if not members:
         nothing = np.zeros((width, 0))
         return Average(np.zeros(width), nothing, problem.centre, problem.intercept, problem.log_density_base, {}, 0.0)
-    logs = np.array([values for _, _, values in seen])
+    logs = np.array([member.log_mass for member in members])
     total = float(logsumexp(logs))
-    weight = np.exp(logs - total)
     masses: dict[str, float] = {}
+    explained = 0.0
     mean, second = np.zeros(width), np.zeros((width, width))
-    for (family, one, _), part in zip(seen, weight, strict=True):
-        masses[family.name] = masses.get(family.name, 0.0) + float(part.sum())
-        kept = part > _NEGLIGIBLE
-        if not kept.any():
+    for member, mass in zip(members, np.exp(logs - total), strict=True):
+        family, seen = member.family, member.seen
+        masses[family.name] = masses.get(family.name, 0.0) + float(mass)
+        explained += float(mass) * member.explained
+        if mass < _NEGLIGIBLE:
             continue
-        grown = (scales / noise)[kept, None] * one.strengths
-        gain = (scales / noise)[kept, None] * np.sqrt(one.strengths) / (1.0 + grown)
-        lift = one.factor if family.basis is None else family.basis @ one.factor
-        means = lift @ (one.right @ (gain * one.coordinates).T)
-        mean += means @ part[kept]
-        known = lift @ one.right
-        spent = (part[kept] * scales[kept]) @ (grown / (1.0 + grown))
-        second += float(part[kept] @ scales[kept]) * (lift @ lift.T) - (known * spent) @ known.T
-        second += (means * part[kept]) @ means.T
+        part = mass * member.weights
+        grown = scales[:, None] * seen.strengths
+        gain = scales[:, None] * np.sqrt(seen.strengths) / (1.0 + grown)
+        lift = seen.factor if family.basis is None else family.basis @ seen.factor
+        known = lift @ seen.right
+        means = known @ (gain * seen.coordinates).T
+        mean += means @ part
+        spent = (part * scales) @ (grown / (1.0 + grown))
+        second += float(part @ scales) * (lift @ lift.T) - (known * spent) @ known.T
+        second += (means * part) @ means.T
     values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
-    kept_values = values > 1e-12 * max(float(values[-1]), 1e-300)
-    factor = vectors[:, kept_values] * np.sqrt(values[kept_values])
-    explained = float(weight.sum(axis=0) @ shares)
+    kept = values > 1e-12 * max(float(values[-1]), 1e-300)
+    factor = vectors[:, kept] * np.sqrt(values[kept])
     return Average(mean, factor, problem.centre, problem.intercept, total, masses, explained)
 
 

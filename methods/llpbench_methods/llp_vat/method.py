@@ -66,19 +66,23 @@ class LLPVAT:
         def consistency(net: Any, parts: Sequence[Any], logits: Any) -> Any:
             X, mask, noise = parts
             clean = ops.stop_gradient(logits)
-            with frozen_state(net):
-                direction = adversarial_directions(
-                    lambda x: net(x, training=True),
-                    X,
-                    clean,
-                    noise,
-                    mask=mask,
-                    rows=rows,
-                    xi=self.xi,
-                    iterations=self.iterations,
-                    official=self.official_numerics,
-                )
-                shifted = net(X + batch.shared["epsilon"] * direction, training=True)
+
+            def logits_of(x: Any) -> Any:
+                with frozen_state(net):
+                    return net(x, training=True)
+
+            direction = adversarial_directions(
+                logits_of,
+                X,
+                clean,
+                noise,
+                mask=mask,
+                rows=rows,
+                xi=self.xi,
+                iterations=self.iterations,
+                official=self.official_numerics,
+            )
+            shifted = logits_of(X + batch.shared["epsilon"] * direction)
             return factor * ops.sum(mask * divergences(clean, shifted))
 
         return in_chunks(
