@@ -100,7 +100,7 @@ def marginals(
     done = time.perf_counter()
     converged = bool(len(residuals) > 0 and residuals[-1] <= tol)
     if not converged:
-        _warn_if_swinging(residuals, g, last, tol)
+        _warn_if_swinging(residuals, g, last, tol, counting=engine in _COUNTING)
     if isinstance(model, PottsModel) and log_odds.ndim == 1:
         log_odds = log_odds.reshape(model.n, model.n_classes)
     logarithms = isinstance(model, PottsModel) and engine in _COUNTING
@@ -134,17 +134,19 @@ def _settle(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Flo
     return np.concatenate(history) if history else np.zeros(0), damping
 
 
-def _warn_if_swinging(residuals: Floats, g: float, damping: float, tol: float) -> None:
+def _warn_if_swinging(residuals: Floats, g: float, damping: float, tol: float, *, counting: bool) -> None:
     if len(residuals) == 0:
         return
     unstable = g >= damping_limit(damping)
     recent = residuals[-_PATIENCE - 1 :]
     stuck = len(recent) > _PATIENCE and residuals[-1] > max(0.9 * recent[0], 1e-2, tol)
     if unstable or stuck:
-        warnings.warn(
-            f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g} "
-            f"(stability index g = {g:.3g}, damping {damping:.3g} holds up to {damping_limit(damping):.3g}). "
-            "The result is a phase of an oscillation: use damping='auto', more rounds, or engine='count'.",
-            OscillationWarning,
-            stacklevel=3,
-        )
+        said = f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g}"
+        if counting:
+            said += ": use more rounds, a weaker lambda_s or some damping."
+        else:
+            said += (
+                f" (stability index g = {g:.3g}, damping {damping:.3g} holds up to {damping_limit(damping):.3g}). "
+                "The result is a phase of an oscillation: use damping='auto', more rounds, or engine='count'."
+            )
+        warnings.warn(said, OscillationWarning, stacklevel=3)

@@ -78,9 +78,11 @@ class BP:
             "stability": found.marginals.stability,
             "residual": float(found.marginals.residuals[-1]),
         }
-        if found.warning:
-            # Counting factors do not swing; strong similarity makes them settle slowly.
-            facts["unsettled" if self.settings.engine in COUNTING else "oscillation"] = found.warning
+        if found.warning and self.settings.engine in COUNTING:
+            # Nothing swings here; near its critical strength the similarity term settles slowly.
+            facts["unsettled"] = True
+        elif found.warning:
+            facts["oscillation"] = found.warning
         for name, value in facts.items():
             monitor.note(f"{stage} bp {name}", value)
         return found
