@@ -18,31 +18,20 @@ if TYPE_CHECKING:
 _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "yellow"}
 
 
-@click.command(short_help="Hold a method or dataset to the contract.")
-@click.argument("name")
+@click.command(short_help="Hold methods and datasets to the contract.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--backend", default="jax", show_default=True, help="Engine for methods that need one.")
 @plugin_options
-def check(name: str, backend: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Run every check of the conformance kit on NAME: a method, a dataset, or a plugin file (mymethod.py).
+def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+    """Run every check of the conformance kit on each NAME: a method, a dataset, or a plugin file (mymethod.py).
 
     Prints each demand with its verdict and how many ran, were skipped and failed. Exit code 1 when one failed.
     """
-    from llpbench.errors import UsageError
-    from llpbench.registry import load_registry
-    from llpbench.testing import checks_for, run_checks
-    from llpbench.testing.kit import names_in
+    from llpbench.testing import checks_of, run_checks
 
     os.environ["KERAS_BACKEND"] = backend
-    names = [name]
-    if name.endswith(".py"):
-        plugins = (*plugins, Path(name))
-    registry = load_registry(plugins, override)
-    if name.endswith(".py"):
-        names = names_in(registry, Path(name))
-        if not names:
-            raise UsageError(f"{name} registers no method and no dataset.")
-    verdicts = [v for n in names for v in run_checks(checks_for(n, registry, backend=backend), _print)]
-    counts = Counter(verdict.outcome for verdict in verdicts)
+    checks = checks_of(names, backend=backend, plugins=plugins, override=override)
+    counts = Counter(verdict.outcome for verdict in run_checks(checks, _print))
     ran = counts["passed"] + counts["failed"] + counts["exempt"]
     words = [f"{ran} checks ran", f"{counts['passed']} passed", f"{counts['failed']} failed"]
     words += [f"{counts['exempt']} exempt", f"{counts['skipped']} skipped"]

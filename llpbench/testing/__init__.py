@@ -1,13 +1,14 @@
 """The conformance kit: what llpbench demands of every plugin, as checks that anyone can run.
 
-``llpbench check NAME`` prints a report; in a test suite of your own::
+``llpbench check NAME`` prints a report; in a test suite of your own (the pytest plugin comes with llpbench)::
 
     import pytest
-    from llpbench.testing import checks_for
 
-    @pytest.mark.parametrize("check", checks_for("mymethod"), ids=str)
-    def test_contract(check):
-        check()
+    @pytest.mark.llpbench("mymethod")
+    def test_contract(llpbench_check):
+        llpbench_check()
+
+Outside pytest, ``run_checks(checks_for("mymethod"))`` gives the verdicts.
 
 A check that cannot apply raises ``Skip`` with its reason. An exception from a rule is declared in the spec
 (``exempt``), with a reason that is printed.
@@ -15,6 +16,6 @@ A check that cannot apply raises ``Skip`` with its reason. An exception from a r
 
 from __future__ import annotations
 
-from llpbench.testing.kit import Check, Verdict, checks_for, run_checks
+from llpbench.testing.kit import Check, Verdict, checks_for, checks_of, run_checks
 
-__all__ = ["Check", "Verdict", "checks_for", "run_checks"]
+__all__ = ["Check", "Verdict", "checks_for", "checks_of", "run_checks"]

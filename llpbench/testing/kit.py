@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from llpbench.errors import Skip, UnknownNameError
+from llpbench.errors import Skip, UnknownNameError, UsageError
 from llpbench.plugins import describe
 from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
 from llpbench.specs import DatasetSpec, MethodSpec
@@ -71,6 +71,22 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
         checks += _bind(registry.datasets.entry(name), datasets.CHECKS, registry, backend)
     if not checks:
         raise UnknownNameError("method or dataset", name, [*registry.methods.entries, *registry.datasets.entries])
+    return checks
+
+
+def checks_of(
+    names: Iterable[str], *, backend: str = "jax", plugins: Iterable[Path] = (), override: Iterable[str] = ()
+) -> list[Check]:
+    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``)."""
+    names = list(names)
+    files = [Path(name) for name in names if name.endswith(".py")]
+    registry = load_registry((*plugins, *files), tuple(override))
+    checks: list[Check] = []
+    for name in names:
+        found = names_in(registry, Path(name)) if name.endswith(".py") else [name]
+        if not found:
+            raise UsageError(f"{name} registers no method and no dataset.")
+        checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
     return checks
 
 

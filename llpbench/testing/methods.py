@@ -270,17 +270,19 @@ def honours_should_stop(entry: Entry[MethodSpec], registry: Registry) -> None:
     del registry
     spec = entry.spec
     problem = Problem(classes=_classes(spec))
-    free = problem.monitor(spec, patience=10_000)
-    fit(spec, problem, free, brief=False)
-    stages = max(len(free.best), 1)
-    if len(free.history) <= 3 * stages:
-        raise Skip(f"it reports {len(free.history)} times only")
-    monitor = problem.monitor(spec)
-    monitor.rules = [replace(rule, value=lambda *_: 0.0) for rule in monitor.rules]  # nothing ever improves
-    monitor.patience = 1
-    fit(spec, problem, monitor, brief=False)
-    per_stage = len(monitor.history) / max(len(monitor.best), 1)
+    patient, hasty = (_never_improving(problem.monitor(spec), patience) for patience in (4, 1))
+    fit(spec, problem, patient, brief=False)
+    if len(patient.history) <= 3 * max(len(patient.best), 1):
+        raise Skip(f"it reports {len(patient.history)} times only")
+    fit(spec, problem, hasty, brief=False)
+    per_stage = len(hasty.history) / max(len(hasty.best), 1)
     assert per_stage <= 3, f"{per_stage:.0f} reports for each stage after the monitor said stop at the second"
+
+
+def _never_improving(monitor: HarnessMonitor, patience: int) -> HarnessMonitor:
+    monitor.rules = [replace(rule, value=lambda *_: 0.0) for rule in monitor.rules]
+    monitor.patience = patience
+    return monitor
 
 
 CHECKS = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cli_runner import llpbench
 
-from llpbench.errors import Skip
 from llpbench.registry import Registry, load_registry
 from llpbench.testing import checks_for, run_checks
 
@@ -164,20 +165,47 @@ REGISTRY = load_registry()
 BUILT_IN = [e.spec.name for shelf in (REGISTRY.methods, REGISTRY.datasets) for e in shelf if e.plugin.builtin]  # type: ignore[attr-defined]
 
 
+NETWORKS = [e.spec.name for e in REGISTRY.methods if e.plugin.builtin and e.spec.backends]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("check", [c for name in BUILT_IN for c in checks_for(name, REGISTRY)], ids=str)
-def test_built_in(check: object) -> None:
-    """Every built-in passes the kit on jax."""
-    np.random.default_rng(0)
-    try:
-        check()  # type: ignore[operator]
-    except Skip as skip:
-        pytest.skip(str(skip))
+@pytest.mark.llpbench(*BUILT_IN)
+def test_built_in(llpbench_check: Callable[[], None]) -> None:
+    """Every built-in passes the kit."""
+    llpbench_check()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_built_in_networks_on_the_other_engines(tmp_path: Path, backend: str) -> None:
-    """The engines are one module apart, so one method on each shows the kit runs there."""
-    done = llpbench("check", "dllp", "--backend", backend, cwd=tmp_path)
+    done = llpbench("check", *NETWORKS, "--backend", backend, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pytest_plugin(tmp_path: Path) -> None:
+    """A suite of its own gets one test for each check, failures and skips with their reasons."""
+    plugin = tmp_path / "bad.py"
+    plugin.write_text(BAD)
+    (tmp_path / "test_bad.py").write_text(SUITE.format(plugin=str(plugin)))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rfs", "-k", "bad-dull"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "bad-dull:learns]" in done.stdout, done.stdout + done.stderr
+    assert "SKIPPED" in done.stdout
+    assert "it reports 1 times only" in done.stdout
+
+
+def test_pytest_plugin_asks_for_a_name(tmp_path: Path) -> None:
+    (tmp_path / "test_bare.py").write_text("def test_bare(llpbench_check):\n    llpbench_check()\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "mark it with @pytest.mark.llpbench" in done.stdout + done.stderr
+
+
+SUITE = """
+import pytest
+
+@pytest.mark.llpbench({plugin!r})
+def test_contract(llpbench_check):
+    llpbench_check()
+"""
