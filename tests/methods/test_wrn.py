@@ -7,9 +7,10 @@ import pytest
 from baselines import each_engine, figures
 
 from llpbench import Bags
+from llpbench_methods.nets.engine import keras
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import trainer_for
-from llpbench_methods.nets.wrn import wide_resnet
+from llpbench_methods.nets.wrn import shifted_products, wide_resnet
 
 
 @each_engine
@@ -43,3 +44,14 @@ def test_kind_of_input_chooses_the_network(classes, shape):
     )
     assert (table.net.name, images.net.name) == ("mlp", "wrn")
     assert table.net.output_shape == images.net.output_shape == shape
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("shape", [(8, 8), (7, 10)])
+def test_sum_of_products_is_the_convolution(shape, kernel, stride):
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(3, *shape, 5)).astype(np.float32)
+    weights = rng.normal(size=(kernel, kernel, 5, 4)).astype(np.float32)
+    direct = keras.ops.conv(images, weights, strides=stride, padding="same")
+    np.testing.assert_allclose(shifted_products(images, weights, stride), direct, rtol=1e-4, atol=1e-4)

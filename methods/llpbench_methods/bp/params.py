@@ -32,9 +32,9 @@ class BPSettings:
     rounds: int = 200
     damping: float | Literal["auto"] = "auto"
     tau: float | Literal["top-count"] = "top-count"
-    labels: Literal["hard", "soft", "weighted"] = "hard"
+    labels: Literal["hard", "soft", "weighted"] = "soft"
     iterations: int = 2
-    lambda_a: float = 1.0
+    lambda_a: float = 10.0
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
@@ -171,7 +171,7 @@ _LABELS = (
         "labels",
         _DEFAULT.labels,
         choices=("hard", "soft", "weighted"),
-        doc="what the network learns: hard pseudo-labels, the marginals, or hard ones weighted by |p - tau|",
+        doc="what the network learns: hard pseudo-labels (paper), the marginals, or hard ones weighted by |p - tau|",
     ),
     Param(
         "iterations",
