@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from llpbench.cache import cache_root
     from llpbench.data import Bags, Column, Files, FloatArray, IntArray, Part, Split, random_split
-    from llpbench.errors import DatasetError, LLPBenchError, MethodError, Skip, UnknownNameError, UsageError
+    from llpbench.errors import (
+        DatasetError,
+        DataUnavailableError,
+        LLPBenchError,
+        MethodError,
+        Skip,
+        UnknownNameError,
+        UsageError,
+    )
+    from llpbench.estimator import LLPModel, fit, load
     from llpbench.files import write_atomically
     from llpbench.hookspecs import hookimpl
     from llpbench.protocols import Method, Monitor, Predict, QuietMonitor
@@ -24,7 +33,9 @@ if TYPE_CHECKING:
         MetricSpec,
         PackageSource,
         Param,
+        Reference,
     )
+    from llpbench.state import Restorable, State
 
 __version__ = "0.1.0"
 
@@ -38,12 +49,16 @@ _HOME = {
     "Part": "data",
     "Split": "data",
     "random_split": "data",
+    "DataUnavailableError": "errors",
     "DatasetError": "errors",
     "LLPBenchError": "errors",
     "MethodError": "errors",
     "Skip": "errors",
     "UnknownNameError": "errors",
     "UsageError": "errors",
+    "LLPModel": "estimator",
+    "fit": "estimator",
+    "load": "estimator",
     "write_atomically": "files",
     "hookimpl": "hookspecs",
     "Method": "protocols",
@@ -58,6 +73,9 @@ _HOME = {
     "MetricSpec": "specs",
     "PackageSource": "specs",
     "Param": "specs",
+    "Reference": "specs",
+    "Restorable": "state",
+    "State": "state",
 }
 
 __all__ = [
@@ -65,12 +83,14 @@ __all__ = [
     "Bags",
     "Column",
     "DataFile",
+    "DataUnavailableError",
     "DatasetError",
     "DatasetSpec",
     "Files",
     "FloatArray",
     "IntArray",
     "LLPBenchError",
+    "LLPModel",
     "Method",
     "MethodError",
     "MethodSpec",
@@ -81,13 +101,18 @@ __all__ = [
     "Part",
     "Predict",
     "QuietMonitor",
+    "Reference",
+    "Restorable",
     "Skip",
     "Split",
+    "State",
     "UnknownNameError",
     "UsageError",
     "cache_root",
     "derive_seed",
+    "fit",
     "hookimpl",
+    "load",
     "random_split",
     "write_atomically",
 ]

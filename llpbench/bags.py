@@ -1,4 +1,4 @@
-"""Forming bags: three schemes that see features only, and the step from labelled rows to ``Bags``."""
+"""Forming bags: schemes that see features only, and the step from labelled rows to ``Bags``."""
 
 from __future__ import annotations
 
@@ -60,6 +60,28 @@ def feature_bags(
     return bag_of
 
 
+def own_bags(
+    X: FloatArray,
+    bag_size: int,
+    *,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    bag_of: IntArray | None,
+) -> IntArray:
+    """The bags a dataset brings; one of more than ``bag_size`` rows is cut at random into nearly equal parts."""
+    del columns
+    if bag_of is None:
+        raise DatasetError("the bag scheme own-bags needs a dataset with bags of its own (an option names them)")
+    order = np.lexsort((rng.random(len(X)), bag_of))
+    _, first, sizes = np.unique(bag_of[order], return_index=True, return_counts=True)
+    parts = -(-sizes // bag_size)
+    place = np.arange(len(X)) - np.repeat(first, sizes)
+    part = place * np.repeat(parts, sizes) // np.repeat(sizes, sizes)
+    found = np.empty(len(X), np.int64)
+    found[order] = np.repeat(np.cumsum(parts) - parts, sizes) + part
+    return found
+
+
 def _column_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
     start = 0
     for column in columns:
@@ -106,11 +128,17 @@ def make_bags(
     classes: int,
     columns: tuple[Column, ...],
     rng: np.random.Generator,
+    own: bool = False,
 ) -> tuple[Bags, IntArray]:
-    """Put labelled rows into bags. Returns the bags (exact counts, no noise) and the labels in the bags' row order."""
+    """Put labelled rows into bags; with ``own``, the scheme is told the part's own bags.
+
+    Returns:
+        The bags (exact counts, no noise) and the labels in the bags' row order.
+    """
     if bag_size < 1:
         raise UsageError(f"a bag size must be at least 1, not {bag_size}.")
-    bag_of = assign(part.X, bag_size, columns=columns, rng=rng)
+    told = {"bag_of": part.bag_of} if own else {}
+    bag_of = assign(part.X, bag_size, columns=columns, rng=rng, **told)
     order, offsets = bag_order(bag_of, len(part), rng)
     labels = part.y[order]
     bags = Bags(

@@ -1,4 +1,4 @@
-"""The harness's own plugin: metrics, bag schemes and the local executor, registered like anyone else's."""
+"""The harness's own plugin: metrics, bag schemes and the executors, registered like anyone else's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from llpbench.hookspecs import hookimpl
-from llpbench.specs import BagScheme, MetricSpec, Param, Scalar
+from llpbench.specs import OWN_BAGS, BagScheme, MetricSpec, Param, Scalar
 
 if TYPE_CHECKING:
     from llpbench.executors.base import Executor
@@ -63,12 +63,22 @@ def llpbench_bag_schemes() -> list[BagScheme]:
                 Param("clusters", 16, low=2, high=10_000, doc="number of clusters when no column is named"),
             ),
         ),
+        BagScheme(
+            name=OWN_BAGS,
+            factory="llpbench.bags:own_bags",
+            summary="the bags a dataset brings itself; those above the bag size are cut at random",
+            own=True,
+        ),
     ]
 
 
 @hookimpl(tryfirst=True)
 def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
-    """Cells as child processes of this machine; asked first, so that no plugin answers to this name unseen."""
+    """Cells on this machine, or on a Dask cluster; asked first, so that no plugin answers to these names unseen."""
+    if name == "dask":
+        from llpbench.executors.dask import DaskExecutor
+
+        return DaskExecutor.from_options(options)
     if name != "local":
         return None
     from llpbench.executors.local import LocalExecutor

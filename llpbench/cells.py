@@ -9,7 +9,7 @@ import msgspec
 
 from llpbench.specs import Scalar
 
-Status = Literal["ok", "skipped", "failed", "timeout", "memory", "crashed"]
+Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "crashed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
 RULES = ("bags", "instances")
@@ -19,7 +19,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One fit: a method with all its parameters on one draw of bags of a dataset.
 
     Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
-    hash: a field added later leaves old ids as they are.
+    hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
+    held-back data alone, and its test rows are dropped unread.
     """
 
     dataset: str
@@ -36,6 +37,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     feature_noise: float = 0.0
     backend: str = ""
     preset: str = ""
+    tuning: bool = False
 
     @property
     def id(self) -> str:
@@ -62,6 +64,8 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         phases: seconds by phase; ``other`` is what no phase names. Scoring reports is ``report_seconds``.
         history: for each report, its value under every rule.
         pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
+        count_sd: standard deviation of the noise that was added to each count.
+        tuning_seconds: what the search for the cell's parameters took, when they were searched for.
     """
 
     id: str
@@ -82,6 +86,8 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     report_seconds: float = 0.0
     wall_seconds: float = 0.0
     peak_memory_mb: float = 0.0
+    tuning_seconds: float = 0.0
+    count_sd: float = 0.0
     rows: dict[str, int] = {}
     bags: dict[str, int] = {}
     seeds: dict[str, int] = {}
@@ -90,6 +96,16 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     machine: str = ""
     started: str = ""
     traceback: str = ""
+
+
+class Prune(msgspec.Struct, frozen=True, kw_only=True):
+    """When to give up a trial: ``bounds[r]`` is what the best of its reports 0 to r must reach under the rule.
+
+    Reports beyond the list are held to its last bound; None sets none.
+    """
+
+    rule: str
+    bounds: tuple[float | None, ...]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +123,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 1
     timeout: float = 3600.0
     memory_mb: float = 8192.0
+    resources: dict[str, float] = {}
     predictions: bool = True
+    prune: Prune | None = None
+    tuning_seconds: float = 0.0
 
 
 class Damaged(Exception):  # noqa: N818 - a state of a file, not a failure of the program

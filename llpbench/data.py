@@ -30,10 +30,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows with their labels. Lives on the harness's side only."""
+    """Rows with their labels. Lives on the harness's side only.
+
+    ``bag_of`` is the bag of each row when the dataset brings its own bags, which no feature tells.
+    """
 
     X: FloatArray
     y: IntArray
+    bag_of: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)

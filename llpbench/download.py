@@ -10,12 +10,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from llpbench import sources
+from llpbench import sources, transfer
 from llpbench.cache import (
     CACHE_VARIABLE,
     cache_root,
@@ -30,7 +31,13 @@ from llpbench.specs import DataFile, DatasetSpec
 
 DATA_VARIABLE = "LLPBENCH_DATA"
 OFFLINE_VARIABLE = "LLPBENCH_OFFLINE"
-_SCRATCH = ".fetch-"
+_SCRATCH, _RESUME = ".fetch-", ".resume-"
+_RESUME_DAYS = 7
+"""Days after which an interrupted transfer is given up."""
+
+
+class _PiecedError(SourceError):
+    """What several answers of a server make together is not the file."""
 
 
 class Located(NamedTuple):
@@ -81,31 +88,84 @@ class DataStore:
     def path(self, name: str) -> Path:
         """The local path of the declared file ``name``, its checksum verified; fetched first if need be.
 
+        A file of several forms is given in the first form that the data folder, the cache or a source has.
+
         Raises:
             ChecksumError: the data folder holds another file under that name.
             DataUnavailableError: no source has the file; the text lists every source and its reason.
         """
         file = self._declared(name)
+        forms = (file, *file.forms)
         data_dir = self._data_folder()
         tried: list[str] = []
         if data_dir is None:
             tried.append(f"data folder: none given (--data DIR or {DATA_VARIABLE})")
         else:
-            here = data_dir / file.path
-            finding = inspect_file(here, file.sha256, file.size)
-            if finding.state == "ok":
+            for form in forms:
+                here = data_dir / form.path
+                finding = inspect_file(here, form.sha256, form.size)
+                if finding.state == "ok":
+                    return here
+                if finding.state == "wrong":
+                    raise self._wrong_file(form, here, finding.detail)
+                which = f"{form.path} " if file.forms else ""
+                tried.append(f"data folder {data_dir}: {which}{finding.detail}")
+        for form in forms:
+            cached = self._cached(form)
+            if inspect_file(cached, form.sha256, form.size).state == "ok":
+                return cached
+        for form in forms:
+            cached = self._cached(form)
+            if self._fetch(form, cached, tried):
+                return cached
+        raise self._unavailable(file, self._cached(file), tried)
+
+    def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
+        """The first of ``names`` that the data folder or the cache has; the network is not asked.
+
+        For files that users bring themselves. A name that the dataset declares is checked like any other file of
+        its; one that it does not declare is taken as it is.
+
+        Args:
+            names: paths in a data folder, best first.
+            hint: how to get such a file, for the message when there is none.
+
+        Raises:
+            ChecksumError: the data folder holds another file under a declared name.
+            DataUnavailableError: there is none; the text lists every place and ends with the hint.
+        """
+        roots = [self._root / "data"]
+        data_dir = self._data_folder()
+        if data_dir is not None:
+            roots.insert(0, data_dir)
+        declared = {file.path: file for file in self.spec.files}
+        for name in names:
+            if not sources.is_inside(name):
+                raise DatasetError(f"{self.spec.name}: file {name!r} leads out of its data folder.")
+            for root in roots:
+                here, file = root / name, declared.get(name)
+                if not here.is_file():
+                    continue
+                if file is not None:
+                    finding = inspect_file(here, file.sha256, file.size)
+                    if finding.state != "ok":
+                        raise self._wrong_file(file, here, finding.detail)
                 return here
-            if finding.state == "wrong":
-                raise self._wrong_file(file, here, finding.detail)
-            tried.append(f"data folder {data_dir}: {finding.detail}")
-        cached = self._cached(file)
-        if inspect_file(cached, file.sha256, file.size).state != "ok":
-            self._fetch(file, cached, tried)
-        return cached
+        looked = "\n".join(f"  - {root / name}" for root in roots for name in names)
+        given = "" if data_dir else f"No data folder is given (--data DIR or {DATA_VARIABLE}).\n"
+        raise DataUnavailableError(
+            f"{self.spec.name} needs one of these files, and none is there:\n{looked}\n{given}"
+            + (f"{hint}\n" if hint else "")
+            + "What works now without any file: --datasets synthetic"
+        )
 
     def fetch(self) -> list[Path]:
-        """Make sure of all files of the dataset, and return their paths in the declared order."""
-        return [self.path(file.path) for file in self.spec.files]
+        """Make sure of the files that a source can give, and return the paths of all that are there, in order.
+
+        A file without any source is the user's to bring: the loader says so if it is the one it needs.
+        """
+        found = zip(self.spec.files, self.locate(), strict=True)
+        return [self.path(file.path) for file, item in found if item.state != "missing" or has_source(file)]
 
     def locate(self, *, rehash: bool = False) -> list[Located]:
         """Say of every file where it is, without asking the network.
@@ -117,20 +177,24 @@ class DataStore:
         found = []
         for file in self.spec.files:
             self._declared(file.path)
-            places = [data_dir / file.path] if data_dir else []
-            places.append(self._cached(file))
-            for place in places:
-                finding = inspect_file(place, file.sha256, file.size, rehash=rehash)
+            forms = (file, *file.forms)
+            places = [(form, data_dir / form.path) for form in forms] if data_dir else []
+            places += [(form, self._cached(form)) for form in forms]
+            for form, place in places:
+                finding = inspect_file(place, form.sha256, form.size, rehash=rehash)
                 if finding.state != "missing":
+                    found.append(Located(form, finding.state, place, finding.detail))
                     break
-            found.append(Located(file, finding.state, place, finding.detail))
+            else:
+                found.append(Located(file, "missing", self._cached(file), finding.detail))
         return found
 
     def _declared(self, name: str) -> DataFile:
         for file in self.spec.files:
             if file.path == name:
-                if not sources.is_inside(name):
-                    raise DatasetError(f"{self.spec.name}: file {name!r} leads out of its data folder.")
+                for form in (file, *file.forms):
+                    if not sources.is_inside(form.path):
+                        raise DatasetError(f"{self.spec.name}: file {form.path!r} leads out of its data folder.")
                 return file
         known = ", ".join(file.path for file in self.spec.files) or "none"
         raise DatasetError(
@@ -152,17 +216,17 @@ class DataStore:
     def _cached(self, file: DataFile) -> Path:
         return self._root / "data" / file.path
 
-    def _fetch(self, file: DataFile, cached: Path, tried: list[str]) -> None:
-        """Bring ``file`` into the cache from the first source that has it, or raise with every reason."""
+    def _fetch(self, file: DataFile, cached: Path, tried: list[str]) -> bool:
+        """Bring ``file`` into the cache from the first source that has it; False when none has, with every reason."""
         places = sources.origins(file)
         if self.offline or not places:
             tried.append(f"cache {cached}: {inspect_file(cached, file.sha256, file.size).detail}")
             tried += [f"{origin.label}: not asked (offline)" for origin in places]
-            raise self._unavailable(file, cached, tried)
+            return False
         with self._writable(file, cached.parent):
             finding = inspect_file(cached, file.sha256, file.size)  # another process may have been faster
             if finding.state == "ok":
-                return
+                return True
             tried.append(f"cache {cached}: {finding.detail}")
             for origin in places:
                 try:
@@ -170,22 +234,43 @@ class DataStore:
                 except (SourceError, OSError) as error:
                     tried.append(f"{origin.label}: {sources.one_line(str(error))}")
                 else:
-                    return
-        raise self._unavailable(file, cached, tried)
+                    return True
+        return False
 
     def _fetch_from(self, origin: Origin, file: DataFile) -> None:
-        """Fetch from one place; an archive also gives the dataset's other missing files."""
+        """Fetch from one place; an archive also gives the dataset's other missing files.
+
+        What was pieced together over an interruption and is not the file is fetched once more from its beginning:
+        upstream may have changed in between.
+        """
+        try:
+            self._fetch_once(origin, file)
+        except _PiecedError:
+            self._fetch_once(origin, file)
+
+    def _fetch_once(self, origin: Origin, file: DataFile) -> None:
         folder = self._cached(file).parent
+        partial = folder / f"{_RESUME}{hashlib.sha256(origin.locator.encode()).hexdigest()[:16]}"
         with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH, ignore_cleanup_errors=True) as scratch:
             limit = None if origin.members else file.size
-            fetched = sources.retrieve(origin, Path(scratch), limit=limit, progress=self._progress)
-            if not origin.members:
-                self._keep_download(fetched, file)
-                return
-            self._keep(sources.produce(origin, fetched, file.size), file)
-            for other in self.spec.files:
-                if other != file and inspect_file(self._cached(other), other.sha256, other.size).state != "ok":
-                    self._also_keep(origin, fetched, other)
+            fetched = sources.retrieve(origin, Path(scratch), limit=limit, progress=self._progress, partial=partial)
+            pieced = False
+            if fetched == partial:  # complete: whatever it turns out to be, there is nothing to resume
+                pieced = transfer.pieced(partial)
+                fetched = transfer.take(partial, Path(scratch) / "download")
+            try:
+                self._keep_fetched(origin, fetched, file)
+            except SourceError as error:
+                raise _PiecedError(str(error)) if pieced else error from None
+
+    def _keep_fetched(self, origin: Origin, fetched: Path, file: DataFile) -> None:
+        if not origin.members:
+            self._keep_download(fetched, file)
+            return
+        self._keep(sources.produce(origin, fetched, file.size), file)
+        for other in (form for declared in self.spec.files for form in (declared, *declared.forms)):
+            if other != file and inspect_file(self._cached(other), other.sha256, other.size).state != "ok":
+                self._also_keep(origin, fetched, other)
 
     def _also_keep(self, origin: Origin, fetched: Path, other: DataFile) -> None:
         for same in filter(origin.same_fetch, sources.origins(other)):
@@ -222,6 +307,9 @@ class DataStore:
             if locked:  # whoever left these behind is gone
                 for left in folder.glob(f"{_SCRATCH}*"):
                     shutil.rmtree(left, ignore_errors=True)
+                for left in folder.glob(f"{_RESUME}*"):
+                    if left.stat().st_mtime < time.time() - _RESUME_DAYS * 86_400:
+                        left.unlink(missing_ok=True)
             yield
 
     def _wrong_file(self, file: DataFile, here: Path, detail: str) -> ChecksumError:
@@ -244,6 +332,11 @@ class DataStore:
             f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n"
             "What works now without any file: --datasets synthetic"
         )
+
+
+def has_source(file: DataFile) -> bool:
+    """Whether a file can be fetched at all, in some form."""
+    return any(sources.origins(form) for form in (file, *file.forms))
 
 
 def locate(spec: DatasetSpec, data_dir: Path | str | None = None, *, rehash: bool = False) -> list[Located]:

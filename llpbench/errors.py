@@ -50,6 +50,10 @@ class StoreError(LLPBenchError):
     """A results folder cannot be read or written."""
 
 
+class ExecutorError(LLPBenchError):
+    """What cells run on went away (a cluster); finished cells are kept and the run can go on later."""
+
+
 class Skip(Exception):  # noqa: N818 - a method *declines* a setting; nothing went wrong
     """Raised by a method to decline a setting; the sentence is shown to the user.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from llpbench.cells import Cell
+from llpbench.cells import RULES, Cell
 from llpbench.errors import UnknownNameError, UsageError
 from llpbench.labels import expand, format_label, parse_label
-from llpbench.privacy import count_noise_sd, epsilon_of, noise_label
+from llpbench.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
 from llpbench.registry import Registry, Shelf
-from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
+from llpbench.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.store import Planned
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
@@ -34,16 +34,24 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     schemes: list[str] = msgspec.field(default_factory=lambda: ["random"])
     noise: list[str] = msgspec.field(default_factory=lambda: ["none"])
     delta: float = 1e-5
+    mechanism: str = "gaussian"
     feature_noise: list[float] = msgspec.field(default_factory=lambda: [0.0])
     backend: str = "jax"
     preset: str = ""
+    params: str = ""
+    params_rule: str = "bags"
 
     @property
     def name(self) -> str:
-        """A folder name that is the same for the same request: what it runs, and a hash."""
+        """A folder name that is the same for the same request: what it runs, and a hash.
+
+        Settings that came later enter the hash only when they are used: folders keep the names they had.
+        """
         words = [parse_label(label)[0] for label in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
-        return f"{slug}-{hashlib.sha256(msgspec.json.encode(self, order='sorted')).hexdigest()[:6]}"
+        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
+        axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
+        return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,20 @@ class Variant(Generic[S]):
         )
 
 
-def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
+@dataclass(frozen=True)
+class Tuned:
+    """Parameters that a search chose for a cell: values, the name of their origin, and what the search took."""
+
+    params: Mapping[str, Scalar]
+    preset: str
+    seconds: float
+
+
+FindTuned = Callable[[Cell, Mapping[str, Scalar]], Tuned | None]
+"""Tuned parameters for a cell and the parameters that were given for it; None when its method was never tuned."""
+
+
+def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None) -> list[Planned]:
     """All cells of a request, checked; seeds run outermost, so a table with one seed is whole first.
 
     A bound (a method that is given labels) does not depend on bags or noise: it is run once for each dataset and
@@ -82,7 +103,8 @@ def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
     _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
     axes = itertools.product(range(spec.seeds), datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
-    for seed, dataset, scheme, noise, feature_noise, bag_size, method in axes:
+    for seed, dataset, asked, noise, feature_noise, bag_size, method in axes:
+        scheme = _scheme_for(dataset, asked, registry)
         data: dict[str, Any] = {
             "dataset": dataset.spec.name,
             "dataset_options": dataset.resolved,
@@ -92,14 +114,30 @@ def plan_cells(spec: RunSpec, registry: Registry) -> list[Planned]:
         if not method.spec.oracle:
             bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
             bags |= {} if noise == "none" else {"delta": spec.delta}
+            bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
         params, label, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
+        found = tuned(cell, method.given) if tuned is not None else None
+        if found is not None:
+            params = method.spec.resolve({**found.params, **method.given})
+            cell = msgspec.structs.replace(cell, params=params, preset=found.preset)
+            label = format_label(method.spec.name, {"params": found.preset, **method.given})
         conditions = [scheme.label] if cell.scheme != "random" else []
         conditions += [f"feature noise {feature_noise:g}"] if feature_noise else []
         shown = ", ".join([dataset.label, *conditions])
-        planned.setdefault(cell.id, Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle))
+        seconds = found.seconds if found is not None else 0.0
+        plan = Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle, tuning_seconds=seconds)
+        planned.setdefault(cell.id, plan)
     return list(planned.values())
+
+
+def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
+    """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
+    option = dataset.spec.own_bags
+    if option and dataset.resolved[option] and asked.label == RunSpec(methods=[]).schemes[0]:
+        return Variant(registry.schemes[OWN_BAGS], {})
+    return asked
 
 
 def _settings(
@@ -130,7 +168,11 @@ def check_axes(spec: RunSpec) -> None:
     if spec.backend not in BACKENDS:
         raise UsageError(f"unknown backend {spec.backend!r}. Available: {', '.join(BACKENDS)}.")
     for text in spec.noise:
-        count_noise_sd(epsilon_of(text), spec.delta)
+        count_noise_sd(epsilon_of(text), spec.delta, spec.mechanism)
+    if spec.params and spec.preset:
+        raise UsageError("--params and --preset both set parameters; give one of them.")
+    if spec.params_rule not in RULES:
+        raise UnknownNameError("selection rule", spec.params_rule, RULES)
 
 
 def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from llpbench.cells import Cell, CellResult
     from llpbench.executors.base import Executor
-    from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Scalar
+    from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
 
 PROJECT = "llpbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -37,6 +37,11 @@ def llpbench_metrics() -> Iterable[MetricSpec]:  # type: ignore[empty-body]
 @hookspec
 def llpbench_bag_schemes() -> Iterable[BagScheme]:  # type: ignore[empty-body]
     """Return the ways of forming bags this plugin brings."""
+
+
+@hookspec
+def llpbench_references() -> Iterable[Reference]:  # type: ignore[empty-body]
+    """Return published numbers that tables and leaderboards may show beside results made here."""
 
 
 @hookspec(firstresult=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from llpbench.cells import Prune
 from llpbench.data import Bags, FloatArray, IntArray
 from llpbench.errors import MethodError
 from llpbench.metrics import auroc, kind_of_scores, to_probabilities
@@ -60,6 +61,17 @@ class Best:
     closed: bool = False
 
 
+class Pruned(BaseException):
+    """Ends the fit of a trial that lags behind the trials before it; not an error, and not for a method to catch."""
+
+    def __init__(self, rule: str, report: int, value: float, bound: float) -> None:
+        self.rule = rule
+        super().__init__(
+            f"at report {report} its best value under rule {rule} is {value:.6g}, "
+            f"worse than {bound:.6g}, the median of finished trials"
+        )
+
+
 class MethodView:
     """The monitor as a method sees it: functions only. No attribute leads to a label or to held-back rows."""
 
@@ -98,19 +110,21 @@ class HarnessMonitor:
     Attributes:
         rules: the selection rules in force, bound to held-back data.
         valid: the held-back bags.
-        test_rows: test rows.
+        test_rows: test rows; None while tuning, when nothing is ever predicted for them.
         train_labels: labels of the training rows in bag order, to judge pseudo-labels.
         score_kind: how the method's scores are to be read.
         patience: reports without improvement after which a rule closes.
+        prune: what a trial's reports must reach, when it is one.
     """
 
     rules: list[SelectionRule]
     valid: Bags
-    test_rows: FloatArray
+    test_rows: FloatArray | None
     train_labels: IntArray
     classes: int
     score_kind: str = "auto"
     patience: int = 20
+    prune: Prune | None = None
     clock: PhaseClock = field(default_factory=PhaseClock)
     best: dict[str, dict[str, Best]] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
@@ -132,13 +146,26 @@ class HarnessMonitor:
             self.history.append({name: finite(value) for name, value in values.items()})
             improved = [rule for rule in self.rules if self._improves(rule, values[rule.name], stage)]
             if improved:
-                test_scores = self._checked(predict(self.test_rows), len(self.test_rows))
+                test_scores = None
+                if self.test_rows is not None:
+                    test_scores = self._checked(predict(self.test_rows), len(self.test_rows))
                 for rule in improved:
                     track = self.best[stage][rule.name]
                     track.value, track.report, track.waited = values[rule.name], number, 0
                     track.stage, track.scores = stage, test_scores
                     track.bag_error = bag_error(probabilities, self.valid)
+            self._give_up_if_behind(number)
             return any(rule.name == "bags" for rule in improved)
+
+    def _give_up_if_behind(self, number: int) -> None:
+        """End a trial whose best report so far is worse than the bound for this many reports."""
+        if self.prune is None or not self.prune.bounds:
+            return
+        bound = self.prune.bounds[min(number, len(self.prune.bounds) - 1)]
+        rule = next(rule for rule in self.rules if rule.name == self.prune.rule)
+        value = self.winner(rule).value
+        if bound is not None and value is not None and rule.better(bound, value):
+            raise Pruned(rule.name, number, value, bound)
 
     def _improves(self, rule: SelectionRule, value: float, stage: str) -> bool:
         track = self.best.setdefault(stage, {}).setdefault(rule.name, Best())

@@ -17,7 +17,7 @@ import pluggy
 
 from llpbench.errors import PluginError, UnknownNameError, UsageError
 from llpbench.plugins import BrokenPlugin, Plugin, describe, load_plugins, refuse_broken
-from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Scalar
+from llpbench.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
 
 if TYPE_CHECKING:
     import click
@@ -106,7 +106,7 @@ class Registry:
         """The executor that answers to ``name``."""
         made: Executor | None = self.manager.hook.llpbench_executor(name=name, options=options)
         if made is None:
-            raise UnknownNameError("executor", name, ("local",))
+            raise UnknownNameError("executor", name, ("dask", "local"))
         return made
 
     def cell_finished(self, cell: Cell, result: CellResult) -> None:
@@ -117,6 +117,23 @@ class Registry:
                 impl.function(*(arguments[name] for name in impl.argnames))
             except Exception as error:
                 log.warning("plugin %s failed on a finished cell: %s", impl.plugin_name, describe(error))
+
+    def references(self) -> list[Reference]:
+        """Published numbers that plugins know of; a plugin that fails is logged and harms nothing."""
+        order = {id(plugin.module): i for i, plugin in enumerate(self.plugins)}
+        impls = self.manager.hook.llpbench_references.get_hookimpls()
+        found: list[Reference] = []
+        for impl in sorted(impls, key=lambda i: order[id(i.plugin)]):
+            try:
+                given: list[Reference] = list(impl.function())  # type: ignore[call-overload]
+                wrong = next((g for g in given if not isinstance(g, Reference)), None)
+                if wrong is not None:
+                    raise PluginError(f"llpbench_references must return Reference objects, not {type(wrong).__name__}")
+            except Exception as error:
+                log.warning("plugin %s failed to give its references: %s", impl.plugin_name, describe(error))
+                continue
+            found.extend(given)
+        return found
 
     def add_commands(self, group: click.Group) -> None:
         """Let plugins add their verbs; one that fails is logged and harms nothing."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from llpbench.cells import FAILURES, CellResult, Damaged, Job
+from llpbench.errors import StoreError
 from llpbench.executors.base import Executor, Outcome
 from llpbench.provenance import is_stale, recorded_versions
 from llpbench.registry import Registry
@@ -129,7 +130,9 @@ def make_jobs(
             threads=limits.threads,
             timeout=limits.timeout,
             memory_mb=limits.memory_mb,
+            resources=dict(registry.methods[plan.cell.method].resources),
             predictions=context.predictions,
+            tuning_seconds=plan.tuning_seconds,
         )
         for plan in planned
     ]
@@ -142,7 +145,7 @@ class Run:
         self.store, self.registry, self.executor, self.view = store, registry, executor, view
         self.summary = Summary()
         self._claims: dict[str, Claim] = {}
-        self._before: Mapping[str, float] = {}
+        self._before: Mapping[str, tuple[int, int]] = {}
 
     def go(self, jobs: list[Job]) -> Summary:
         """Run all jobs; returns when each has a result."""
@@ -198,14 +201,26 @@ class Run:
         job = outcome.job
         fresh = _changed(self.store.result_path(job.cell.id)) != self._before[job.cell.id]
         if outcome.status != "finished" or not fresh:
+            self.store.check_room()  # a full disk is no fault of the cell: it stays missing
             status = "crashed" if outcome.status == "finished" else outcome.status
             result = blank_result(job, status, outcome.reason or "the process ended without a result")
             result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
+            result.machine = outcome.machine or result.machine
             self.store.write(result)
         else:
             result = self._read(job)
+            if result.status in FAILURES:
+                self._blame_the_disk_first(job)
         self._claims.pop(job.cell.id).release()
         self._record(result)
+
+    def _blame_the_disk_first(self, job: Job) -> None:
+        """When there is no room for results, a cell that failed is not guilty: take its result back and stop."""
+        try:
+            self.store.check_room()
+        except StoreError:
+            self.store.result_path(job.cell.id).unlink(missing_ok=True)
+            raise
 
     def _read(self, job: Job) -> CellResult:
         from llpbench.worker import blank_result
@@ -223,9 +238,10 @@ class Run:
         self.registry.cell_finished(result.cell, result)
 
 
-def _changed(path: Path) -> float:
-    """When the file was written, 0 when it is not there."""
+def _changed(path: Path) -> tuple[int, int]:
+    """What tells a file from the one written before it, whatever the clock did since; zeros when it is not there."""
     try:
-        return path.stat().st_mtime_ns
+        status = path.stat()
     except OSError:
-        return 0
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns

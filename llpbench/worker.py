@@ -23,9 +23,9 @@ from llpbench.data import Bags, FloatArray, IntArray, Part, Split
 from llpbench.errors import DatasetError, MethodError, Skip
 from llpbench.files import write_atomically
 from llpbench.metrics import to_probabilities
-from llpbench.monitor import Best, HarnessMonitor, MethodView, finite
+from llpbench.monitor import Best, HarnessMonitor, MethodView, Pruned, finite
 from llpbench.plugins import describe
-from llpbench.privacy import add_count_noise, count_noise_sd, epsilon_of
+from llpbench.privacy import add_count_noise, count_noise_sd, count_sensitivity, epsilon_of
 from llpbench.protocols import Method
 from llpbench.provenance import recorded_versions
 from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
@@ -73,6 +73,7 @@ def blank_result(job: Job, status: Any, reason: str = "") -> CellResult:
         label=job.label,
         dataset_label=job.dataset_label,
         limits={"timeout": job.timeout, "memory_mb": job.memory_mb, "threads": job.threads},
+        tuning_seconds=job.tuning_seconds,
         machine=machine_id(),
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
@@ -94,6 +95,7 @@ def _run(job: Job, result: CellResult, store: Store) -> None:
     result.data_seconds = time.perf_counter() - began
     assert train.validation is not None
     result.rows = {"train": len(split.train), "valid": len(split.valid), "test": len(split.test)}
+    result.count_sd = train.count_sd
     result.bags = {"train": len(train), "valid": len(train.validation)}
     _decline_mismatch(method_spec, dataset_spec, split)
 
@@ -103,18 +105,24 @@ def _run(job: Job, result: CellResult, store: Store) -> None:
     monitor = HarnessMonitor(
         rules=make_rules(train.validation, valid_labels),
         valid=train.validation,
-        test_rows=split.test.X,
+        test_rows=None if cell.tuning else split.test.X,
         train_labels=train_labels,
         classes=split.classes,
         score_kind=method_spec.scores,
         patience=int(cell.params.get("patience") or 20),
+        prune=job.prune,
     )
     oracle = {"labels": train_labels} if method_spec.oracle else {}
-    fit_method(factory(**cell.params), train, monitor, seed, **oracle)
+    status, reason = "ok", ""
+    try:
+        fit_method(factory(**cell.params), train, monitor, seed, **oracle)
+    except Pruned as pruned:
+        status, reason = "pruned", str(pruned)
+        monitor.note("pruned_by", pruned.rule)
     _fill(result, monitor, split, registry)
-    if job.predictions:
+    if job.predictions and not cell.tuning:
         _write_predictions(store.predictions_path(cell.id), monitor, split.test.y)
-    result.status = "ok"
+    result.status, result.reason = status, reason  # type: ignore[assignment]
 
 
 def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, **oracle: IntArray) -> None:
@@ -127,12 +135,17 @@ def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, *
 
 
 def load_split(job: Job, spec: DatasetSpec) -> Split:
-    """Load a dataset, hold it to its contract, and add feature noise if the cell asks for it."""
+    """Load a dataset, hold it to its contract, and add feature noise (to all parts) if the cell asks for it.
+
+    The test part of a tuning cell is dropped as it arrives: nothing after this line can read it.
+    """
     from llpbench.download import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
     split: Split = spec.load()(files, seed=split_seed(job), **job.cell.dataset_options)
-    check_split(split, spec)
+    if job.cell.tuning and isinstance(split, Split):
+        split = replace(split, test=Part(split.train.X[:0], split.train.y[:0]))
+    check_split(split, spec, ("train", "valid") if job.cell.tuning else ("train", "valid", "test"))
     if job.cell.feature_noise:
         rng = np.random.default_rng(derive_seed("feature-noise", seed=job.cell.seed, dataset=job.cell.dataset))
         noisy = [_noisy(part, job.cell.feature_noise, rng) for part in (split.train, split.valid, split.test)]
@@ -154,31 +167,32 @@ def bags_seed(job: Job) -> int:
 def bag_split(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:
     """Training bags with validation bags inside, and the labels of both in bag order (for the harness alone)."""
     cell = job.cell
-    if cell.bag_size > len(split.train):
+    entry = registry.schemes[cell.scheme]
+    if cell.bag_size > len(split.train) and not entry.own:
         raise DatasetError(
             f"bag size {cell.bag_size} is larger than the {len(split.train):,} training rows of {cell.dataset}"
         )
-    scheme = registry.schemes[cell.scheme].load()
+    scheme = entry.load()
     rng = np.random.default_rng(bags_seed(job))
 
     def assign(X: FloatArray, size: int, **context: Any) -> IntArray:
         return np.asarray(scheme(X, size, **context, **cell.scheme_options))
 
-    shape: dict[str, Any] = {"classes": split.classes, "columns": split.columns, "rng": rng}
+    shape: dict[str, Any] = {"classes": split.classes, "columns": split.columns, "rng": rng, "own": entry.own}
     train, train_labels = make_bags(split.train, assign, cell.bag_size, **shape)
     valid, valid_labels = make_bags(split.valid, assign, cell.bag_size, **shape)
-    sd = count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism)
+    sd = count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(split.classes))
     noise_rng = np.random.default_rng(derive_seed("noise", bags=bags_seed(job), noise=cell.noise, delta=cell.delta))
     valid = replace(valid, counts=read_only(add_count_noise(valid.counts, sd, noise_rng)), count_sd=sd)
     counts = read_only(add_count_noise(train.counts, sd, noise_rng))
     return replace(train, counts=counts, count_sd=sd, validation=valid), train_labels, valid_labels
 
 
-def check_split(split: Split, spec: DatasetSpec) -> None:
+def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("train", "valid", "test")) -> None:
     """Refuse a dataset that breaks its contract, naming the part and what is wrong."""
     if not isinstance(split, Split):
         raise DatasetError(f"{spec.name}: load must return a Split, not {type(split).__name__}")
-    for name in ("train", "valid", "test"):
+    for name in parts:
         part: Part = getattr(split, name)
         where = f"{spec.name}: the {name} part"
         if len(part.X) != len(part.y) or len(part) == 0:
@@ -215,7 +229,7 @@ def _decline_mismatch(method: MethodSpec, dataset: DatasetSpec, split: Split) ->
 
 
 def _noisy(part: Part, sd: float, rng: np.random.Generator) -> Part:
-    return Part(read_only((part.X + rng.normal(0.0, sd, part.X.shape)).astype(np.float32)), part.y)
+    return replace(part, X=read_only((part.X + rng.normal(0.0, sd, part.X.shape)).astype(np.float32)))
 
 
 def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: Registry) -> None:
@@ -227,12 +241,13 @@ def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: R
     metrics = [e.spec for e in registry.metrics if task in e.spec.tasks]
 
     def selected(best: Best) -> Selected:
-        assert best.scores is not None
-        probabilities = to_probabilities(best.scores, monitor.score_kind)
-        values = {
-            m.name: finite(m.load()(split.test.y, best.scores if m.needs == "scores" else probabilities))
-            for m in metrics
-        }
+        values: dict[str, float | None] = {}
+        if best.scores is not None:
+            probabilities = to_probabilities(best.scores, monitor.score_kind)
+            values = {
+                m.name: finite(m.load()(split.test.y, best.scores if m.needs == "scores" else probabilities))
+                for m in metrics
+            }
         values["bag_error"] = finite(best.bag_error)
         value = None if best.value is None else finite(best.value)
         return Selected(report=best.report, stage=best.stage, value=value, metrics=values)
@@ -248,7 +263,7 @@ def _write_predictions(path: Path, monitor: HarnessMonitor, labels: IntArray) ->
     import io
 
     buffer = io.BytesIO()
-    scores = {rule.name: np.asarray(monitor.winner(rule).scores, dtype=np.float32) for rule in monitor.rules}
+    scores = {rule.name: np.asarray(monitor.winner(rule).scores) for rule in monitor.rules}
     np.savez_compressed(buffer, allow_pickle=False, labels=labels.astype(np.int16), **scores)
     write_atomically(path, buffer.getvalue())
 

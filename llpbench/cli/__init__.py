@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from llpbench import __version__
-from llpbench.errors import DataUnavailableError, LLPBenchError
+from llpbench.errors import DataUnavailableError, ExecutorError, LLPBenchError
 
 _VERBS = {
     "run": "llpbench.cli.run:run",
@@ -17,6 +17,10 @@ _VERBS = {
     "show": "llpbench.cli.listing:show",
     "status": "llpbench.cli.results:status",
     "table": "llpbench.cli.results:table",
+    "tune": "llpbench.cli.tune:tune",
+    "rerun": "llpbench.cli.rerun:rerun",
+    "leaderboard": "llpbench.cli.leaderboard:leaderboard",
+    "results": "llpbench.cli.merge:results",
     "data": "llpbench.cli.data:data",
     "check": "llpbench.cli.check:check",
     "new": "llpbench.cli.new:new",
@@ -73,4 +77,4 @@ def main(argv: Sequence[str] | None = None) -> None:
         cli.main(args=argv, prog_name="llpbench")
     except LLPBenchError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(1 if isinstance(error, DataUnavailableError) else 2)
+        sys.exit(1 if isinstance(error, DataUnavailableError | ExecutorError) else 2)

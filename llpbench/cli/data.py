@@ -11,6 +11,7 @@ import click
 from llpbench.cli.options import F, Names, plugin_options
 
 if TYPE_CHECKING:
+    from llpbench.download import Located
     from llpbench.registry import Registry
     from llpbench.specs import DatasetSpec
 
@@ -44,11 +45,18 @@ def list_(
     from llpbench.download import locate
     from llpbench.registry import load_registry
 
+    sizes: dict[str, int] = {}
+    here: dict[str, int] = {}
     for spec in _chosen(load_registry(plugins, override), datasets):
         click.secho(spec.name, bold=True)
         for item in locate(spec, data_dir):
-            where = str(item.where) if item.state == "ok" else item.state
-            click.echo(f"  {item.file.path:<40}{item.file.size / 1e6:>9.1f} MB  {where}")
+            where = str(item.where) if item.state == "ok" else _missing(item)
+            sizes[item.file.path] = item.file.size  # datasets may share a file
+            here |= {item.file.path: item.file.size} if item.state == "ok" else {}
+            click.echo(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
+        if not spec.files:
+            click.echo("  no files")
+    click.echo(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are here")
 
 
 @data.command(short_help="Verify every file against its checksum.")
@@ -56,17 +64,22 @@ def list_(
 def check(
     datasets: list[str] | None, data_dir: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]
 ) -> None:
-    """Read the files of DATASETS again and compare their sha256; exit code 1 when one is missing or wrong."""
-    from llpbench.download import locate
+    """Read the files of DATASETS again and compare their sha256; exit code 1 when one is missing or wrong.
+
+    A missing file that no source gives, so that only you can bring it, is named but is no fault.
+    """
+    from llpbench.download import has_source
     from llpbench.registry import load_registry
 
     bad = False
     for spec in _chosen(load_registry(plugins, override), datasets):
-        for item in locate(spec, data_dir, rehash=True):
+        for item in _located(spec, data_dir):
             good = item.state == "ok"
-            bad |= not good
-            note = "" if good else f"  {item.note}"
-            click.secho(f"{item.state:<8}{item.file.path}  {item.where}{note}", fg=None if good else "red")
+            wanted = item.state == "wrong" or has_source(item.file)  # a file that users bring need not be there
+            bad |= not good and wanted
+            note = "" if good else f"  {item.note}" if wanted else f"  {_missing(item)}"
+            line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
+            click.secho(line, fg="red" if wanted and not good else None)
     sys.exit(1 if bad else 0)
 
 
@@ -80,12 +93,90 @@ def fetch(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make sure of all files of DATASETS (comma-separated; all by default)."""
+    """Make sure of all files of DATASETS (comma-separated; all by default).
+
+    A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
+    """
+    from llpbench.download import locate
     from llpbench.registry import load_registry
 
     for spec in _chosen(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
+            click.echo(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
+        for item in locate(spec, data_dir):
+            if item.state == "missing":
+                click.echo(f"{spec.name}: {item.file.path} {_missing(item)}")
+
+
+@data.command(short_help="Make costly features now instead of in the first cell.")
+@click.argument("datasets", type=Names("datasets"))
+@click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
+@click.option("--encoder", default="", metavar="NAME", help="What makes the features.  [default: the dataset's own]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; may be repeated.")
+@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are at hand.")
+@click.option("--backend", metavar="NAME", help="Keras engine: jax, tensorflow or torch.  [default: jax]")
+@plugin_options
+def embed(
+    datasets: list[str],
+    data_dir: Path | None,
+    encoder: str,
+    settings: tuple[str, ...],
+    retrain: bool,
+    backend: str | None,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
+    """Make the features of DATASETS (comma-separated) and keep them in the cache.
+
+    An encoder that learns is trained first, unless its weights are at hand. Interrupted, the same command goes on.
+    """
+    import os
+
+    from llpbench.download import DataStore
+    from llpbench.errors import UsageError
+    from llpbench.registry import load_registry
+    from llpbench.specs import import_attribute
+
+    options = dict(text.partition("=")[::2] for text in settings)
+    if bad := [text for text in settings if not text.partition("=")[1] or not text.partition("=")[0]]:
+        raise UsageError(f"--set takes KEY=VALUE, not {bad[0]!r}.")
+    if backend:
+        os.environ["KERAS_BACKEND"] = backend
+    registry = load_registry(plugins, override)
+    specs = [registry.datasets[name] for name in datasets]
+    for spec in specs:
+        if not spec.embed:
+            able = ", ".join(entry.spec.name for entry in registry.datasets if entry.spec.embed) or "none"
+            raise UsageError(f"{spec.name} has no features to make. Datasets that have: {able}.")
+    for spec in specs:
+        make = import_attribute(spec.embed)
+        files = DataStore(spec, data_dir)
+        for path in make(files, encoder=encoder, options=options, retrain=retrain, say=click.echo):
             click.echo(f"{spec.name}: {path}")
+
+
+def megabytes(size: int) -> str:
+    """A file's size for reading."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
+def _missing(item: Located) -> str:
+    """What to say of a file that is not there, or is another."""
+    from llpbench.download import has_source
+
+    if item.state == "missing" and not has_source(item.file):
+        return f"not there; no source gives it: put it at {item.where} or in a data folder"
+    return item.state
+
+
+def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
+    """Every file read again; on a terminal a line says which dataset is being read."""
+    from llpbench.download import locate
+
+    if sys.stderr.isatty():
+        total = sum(file.size for file in spec.files)
+        click.echo(f"reading {spec.name} ({megabytes(total)}) …\r", nl=False, err=True)
+    return locate(spec, data_dir, rehash=True)
 
 
 def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
@@ -95,9 +186,15 @@ def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quie
     if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in download.locate(spec, data_dir)):
         return download.fetch(spec, data_dir, offline=offline)
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, int] = {}
 

@@ -13,7 +13,7 @@ from llpbench.labels import format_scalar
 
 if TYPE_CHECKING:
     from llpbench.registry import Entry, Registry
-    from llpbench.specs import DatasetSpec
+    from llpbench.specs import DataFile, DatasetSpec
 
 _KINDS = ("methods", "datasets", "metrics", "schemes")
 
@@ -131,14 +131,34 @@ def _print_entry(entry: Entry[Any]) -> None:
 
 
 def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
+    """What is declared of a dataset; nothing is read, and the network is not asked."""
     facts = [("classes", str(spec.classes)), ("kind", spec.kind)]
     facts += [("rows", f"{spec.rows:,}")] if spec.rows else []
+    facts += [("columns", str(spec.columns))] if spec.columns else []
+    facts += [("balance", _balance(spec.balance))] if spec.balance else []
     facts += [("split", spec.split)] if spec.split else []
     facts += [("licence", spec.licence)] if spec.licence else []
     facts += [("source", spec.homepage)] if spec.homepage else []
     for file in spec.files:
         facts.append(("file", f"{file.path}  {file.size:,} bytes  sha256 {file.sha256}"))
+        facts += [("", place) for place in _places(file)]
     return facts
+
+
+def _balance(shares: tuple[float, ...]) -> str:
+    """Shares of the classes: of class 1 for two classes, of all for more."""
+    if len(shares) == 2:
+        return f"{100 * shares[1]:.2f} % positive"
+    return "equal shares" if len(set(shares)) == 1 else " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
+
+
+def _places(file: DataFile) -> list[str]:
+    """Where a file comes from, in the order in which it is tried."""
+    from llpbench.download import has_source
+    from llpbench.sources import origins
+
+    places = [f"from {origin.label}" for form in (file, *file.forms) for origin in origins(form)]
+    return places if has_source(file) else ["no source gives it: bring it yourself"]
 
 
 def report_troubles(registry: Registry) -> bool:

@@ -108,6 +108,12 @@ DURATION = Quantity("duration", _SECONDS, "90, 30m or 2h")
 MEMORY = Quantity("memory", _MEGABYTES, "500MB or 8GB")
 
 
+MECHANISM_HELP = (
+    "How noise is sized: gaussian (the classic formula: no guarantee above epsilon 1) or analytic (the least valid "
+    "noise at any epsilon).  [default: gaussian]"
+)
+
+
 def plugin_options(command: F) -> F:
     """``--plugin`` and ``--plugin-override``."""
     command = click.option(

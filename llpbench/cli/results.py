@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from llpbench.cli.options import folder_argument
+from llpbench.cli.options import folder_argument, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.cells import CellResult
     from llpbench.registry import Registry
     from llpbench.report.aggregate import MetricStyle, Row
+    from llpbench.report.tables import Table
+    from llpbench.specs import Reference
     from llpbench.store import Planned, Store
 
 
@@ -23,13 +26,31 @@ if TYPE_CHECKING:
 @click.option("--metric", default="auroc", show_default=True, help="What to print; fit_seconds for times.")
 @click.option("--rule", type=click.Choice(["bags", "instances", "both"]), default="both", show_default=True)
 @click.option(
+    "--kind",
+    type=click.Choice(["scores", "time", "noise", "pseudo"]),
+    default="scores",
+    show_default=True,
+    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels.",
+)
+@click.option("--paper", is_flag=True, help="Published values and the difference beside ours, where plugins know any.")
+@click.option(
     "--format",
     "fmt",
     type=click.Choice(["terminal", "markdown", "latex", "csv", "json"]),
     default="terminal",
     show_default=True,
 )
-def table(folder: Path | None, metric: str, rule: str, fmt: str) -> None:
+@plugin_options
+def table(
+    folder: Path | None,
+    metric: str,
+    rule: str,
+    kind: str,
+    paper: bool,
+    fmt: str,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
     """Print mean (sd over seeds) by method and bag size; best bold, second underlined.
 
     FOLDER is a results folder, by default the newest under results/. The selection rule is part of every heading:
@@ -38,14 +59,15 @@ def table(folder: Path | None, metric: str, rule: str, fmt: str) -> None:
     from llpbench.registry import load_registry
 
     store = open_store(folder)
-    registry = load_registry()
+    registry = load_registry(plugins, override)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: click.echo(f"warning: {path}: {damage}", err=True))
     style = metric_style(registry, metric)
+    references = registry.references() if paper else []
     if fmt == "terminal":
-        show_tables(planned, results, style, rule)
+        show_tables(planned, results, style, rule, kind, references)
     else:
-        click.echo(render(planned, results, style, rule, fmt))
+        click.echo(render(planned, results, style, rule, fmt, kind, references))
 
 
 @click.command(short_help="How far a run is, and what went wrong.")
@@ -89,6 +111,11 @@ def status(folder: Path | None, as_json: bool) -> None:
         click.echo(f"run failed cells again with: {manifest.commands[-1]} --rerun failed")
 
 
+def plural(n: int, noun: str) -> str:
+    """``1 cell``, ``2 cells``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def describe_cell(plan: Planned) -> str:
     """A cell in one line."""
     noise = "" if plan.cell.noise == "none" else f", noise {plan.cell.noise}"
@@ -117,32 +144,79 @@ def metric_style(registry: Registry, name: str) -> MetricStyle:
     return MetricStyle(name, spec.higher_is_better, spec.percent)
 
 
-def table_rows(planned: list[Planned], results: list[CellResult], style: MetricStyle, rule: str) -> list[Row]:
-    """Aggregated rows under one rule or both."""
+def table_rows(
+    planned: list[Planned],
+    results: list[CellResult],
+    style: MetricStyle,
+    rule: str,
+    references: Sequence[Reference] = (),
+) -> list[Row]:
+    """Aggregated rows under one rule or both, with published values where there are any."""
     from llpbench.cells import RULES
+    from llpbench.privacy import epsilon_of
     from llpbench.report.aggregate import aggregate
+    from llpbench.report.references import with_references
 
-    return aggregate(planned, results, [style], RULES if rule == "both" else (rule,))
+    rows = aggregate(planned, results, [style], RULES if rule == "both" else (rule,))
+    rows = [msgspec.structs.replace(row, epsilon=epsilon_of(row.noise.split(", ")[0])) for row in rows]
+    return with_references(rows, references, style.scale)
 
 
-def render(planned: list[Planned], results: list[CellResult], style: MetricStyle, rule: str, fmt: str) -> str:
+def make_tables(
+    planned: list[Planned],
+    results: list[CellResult],
+    style: MetricStyle,
+    rule: str,
+    kind: str,
+    references: Sequence[Reference] = (),
+) -> list[Table]:
+    """The tables of a kind."""
+    from llpbench.report import parts, tables
+
+    if kind == "time":
+        return parts.time_tables(planned, results)
+    if kind == "pseudo":
+        return parts.pseudo_tables(planned, results)
+    rows = table_rows(planned, results, style, rule, references)
+    return tables.build_noise_tables(rows, style) if kind == "noise" else tables.build_tables(rows, style)
+
+
+def render(
+    planned: list[Planned],
+    results: list[CellResult],
+    style: MetricStyle,
+    rule: str,
+    fmt: str,
+    kind: str = "scores",
+    references: Sequence[Reference] = (),
+) -> str:
     """A table as text in one of the file formats."""
     from llpbench.report import tables
 
-    rows = table_rows(planned, results, style, rule)
-    if fmt == "json":
-        return tables.to_json(rows)
-    if fmt == "csv":
-        return tables.to_csv(rows)
-    built = tables.build_tables(rows, style)
+    if fmt in ("csv", "json") and kind in ("scores", "noise"):
+        rows = table_rows(planned, results, style, rule, references)
+        return tables.to_json(rows) if fmt == "json" else tables.to_csv(rows)
+    built = make_tables(planned, results, style, rule, kind, references)
+    if fmt in ("csv", "json"):
+        return tables.entries_to_json(built) if fmt == "json" else tables.entries_to_csv(built)
     return tables.to_markdown(built) if fmt == "markdown" else tables.to_latex(built)
 
 
-def show_tables(planned: list[Planned], results: list[CellResult], style: MetricStyle, rule: str) -> None:
+def show_tables(
+    planned: list[Planned],
+    results: list[CellResult],
+    style: MetricStyle,
+    rule: str,
+    kind: str = "scores",
+    references: Sequence[Reference] = (),
+) -> None:
     """Print tables on the terminal."""
     from rich.console import Console
 
-    from llpbench.report.tables import build_tables
     from llpbench.report.terminal import print_tables
 
-    print_tables(build_tables(table_rows(planned, results, style, rule), style), Console(highlight=False))
+    built = make_tables(planned, results, style, rule, kind, references)
+    if not built:
+        nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
+        click.echo(f"no table: {nothing.get(kind, 'it plans no cells')}.", err=True)
+    print_tables(built, Console(highlight=False))

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.options import DURATION, MEMORY, Names, Numbers, plugin_options
+from llpbench.cells import RULES
+from llpbench.cli.options import DURATION, MECHANISM_HELP, MEMORY, Names, Numbers, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
     from llpbench.grid import RunSpec
     from llpbench.registry import Registry
     from llpbench.store import Planned, Store
+    from llpbench.tune.chosen import TunedParams
 
 
 @click.command(short_help="Run a grid of cells and print its table.")
@@ -28,13 +30,17 @@ if TYPE_CHECKING:
 @click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]")
 @click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5.")
 @click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
+@click.option("--mechanism", type=click.Choice(["gaussian", "analytic"]), help=MECHANISM_HELP)
 @click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
 @click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
+@click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
+@click.option("--params-rule", type=click.Choice(RULES), help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
-@click.option("--executor", help="Where cells run.  [default: local]")
+@click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]")
+@click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]")
 @click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]")
 @click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]")
 @click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]")
@@ -69,7 +75,10 @@ def run(
 
     registry = load_registry(plugins, override)
     spec, how = combine(read_run_file(find_run_file(config, registry)) if config else {}, flags)
-    planned = plan_cells(spec, registry)
+    tuned = _tuned_params(spec)
+    planned = plan_cells(spec, registry, tuned)
+    if tuned is not None:
+        _say_tuned(tuned)
     store = Store(Path(how.out) if how.out else Path("results") / spec.name)
     if dry_run:
         _say_plan(planned, store)
@@ -110,9 +119,13 @@ def _execute(
         override=override,
         predictions=how.predictions,
     )
-    executor = registry.executor(how.executor, {"jobs": how.jobs, "threads": how.threads, "start": how.start})
+    executor = registry.executor(
+        how.executor,
+        {"jobs": how.jobs, "threads": how.threads, "start": how.start, "scheduler": how.scheduler},
+    )
     store.plan(planned, command, __version__)
-    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
+    fetching = () if getattr(executor, "remote", False) else dict.fromkeys(plan.cell.dataset for plan in planned)
+    for name in fetching:
         fetch_files(
             registry.datasets[name],
             Path(context.data) if context.data else None,
@@ -121,7 +134,7 @@ def _execute(
         )
     run_now, kept = wanted_cells(planned, store, registry, how.rerun, view)  # type: ignore[arg-type]
     jobs = make_jobs(run_now, store, registry, limits, context)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     view.begin(len(planned), len(kept))
     try:
         summary = Run(store, registry, executor, view).go(jobs)
@@ -134,6 +147,27 @@ def _execute(
     return summary.failed + sum(result.status in FAILURES for result in kept)
 
 
+def _tuned_params(spec: RunSpec) -> TunedParams | None:
+    if not spec.params:
+        return None
+    from llpbench.tune.chosen import TunedParams
+
+    return TunedParams(Path(spec.params), spec.params_rule)
+
+
+def _say_tuned(tuned: TunedParams) -> None:
+    """Say who is not tuned, and whose test rows had a part in the tuning."""
+    for method in tuned.untuned:
+        click.echo(f"note: {tuned.path} has nothing for {method}: it runs as it is", err=True)
+    for seed, seeds in tuned.overlapping.items():
+        given = ", ".join(map(str, seeds))
+        click.echo(
+            f"note: seed {seed} runs with parameters tuned on seed {given}; where each seed draws its own split, some "
+            "of its test rows were training or validation rows there (llpbench tune --per-seed avoids it)",
+            err=True,
+        )
+
+
 def default_memory_mb() -> float:
     """8 GiB for each cell, or four fifths of a smaller machine; never what happens to be free."""
     from llpbench.sysinfo import total_memory_mb
@@ -141,7 +175,8 @@ def default_memory_mb() -> float:
     return min(8192.0, 0.8 * total_memory_mb())
 
 
-def _interrupt(signum: int, frame: object) -> None:
+def interrupt(signum: int, frame: object) -> None:
+    """Treat a signal to end like Ctrl-C."""
     del signum, frame
     raise KeyboardInterrupt
 
@@ -164,3 +199,17 @@ def _print_results(store: Store, planned: list[Planned], registry: Registry, as_
         click.echo(render(planned, results, style, "both", "json"))
     else:
         show_tables(planned, results, style, "both")
+        for line in _tuning_times(planned):
+            click.echo(line)
+
+
+def _tuning_times(planned: list[Planned]) -> list[str]:
+    """What the search for the parameters of each method took, to be read beside its score."""
+    from llpbench.cli.progress import duration
+
+    spent = {(p.label, p.dataset_label, p.cell.bag_size, p.cell.noise): p.tuning_seconds for p in planned}
+    return [
+        f"tuning {label} on {dataset}, bag {bag}{'' if noise == 'none' else f', noise {noise}'}: {duration(seconds)}"
+        for (label, dataset, bag, noise), seconds in spent.items()
+        if seconds
+    ]

@@ -12,7 +12,8 @@ from llpbench.cells import Job
 class Outcome:
     """How a cell's process ended. The result itself is the file the process wrote.
 
-    ``finished`` means the process ended by itself with exit code 0; the others say what ended it.
+    ``finished`` means the process ended by itself with exit code 0; the others say what ended it. ``machine`` is the
+    id of the machine when it is not this one.
     """
 
     job: Job
@@ -20,10 +21,14 @@ class Outcome:
     reason: str = ""
     seconds: float = 0.0
     peak_memory_mb: float = 0.0
+    machine: str = ""
 
 
 class Executor(Protocol):
-    """Runs jobs, several at once."""
+    """Runs jobs, several at once.
+
+    One whose cells run on other machines may set ``remote = True``: data files are then not fetched beforehand.
+    """
 
     @property
     def slots(self) -> int:

@@ -80,7 +80,8 @@ class _Server:
         )
         theirs.close()
         self.connection = ours
-        self.running: dict[str, int] = {}
+        self.running: set[int] = set()
+        self._started: dict[str, int] = {}
         self._pending = b""
         self._events: list[Event] = []
 
@@ -88,9 +89,9 @@ class _Server:
         """Ask for a cell and wait for its process id."""
         self.connection.sendall(msgspec.json.encode(request) + b"\n")
         cell_id = request.job.cell.id
-        while cell_id not in self.running:
+        while cell_id not in self._started:
             self._receive()
-        return self.running[cell_id]
+        return self._started.pop(cell_id)
 
     def ended(self) -> list[tuple[int, int]]:
         """Exit codes that have arrived; if the server itself died, its cells are lost with it."""
@@ -98,7 +99,7 @@ class _Server:
             try:
                 self._receive()
             except ConnectionError:
-                lost = [(pid, -9) for pid in self.running.values()]
+                lost = [(pid, -9) for pid in self.running]
                 self.running.clear()
                 return lost
         events, self._events = self._events, []
@@ -113,9 +114,10 @@ class _Server:
         for line in lines:
             event = msgspec.json.decode(line, type=Event)
             if event.code is None:
-                self.running[event.id] = event.pid
+                self.running.add(event.pid)
+                self._started[event.id] = event.pid
             else:
-                self.running.pop(event.id, None)
+                self.running.discard(event.pid)
                 self._events.append(event)
 
     @property

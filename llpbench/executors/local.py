@@ -18,6 +18,20 @@ from llpbench.sysinfo import usable_cores
 _GLANCE = 0.1  # seconds between two looks at time and memory
 
 
+def cells_at_once(jobs: int, threads: int) -> int:
+    """How many cells of ``threads`` threads this machine runs at once: ``jobs``, or as many as it has cores for."""
+    cores = len(usable_cores())
+    if threads < 1 or threads > cores:
+        raise UsageError(f"--threads {threads}: this machine has {cores} usable cores.")
+    jobs = jobs or max(1, cores // threads)
+    if jobs < 1 or jobs * threads > cores:
+        raise UsageError(
+            f"--jobs {jobs} with --threads {threads} would need {jobs * threads} cores; "
+            f"{cores} are usable. Lower one of the two."
+        )
+    return jobs
+
+
 class LocalExecutor:
     """Cells as child processes of this machine.
 
@@ -27,14 +41,7 @@ class LocalExecutor:
 
     def __init__(self, jobs: int = 0, threads: int = 1, start: str = "") -> None:
         cores = usable_cores()
-        if threads < 1 or threads > len(cores):
-            raise UsageError(f"--threads {threads}: this machine has {len(cores)} usable cores.")
-        jobs = jobs or max(1, len(cores) // threads)
-        if jobs < 1 or jobs * threads > len(cores):
-            raise UsageError(
-                f"--jobs {jobs} with --threads {threads} would need {jobs * threads} cores; "
-                f"{len(cores)} are usable. Lower one of the two."
-            )
+        jobs = cells_at_once(jobs, threads)
         start = start or ("fork" if FORK_IS_SAFE else "spawn")
         if start not in ("fork", "spawn"):
             raise UsageError(f"--start {start!r} is not known. Available: fork, spawn.")
@@ -46,6 +53,8 @@ class LocalExecutor:
     @classmethod
     def from_options(cls, options: Mapping[str, Scalar]) -> LocalExecutor:
         """Make one from ``jobs``, ``threads`` and ``start``."""
+        if options.get("scheduler"):
+            raise UsageError("--scheduler is for cells on a Dask cluster: add --executor dask.")
         return cls(int(options.get("jobs") or 0), int(options.get("threads") or 1), str(options.get("start") or ""))
 
     @property

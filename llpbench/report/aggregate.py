@@ -12,9 +12,9 @@ import msgspec
 from llpbench.cells import RULES, Cell, CellResult
 from llpbench.store import Planned
 
-COST_METRICS = ("fit_seconds", "peak_memory_mb")
+COST_METRICS = ("fit_seconds", "tuning_seconds", "peak_memory_mb")
 Setting = tuple[str, int, str]  # dataset as labelled, bag size, noise
-_USUAL_DELTA = Cell(dataset="", method="", bag_size=1, seed=0).delta
+_USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         seeds: number of seeds behind the mean.
         status: ``ok`` when all planned seeds are there, ``partial`` when some are, else what happened to them.
         reasons: why seeds have no number.
+        epsilon: of the noise; None without noise (or where nobody said).
+        paper: what a publication reports for this entry, in the same unit; ``paper_rule`` is how it selected.
     """
 
     dataset: str
@@ -62,6 +64,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     oracle: bool = False
     values: list[float] = []
     reasons: list[str] = []
+    epsilon: float | None = None
+    paper: float | None = None
+    paper_sd: float | None = None
+    paper_rule: str = ""
+    paper_source: str = ""
 
 
 def aggregate(
@@ -77,15 +84,15 @@ def aggregate(
     """
     planned, metrics, rules = list(planned), list(metrics), list(rules)
     by_id = {result.id: result for result in results}
-    name = _method_names(planned)
+    name = method_names(planned)
     settings: dict[str, dict[Setting, None]] = {}
     groups: dict[tuple[Setting, str, bool], list[CellResult | None]] = {}
     data: dict[tuple[Setting, str, bool], str] = {}
     for plan in planned:
-        setting = (plan.dataset_label, plan.cell.bag_size, _noise_name(plan.cell))
+        setting = (plan.dataset_label, plan.cell.bag_size, noise_name(plan.cell))
         key = (setting, name[plan.label, plan.cell.backend], plan.oracle)
         groups.setdefault(key, []).append(by_id.get(plan.cell.id))
-        data[key] = _data_key(plan.cell)
+        data[key] = data_key(plan.cell)
         if not plan.oracle:
             settings.setdefault(data[key], {})[setting] = None
     rows: list[Row] = []
@@ -97,7 +104,7 @@ def aggregate(
     return rows
 
 
-def _method_names(planned: list[Planned]) -> dict[tuple[str, str], str]:
+def method_names(planned: list[Planned]) -> dict[tuple[str, str], str]:
     """What to call a method on an engine: its label, with the engine where the plan has it on several."""
     engines: dict[str, dict[str, None]] = {}
     for plan in planned:
@@ -109,12 +116,16 @@ def _method_names(planned: list[Planned]) -> dict[tuple[str, str], str]:
     }
 
 
-def _noise_name(cell: Cell) -> str:
-    """The noise level, with its delta where that is not the usual one."""
-    return cell.noise if cell.delta == _USUAL_DELTA else f"{cell.noise}, delta {cell.delta:g}"
+def noise_name(cell: Cell) -> str:
+    """The noise level, with its mechanism and delta where these are not the usual ones."""
+    if cell.noise == "none":
+        return cell.noise
+    unusual = [cell.mechanism] if cell.mechanism != _USUAL.mechanism else []
+    unusual += [f"delta {cell.delta:g}"] if cell.delta != _USUAL.delta else []
+    return ", ".join([cell.noise, *unusual])
 
 
-def _data_key(cell: Cell) -> str:
+def data_key(cell: Cell) -> str:
     """Rows of a dataset as a bound sees them, whatever bags and noise on counts are made of them."""
     return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,14 @@ import msgspec
 from llpbench.report.aggregate import MetricStyle, Row
 
 Mark = Literal["", "best", "second"]
+Key = int | str
+_LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "ε": r"$\varepsilon$",
+    "·": r"$\cdot$",
+}
 
 
 @dataclass(frozen=True)
@@ -26,29 +34,34 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: a dataset under one noise level, one selection rule and one metric."""
+    """One table: methods down, bag sizes (or noise levels) across, under one selection rule and one metric.
 
-    dataset: str
-    noise: str
+    Attributes:
+        about: what the table is of: the dataset, its noise, the bag size where columns are noise levels.
+        rule: the selection rule; empty where nothing is selected (times, pseudo-labels).
+        columns: heading of each column by its key (bag size, noise level).
+        entries: by method and column.
+        bounds: what stands in the heading beside.
+    """
+
+    about: tuple[str, ...]
     rule: str
-    metric: MetricStyle
-    bag_sizes: list[int]
+    what: str
+    columns: dict[Key, str]
     methods: list[str]
-    entries: dict[tuple[str, int], Entry]
+    entries: dict[tuple[str, Key], Entry]
     bounds: list[str]
     notes: list[str]
 
     @property
     def title(self) -> str:
         """What the numbers are, how they were selected, and the bound."""
-        parts = [self.dataset, self.metric.title, f"selection rule: {self.rule}"]
-        if self.noise != "none":
-            parts.insert(1, f"noise {self.noise}")
-        return " · ".join([*parts, *self.bounds])
+        rule = [f"selection rule: {self.rule}"] if self.rule else []
+        return " · ".join([*self.about, self.what, *rule, *self.bounds])
 
     def row(self, method: str) -> list[Entry]:
         """The entries of a method, an empty one where the plan has no such cell."""
-        return [self.entries.get((method, size), Entry("", number=False)) for size in self.bag_sizes]
+        return [self.entries.get((method, key), Entry("", number=False)) for key in self.columns]
 
 
 def format_value(row: Row) -> str:
@@ -56,7 +69,10 @@ def format_value(row: Row) -> str:
     if row.mean is None:
         return row.status
     text = f"{row.mean:.2f}" + (f" ({row.sd:.2f})" if row.sd is not None else "")
-    return text if row.status == "ok" else f"{text} [{row.seeds}/{row.planned}]"
+    text = text if row.status == "ok" else f"{text} [{row.seeds}/{row.planned}]"
+    if row.paper is not None and row.paper_rule == row.rule:
+        text += f" [{row.paper:.2f}, {row.mean - row.paper:+.2f}]"
+    return text
 
 
 def build_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
@@ -68,61 +84,116 @@ def build_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
     return [_table(key, group, metric) for key, group in groups.items()]
 
 
+def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
+    """Values against the noise level: one table for each dataset, rule and bag size that has several levels."""
+    groups: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        if row.metric == metric.name and not row.oracle:
+            groups.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
+    tables = []
+    for (dataset, rule, size), group in groups.items():
+        levels = {row.noise: row.epsilon for row in group}
+        if len(levels) < 2:
+            continue
+        ordered = sorted(levels, key=lambda n: (-(levels[n] or float("inf")), n))
+        columns: dict[Key, str] = {
+            n: "no noise" if levels[n] is None else f"ε = {levels[n]:g}{_unusual(n)}" for n in ordered
+        }
+        tables.append(
+            Table(
+                about=(dataset, f"bag {size}"),
+                rule=rule,
+                what=metric.title,
+                columns=columns,
+                methods=list(dict.fromkeys(row.method for row in group)),
+                entries=_entries(group, metric, lambda row: row.noise),
+                bounds=_source(group),
+                notes=_reasons(group),
+            )
+        )
+    return tables
+
+
+def _unusual(noise: str) -> str:
+    """What a noise level says beside its epsilon (another mechanism or delta)."""
+    _, comma, rest = noise.partition(", ")
+    return comma + rest
+
+
 def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> Table:
     dataset, noise, rule = key
     plain = [row for row in rows if not row.oracle]
     bounds = {row.method: f"{row.method} {format_value(row)}" for row in rows if row.oracle}
-    marks = _marks(plain, metric.higher_is_better)
-    entries = {
-        (row.method, row.bag_size): Entry(
-            format_value(row), marks.get((row.method, row.bag_size), ""), row.mean is not None
-        )
-        for row in plain
+    return Table(
+        about=(dataset,) if noise == "none" else (dataset, f"noise {noise}"),
+        rule=rule,
+        what=metric.title,
+        columns={size: f"bag {size}" for size in sorted({row.bag_size for row in plain})},
+        methods=list(dict.fromkeys(row.method for row in plain)),
+        entries=_entries(plain, metric, lambda row: row.bag_size),
+        bounds=[*bounds.values(), *_source(rows)],
+        notes=_reasons(rows),
+    )
+
+
+def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
+    marks = _marks(rows, metric.higher_is_better, key)
+    return {
+        (row.method, key(row)): Entry(format_value(row), marks.get((row.method, key(row)), ""), row.mean is not None)
+        for row in rows
     }
+
+
+def _source(rows: list[Row]) -> list[str]:
+    """What the bracketed numbers are, where there are any."""
+    shown = [row.paper_source for row in rows if row.paper is not None and row.paper_rule == row.rule]
+    return [f"[{source}, difference]" for source in dict.fromkeys(shown)]
+
+
+def _reasons(rows: list[Row]) -> list[str]:
     notes = [
         f"{row.method}{'' if row.oracle else f', bag size {row.bag_size}'}: {row.status}: {reason}"
         for row in rows
         if row.status != "ok"
         for reason in row.reasons
     ]
-    return Table(
-        dataset=dataset,
-        noise=noise,
-        rule=rule,
-        metric=metric,
-        bag_sizes=sorted({row.bag_size for row in plain}),
-        methods=list(dict.fromkeys(row.method for row in plain)),
-        entries=entries,
-        bounds=list(bounds.values()),
-        notes=list(dict.fromkeys(notes)),
-    )
+    notes += [
+        f"{row.paper_source} selected by {row.paper_rule!r}: its values stand beside those of that rule"
+        for row in rows
+        if row.paper is not None and row.paper_rule != row.rule
+    ]
+    return list(dict.fromkeys(notes))
 
 
-def _marks(rows: list[Row], higher_is_better: bool) -> dict[tuple[str, int], Mark]:
+def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Mark]:
     """Best and second of each column among methods that have all seeds; ties share a mark, a lone method has none."""
-    marks: dict[tuple[str, int], Mark] = {}
-    for size in {row.bag_size for row in rows}:
-        column = [row for row in rows if row.bag_size == size and row.mean is not None and row.status == "ok"]
+    marks: dict[tuple[str, Key], Mark] = {}
+    for place in {key(row) for row in rows}:
+        column = [row for row in rows if key(row) == place and row.mean is not None and row.status == "ok"]
         if len(column) < 2:
             continue
         ranked = sorted({round(row.mean or 0.0, 10) for row in column}, reverse=higher_is_better)
         for row in column:
             rank = ranked.index(round(row.mean or 0.0, 10))
             if rank < 2:
-                marks[(row.method, size)] = "best" if rank == 0 else "second"
+                marks[(row.method, place)] = "best" if rank == 0 else "second"
     return marks
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
     """GitHub Markdown; the second is underlined with HTML, which Markdown lacks."""
     style = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
-    return "\n\n".join(f"**{t.title}**\n\n{_grid(t, 'github', style)}{_notes(t)}" for t in tables)
+    return "\n\n".join(
+        f"**{markdown_text(t.title)}**\n\n{_grid(t, 'github', style, markdown_text)}{_notes(t)}" for t in tables
+    )
 
 
 def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
     style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
-    return "\n\n".join(f"% {t.title}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables)
+    return "\n\n".join(
+        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables
+    )
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -141,6 +212,9 @@ def to_csv(rows: Iterable[Row]) -> str:
         "status",
         "unit",
     ]
+    rows = list(rows)
+    if any(row.paper is not None for row in rows):
+        columns += ["paper", "paper_sd", "paper_rule", "paper_source"]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -149,33 +223,55 @@ def to_csv(rows: Iterable[Row]) -> str:
     return out.getvalue().rstrip("\n")
 
 
+def entries_to_csv(tables: Iterable[Table]) -> str:
+    """One line for each printed entry of tables that are not of rows (times, pseudo-labels)."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["table", "line", "column", "entry"])
+    writer.writerows(_flat(tables))
+    return out.getvalue().rstrip("\n")
+
+
+def entries_to_json(tables: Iterable[Table]) -> str:
+    """A list of objects, one for each printed entry."""
+    names = ("table", "line", "column", "entry")
+    found = [dict(zip(names, entry, strict=True)) for entry in _flat(tables)]
+    return msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
+
+
+def _flat(tables: Iterable[Table]) -> list[tuple[str, str, str, str]]:
+    return [
+        (t.title, line, heading, entry.text)
+        for t in tables
+        for line in t.methods
+        for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
+    ]
+
+
 def to_json(rows: Iterable[Row]) -> str:
     """A list of objects, one for each entry."""
     return msgspec.json.format(msgspec.json.encode(list(rows)), indent=1).decode()
 
 
-def _grid(table: Table, fmt: str, style: dict[str, str], escape: object = None) -> str:
+def _grid(table: Table, fmt: str, style: dict[str, str], clean: Callable[[str], str]) -> str:
     from tabulate import tabulate
-
-    def clean(text: str) -> str:
-        return escape(text) if callable(escape) else text.replace("|", r"\|")
 
     body = [
         [clean(method), *(style[entry.mark].format(clean(entry.text)) for entry in table.row(method))]
         for method in table.methods
     ]
-    headers = ["method", *(f"bag {size}" for size in table.bag_sizes)]
+    headers = ["method", *map(clean, table.columns.values())]
     return tabulate(
         body,
         headers=headers,
         tablefmt=fmt,
         disable_numparse=True,
-        colalign=["left", *["right"] * len(table.bag_sizes)] if body else None,
+        colalign=["left", *["right"] * len(table.columns)] if body else None,
     )
 
 
 def _notes(table: Table) -> str:
-    return "".join(f"\n\n- {note}" for note in table.notes)
+    return "\n" * bool(table.notes) + "".join(f"\n- {markdown_text(note)}" for note in table.notes)
 
 
 def _booktabs(text: str) -> str:
@@ -185,6 +281,12 @@ def _booktabs(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    for character in "&%$#_{}":
-        text = text.replace(character, f"\\{character}")
-    return text
+    """Text as LaTeX prints it; nothing in it can be a command."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def markdown_text(text: str) -> str:
+    """Text as Markdown shows it; nothing in it can be HTML, a column or a link."""
+    for character, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", r"\|"), ("](", r"]\("), ("`", r"\`")):
+        text = text.replace(character, safe)
+    return " ".join(text.split())

@@ -27,8 +27,8 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
                 console.width = max(console.width, _width(table))
             grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
             grid.add_column("method", no_wrap=True)
-            for size in table.bag_sizes:
-                grid.add_column(f"bag {size}", justify="right", no_wrap=True)
+            for heading in table.columns.values():
+                grid.add_column(Text(heading), justify="right", no_wrap=True)
             for method in table.methods:
                 grid.add_row(
                     Text(method),
@@ -49,7 +49,7 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
 def _width(table: Table) -> int:
     """Characters the table takes on one line per method."""
     columns = [
-        max(len(f"bag {size}"), *(len(table.row(m)[i].text) for m in table.methods))
-        for i, size in enumerate(table.bag_sizes)
+        max(len(heading), *(len(table.row(m)[i].text) for m in table.methods))
+        for i, heading in enumerate(table.columns.values())
     ]
     return sum(column + 3 for column in columns) + max(len("method"), *map(len, table.methods)) + 4

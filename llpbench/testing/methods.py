@@ -15,11 +15,13 @@ from llpbench.data import Bags, FloatArray, IntArray
 from llpbench.errors import Skip
 from llpbench.labels import format_scalar
 from llpbench.metrics import auroc, to_probabilities
+from llpbench.modelfile import plain_state
 from llpbench.monitor import HarnessMonitor, MethodView
 from llpbench.protocols import Method
 from llpbench.registry import Entry, Registry
 from llpbench.selection import make_rules
 from llpbench.specs import MethodSpec, Scalar
+from llpbench.state import is_restorable
 
 HEAVY = ("torch", "jax", "tensorflow", "keras", "pandas", "sklearn", "numba", "scipy")
 _BRIEF: dict[str, Scalar] = {"epochs": 5, "patience": 3}
@@ -244,6 +246,20 @@ def input_is_left_alone(entry: Entry[MethodSpec], registry: Registry) -> None:
     assert not any(changed), "fit or predict_scores wrote into its input"
 
 
+def state_round_trips(entry: Entry[MethodSpec], registry: Registry) -> None:
+    """A model that can be saved predicts the same, bit for bit, when it is taken up again."""
+    del registry
+    problem = Problem(classes=_classes(entry.spec))
+    fitted = fit(entry.spec, problem)
+    if not is_restorable(fitted):
+        raise Skip("it has no state() and restore(), so its models cannot be saved")
+    arrays, scalars = plain_state(entry.spec.name, fitted.state())
+    restored = make(entry.spec)
+    assert is_restorable(restored)
+    again = restored.restore({**arrays, **scalars}).predict_scores(problem.test_rows)
+    assert np.array_equal(again, fitted.predict_scores(problem.test_rows)), "scores changed"
+
+
 def every_declared_task_runs(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It runs every task it declares, with scores of the right shape."""
     del registry
@@ -299,6 +315,7 @@ CHECKS = (
     wide_float_ranges,
     noisy_counts,
     input_is_left_alone,
+    state_round_trips,
     every_declared_task_runs,
     learns,
     honours_should_stop,

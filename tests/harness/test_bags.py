@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llpbench import Bags, Column, DatasetError, UsageError, random_split
-from llpbench.bags import bag_order, feature_bags, make_bags, random_bags, uneven_bags
+from llpbench.bags import bag_order, feature_bags, make_bags, own_bags, random_bags, uneven_bags
 from llpbench.errors import UnknownNameError
 
 ROWS, SIZES = st.integers(1, 300), st.integers(1, 60)
@@ -195,3 +195,21 @@ def test_a_split_is_disjoint_complete_and_of_the_given_shares(n: int, seed: int)
     parts = random_split(n, (0.81, 0.09, 0.10), seed)
     assert sorted(np.concatenate(parts)) == list(range(n))
     assert [len(p) for p in parts[1:]] == [round(0.09 * n), round(0.10 * n)]
+
+
+@quick
+@given(bags=st.lists(st.integers(0, 8), min_size=1, max_size=60), size=st.integers(1, 20), seed=st.integers(0, 9))
+def test_own_bags_above_the_size_are_cut_into_equal_parts(bags: list[int], size: int, seed: int) -> None:
+    X, own = np.zeros((len(bags), 1), np.float32), np.array(bags)
+    found = own_bags(X, size, columns=(), rng=np.random.default_rng(seed), bag_of=own)
+    for bag in set(bags):
+        parts = np.unique(found[own == bag], return_counts=True)[1]
+        assert len(parts) == -(-(own == bag).sum() // size)
+        assert parts.max() <= size
+        assert np.ptp(parts) <= 1
+    assert len(np.unique(found)) == sum(len(np.unique(found[own == bag])) for bag in set(bags))  # parts never mix
+
+
+def test_own_bags_need_a_dataset_that_brings_them() -> None:
+    with pytest.raises(DatasetError, match="bags of its own"):
+        own_bags(np.zeros((3, 1), np.float32), 2, columns=(), rng=np.random.default_rng(0), bag_of=None)

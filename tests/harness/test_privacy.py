@@ -1,17 +1,36 @@
-"""Noise on counts: the Gaussian mechanism with the paper's numbers."""
+"""Noise on counts: the Gaussian mechanism with the paper's numbers, the analytic one, and noise on features."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import quick
+from helpers import make_cell, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
 
-from llpbench import UsageError
-from llpbench.privacy import add_count_noise, count_noise_sd, epsilon_of, noise_label
+from llpbench import DataUnavailableError, UsageError
+from llpbench.cells import Cell, Job
+from llpbench.cli.runfile import combine
+from llpbench.data import Split
+from llpbench.grid import RunSpec, plan_cells
+from llpbench.privacy import (
+    add_count_noise,
+    count_noise_sd,
+    count_sensitivity,
+    epsilon_of,
+    log_gaussian_delta,
+    noise_label,
+)
+from llpbench.registry import load_registry
+from llpbench.report.aggregate import MetricStyle, aggregate
+from llpbench.worker import bag_split, load_split, run_job
+
+REGISTRY = load_registry()
 
 
 def test_the_standard_deviation_is_that_of_the_gaussian_mechanism() -> None:
@@ -36,7 +55,7 @@ def test_an_impossible_delta_is_refused(delta: float) -> None:
 
 
 def test_an_unknown_mechanism_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown noise mechanism 'laplace'"):
+    with pytest.raises(UsageError, match=r"unknown noise mechanism 'laplace'.*analytic, gaussian"):
         count_noise_sd(1.0, 1e-5, "laplace")
 
 
@@ -77,3 +96,194 @@ def test_noise_has_the_given_spread_is_seeded_and_leaves_the_counts_alone() -> N
     assert not counts.any()
     np.testing.assert_array_equal(noisy, add_count_noise(counts, 4.8448, np.random.default_rng(0)))
     assert add_count_noise(counts, 0.0, np.random.default_rng(0)) is counts
+
+
+# -- the analytic mechanism --------------------------------------------------------------------------------------------
+
+EPSILONS, DELTAS = st.floats(0.01, 50.0), st.floats(1e-10, 0.5)
+
+
+def least_delta(epsilon: float, sd: float, sensitivity: float = 1.0) -> float:
+    """The least delta for which N(0, sd^2) noise is (epsilon, delta)-private, from the definition alone.
+
+    ``sup_A P(A) - e^epsilon Q(A)`` is taken at ``A = {p > e^epsilon q}``: the integral of the positive part of
+    ``p - e^epsilon q``, p and q being the densities of the outputs for two neighbours.
+    """
+
+    def positive(x: float) -> float:
+        p = norm.pdf(x, sensitivity, sd)
+        return max(0.0, p - p * math.exp(epsilon + norm.logpdf(x, 0, sd) - norm.logpdf(x, sensitivity, sd)))
+
+    start = sensitivity / 2 + epsilon * sd**2 / sensitivity  # where the densities' ratio is e^epsilon
+    total, _ = quad(positive, start, max(start, sensitivity) + 12 * sd, epsabs=0, epsrel=1e-10, limit=400)
+    return float(total)
+
+
+@quick
+@given(EPSILONS, DELTAS)
+def test_the_analytic_noise_solves_its_equation(epsilon: float, delta: float) -> None:
+    sd = count_noise_sd(epsilon, delta, "analytic")
+    assert log_gaussian_delta(epsilon, sd) == pytest.approx(math.log(delta), abs=1e-9)
+    a, b = 1 / (2 * sd) - epsilon * sd, -1 / (2 * sd) - epsilon * sd
+    assert norm.cdf(a) - math.exp(epsilon) * norm.cdf(b) == pytest.approx(delta, abs=1e-10)
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, math.sqrt(2.0)])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-5, 1e-2])
+def test_the_analytic_noise_is_private_and_no_more_than_that(epsilon: float, delta: float, sensitivity: float) -> None:
+    sd = count_noise_sd(epsilon, delta, "analytic", sensitivity)
+    assert least_delta(epsilon, sd, sensitivity) == pytest.approx(delta, rel=1e-6)
+    assert least_delta(epsilon, 1.001 * sd, sensitivity) < delta
+    assert least_delta(epsilon, 0.999 * sd, sensitivity) > delta
+
+
+def test_every_event_keeps_the_inequality() -> None:
+    epsilon, delta = 3.0, 1e-2
+    sd = count_noise_sd(epsilon, delta, "analytic")
+    ends = np.sort(np.random.default_rng(0).uniform(-6, 8, (5000, 2)), axis=1)
+    for one, other in ((0.0, 1.0), (1.0, 0.0)):
+        p, q = (norm.cdf(ends[:, 1], c, sd) - norm.cdf(ends[:, 0], c, sd) for c in (one, other))
+        assert (p <= math.exp(epsilon) * q + delta).all()
+        assert not (p <= math.exp(epsilon) * q + 0.9 * delta).all()  # nearly tight: the check can fail
+
+
+def test_the_classic_formula_is_no_guarantee_above_one() -> None:
+    for epsilon in (0.1, 0.5, 0.99):
+        assert least_delta(epsilon, count_noise_sd(epsilon, 1e-5)) < 1e-5
+        assert count_noise_sd(epsilon, 1e-5, "analytic") < count_noise_sd(epsilon, 1e-5)
+    assert least_delta(10.0, count_noise_sd(10.0, 1e-5)) > 1.5e-5  # the level called medium
+
+
+@quick
+@given(EPSILONS, DELTAS, st.floats(1.01, 3.0))
+def test_more_privacy_needs_more_noise(epsilon: float, delta: float, factor: float) -> None:
+    sd = count_noise_sd(epsilon, delta, "analytic")
+    assert count_noise_sd(epsilon * factor, delta, "analytic") < sd
+    assert count_noise_sd(epsilon, min(delta * factor, 0.99), "analytic") < sd
+    assert count_noise_sd(epsilon, delta, "analytic", factor) == pytest.approx(factor * sd)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 100.0, 1e4, 1e8])
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5, 1 - 1e-9])
+def test_extreme_levels_have_a_noise_too(epsilon: float, delta: float) -> None:
+    sd = count_noise_sd(epsilon, delta, "analytic")
+    assert 0 < sd < math.inf
+    assert log_gaussian_delta(epsilon, sd) == pytest.approx(math.log(delta), rel=1e-6, abs=1e-6)
+
+
+def test_a_changed_label_moves_two_counts_of_several_classes() -> None:
+    assert count_sensitivity(2) == 1.0
+    labels = np.array([0, 2, 1, 1])
+    other = np.array([0, 2, 1, 0])
+    gap = np.bincount(labels, minlength=3) - np.bincount(other, minlength=3)
+    assert count_sensitivity(3) == pytest.approx(np.linalg.norm(gap))
+
+
+# -- from the request to the bags --------------------------------------------------------------------------------------
+
+
+def small_job(**changes: object) -> Job:
+    options = REGISTRY.datasets["synthetic"].resolve({"rows": 600, "dim": 3, **changes.pop("options", {})})  # type: ignore[dict-item]
+    facts = {"dataset": "synthetic", "dataset_options": options, "method": "mean-ridge", **changes}
+    facts["params"] = REGISTRY.methods["mean-ridge"].resolve({})
+    return Job(cell=make_cell(**facts), label="", dataset_label="", out="unused")
+
+
+def loaded(job: Job) -> Split:
+    return load_split(job, REGISTRY.datasets["synthetic"])
+
+
+def test_noise_levels_by_epsilon_are_cells_of_their_own() -> None:
+    flags = {"methods": ["mean-ridge"], "datasets": ["synthetic"], "bags": [8], "seeds": 1}
+    spec, _ = combine({}, {**flags, "epsilon": [10.0, 3.0, 1.0, 0.3]})
+    plans = plan_cells(spec, REGISTRY)
+    assert [p.cell.noise for p in plans] == ["medium", "epsilon=3", "high", "epsilon=0.3"]
+    other = plan_cells(RunSpec(**{**_fields(spec), "mechanism": "analytic"}), REGISTRY)
+    assert all(p.cell.mechanism == "analytic" for p in other)
+    assert not {p.cell.id for p in plans} & {p.cell.id for p in other}
+    named = plan_cells(RunSpec(**{**_fields(spec), "mechanism": "".join(["gauss", "ian"])}), REGISTRY)
+    assert [p.cell.id for p in named] == [p.cell.id for p in plans]
+    quiet = RunSpec(**{**_fields(spec), "mechanism": "analytic", "noise": ["none"]})
+    assert plan_cells(quiet, REGISTRY)[0].cell.mechanism == "gaussian"  # without noise there is no mechanism
+    with pytest.raises(UsageError, match="unknown noise mechanism"):
+        plan_cells(RunSpec(**{**_fields(spec), "mechanism": "laplace"}), REGISTRY)
+
+
+def _fields(spec: RunSpec) -> dict[str, object]:
+    return {name: getattr(spec, name) for name in spec.__struct_fields__}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("mechanism", ["gaussian", "analytic"])
+def test_bags_carry_noise_of_the_size_they_tell(classes: int, mechanism: str) -> None:
+    job = small_job(noise="epsilon=0.3", mechanism=mechanism, bag_size=2, options={"classes": classes})
+    split = loaded(job)
+    noisy, *_ = bag_split(job, split, REGISTRY)
+    exact, *_ = bag_split(small_job(bag_size=2, options={"classes": classes}), split, REGISTRY)
+    wanted = count_noise_sd(0.3, 1e-5, mechanism, count_sensitivity(classes))
+    for a, b in ((noisy, exact), (noisy.validation, exact.validation)):
+        assert a is not None
+        assert b is not None
+        assert a.count_sd == wanted
+        assert b.count_sd == 0.0
+        np.testing.assert_array_equal(a.X, b.X)
+        spread = (a.counts - b.counts).std()
+        assert spread == pytest.approx(wanted, rel=0.2)
+        assert a.proportions.min() < 0
+        assert a.proportions.max() > 1
+        assert a.clipped_proportions.min() >= 0
+        assert a.clipped_proportions.max() <= 1
+
+
+def test_a_result_says_what_noise_its_counts_had(tmp_path: Path) -> None:
+    job = small_job(noise="epsilon=3", mechanism="analytic", bag_size=4)
+    result = run_job(Job(cell=job.cell, label="", dataset_label="", out=str(tmp_path)))
+    assert result.status == "ok", result.reason
+    assert result.count_sd == count_noise_sd(3.0, 1e-5, "analytic")
+    assert (result.cell.noise, result.cell.delta, result.cell.mechanism) == ("epsilon=3", 1e-5, "analytic")
+
+
+def test_tables_tell_mechanisms_apart() -> None:
+    cells = [make_cell(noise="high"), make_cell(noise="high", mechanism="analytic")]
+    results = [make_result(cell, value) for cell, value in zip(cells, (0.6, 0.7), strict=True)]
+    rows = aggregate([make_plan(cell) for cell in cells], results, [MetricStyle("auroc")], ["bags"])
+    assert [(row.noise, row.mean) for row in rows] == [("high", 60.0), ("high, analytic", 70.0)]
+
+
+# -- noise on features -------------------------------------------------------------------------------------------------
+
+
+def test_feature_noise_is_added_to_the_features_of_all_parts_alike() -> None:
+    plain, noisy, louder = (loaded(small_job(feature_noise=sigma)) for sigma in (0.0, 0.05, 0.1))
+    for part in ("train", "valid", "test"):
+        a, b, c = (getattr(split, part) for split in (plain, noisy, louder))
+        assert (b.X - a.X).std() == pytest.approx(0.05, rel=0.1)
+        np.testing.assert_allclose(c.X - a.X, 2 * (b.X - a.X), atol=1e-6)  # the same draws, twice as large
+        np.testing.assert_array_equal(a.y, b.y)
+        assert b.X.dtype == np.float32
+    again = loaded(small_job(feature_noise=0.05))
+    np.testing.assert_array_equal(again.train.X, noisy.train.X)
+    other = loaded(small_job(feature_noise=0.05, seed=1))
+    assert not np.array_equal(other.train.X - loaded(small_job(seed=1)).train.X, noisy.train.X - plain.train.X)
+
+
+def test_feature_noise_meets_standardised_numbers() -> None:
+    """On a table the noise is in units of a column's standard deviation: numbers arrive standardised."""
+    names = {e.spec.name for e in REGISTRY.datasets}
+    assert "adult" in names
+    cell = Cell(
+        dataset="adult",
+        dataset_options=REGISTRY.datasets["adult"].resolve({"encoding": "ordinal"}),
+        method="mean-ridge",
+        bag_size=8,
+        seed=0,
+    )
+    try:
+        split = load_split(Job(cell=cell, label="", dataset_label="", out=""), REGISTRY.datasets["adult"])
+    except DataUnavailableError as error:
+        pytest.skip(str(error))
+    assert np.abs(split.train.X.mean(axis=0)).max() < 0.05
+    spread = split.train.X.std(axis=0)
+    assert np.median(spread) == pytest.approx(1.0, abs=0.05)  # clipping at four deviations narrows long tails
+    assert spread.min() > 0.3

@@ -30,6 +30,8 @@ ADULT = DatasetSpec(
         ),
     ),
     rows=48_842,
+    columns=14,
+    balance=(37_155 / 48_842, 11_687 / 48_842),
     split="random 81 / 9 / 10 % (90/10, then 10 % of train for validation)",
     files=FILES,
     licence="CC BY 4.0",

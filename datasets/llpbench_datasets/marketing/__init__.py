@@ -39,6 +39,8 @@ MARKETING = DatasetSpec(
         ),
     ),
     rows=45_211,
+    columns=16,
+    balance=(39_922 / 45_211, 5_289 / 45_211),
     split="random 4/9, 2/9, 3/9 (2/3-1/3, then 1/3 of train for validation)",
     files=FILES,
     licence="CC BY 4.0",

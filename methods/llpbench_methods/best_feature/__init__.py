@@ -8,6 +8,7 @@ BEST_FEATURE = MethodSpec(
     name="best-feature",
     factory="llpbench_methods.best_feature.method:BestFeature",
     summary="control: the single column, of either sign, with the best score under the selection rule",
+    control=True,
     params=(
         Param(
             "signs",
@@ -22,6 +23,7 @@ BEST_FEATURE = MethodSpec(
             high=1_000_000,
             log=True,
             doc="columns without improvement before the search ends; the default tries all",
+            tune=False,
         ),
     ),
     tasks=("binary", "multiclass"),

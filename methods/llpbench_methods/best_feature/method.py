@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from llpbench import Bags, FloatArray, IntArray, Monitor
+from llpbench import Bags, FloatArray, IntArray, Monitor, State
 
 WEAK = 1e-3
 """Slope (per standard deviation of the column) of a column whose bag means tell nothing."""
@@ -123,3 +123,15 @@ class BestFeature:
     def predict_scores(self, X: FloatArray) -> FloatArray:
         """Probability of class 1, or of every class, by the best column."""
         return self.model_.probabilities(X)
+
+    def state(self) -> State:
+        """The column and its curve."""
+        return {"column": self.model_.column, "offsets": self.model_.offsets, "slopes": self.model_.slopes}
+
+    def restore(self, state: State) -> BestFeature:
+        """Take up a saved column."""
+        offsets, slopes = (np.asarray(state[name], np.float64) for name in ("offsets", "slopes"))
+        if offsets.ndim != 1 or offsets.shape != slopes.shape:
+            raise ValueError(f"offsets of shape {offsets.shape} do not fit slopes of shape {slopes.shape}")
+        self.model_ = ColumnModel(int(np.asarray(state["column"])), offsets, slopes)
+        return self

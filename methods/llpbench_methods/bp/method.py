@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from llpbench import Bags, FloatArray, Monitor, derive_seed
+from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
 from llpbench_methods.bp.labelling import COUNTING, Labelling, label_marginals, similarity_graph
 from llpbench_methods.bp.params import NETWORK, BPSettings
@@ -13,6 +13,7 @@ from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.engine import available_cores
 from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
 from llpbench_methods.nets.training import Trainer, TrainingData
 
 
@@ -62,6 +63,18 @@ class BP:
     def predict_scores(self, X: FloatArray) -> FloatArray:
         """Probability of class 1, or of every class, by the instance head."""
         return self.trainer_.probabilities(X)
+
+    def state(self) -> State:
+        """All weights of the Agg-Emb network."""
+        return trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
+
+    def restore(self, state: State) -> BP:
+        """Build the network anew and give it the saved weights."""
+        (n_features,), outputs = network_shape(state)
+        shape = {"pooling": self.settings.pooling, "instance_head": self.settings.instance_head}
+        net = AggEmb(n_features, outputs, size=self.network.mlp, **shape)
+        self.trainer_ = load_weights(Trainer(net, no_loss, head=instance_logits), state)
+        return self
 
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
         threads = available_cores()

@@ -110,6 +110,7 @@ _GRAPH = (
         choices=("auto", "exact", "approximate"),
         doc="how neighbours are found: all pairs, or inverted lists (95 of 100 neighbours right, a third of the time); "
         "auto compares all pairs up to 20,000 rows",
+        tune=False,
     ),
     Param(
         "edge_rule",
@@ -141,6 +142,7 @@ _INFERENCE = (
         choices=("count", "pairwise", "jax", "pgmax", "reference", "reference-count"),
         doc="count treats a bag as one exact factor of its sum; pairwise is the paper's clique of pairs (jax, pgmax "
         "and reference compute the same, slower)",
+        tune=False,
     ),
     Param("mode", _DEFAULT.mode, choices=("sum", "max"), doc="sum-product (marginals) or max-product (MAP)"),
     Param(

@@ -16,6 +16,7 @@ from scipy.special import log_softmax
 
 from llpbench import Column, FloatArray, QuietMonitor
 from llpbench_methods.bp_count.features import TableView
+from llpbench_methods.bp_count.trees import ConstantFields, TreeFields
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -103,18 +104,7 @@ class BoostedTrees:
             random_state=seed % 2**31,
         )
         model.fit(self._train[rows[copies]], labels, sample_weight=weights)
-
-        def fields(X: FloatArray) -> Array:
-            raw = np.asarray(model.decision_function(self._binned(self._view.transform(X))), np.float64)
-            if n_fields == 1:
-                return raw[:, None]
-            if raw.ndim == 1:
-                raw = np.column_stack([np.zeros(len(raw)), raw])
-            full = np.full((len(raw), n_fields), -20.0)
-            full[:, present] = log_softmax(raw, axis=1)
-            return full
-
-        return fields
+        return TreeFields(model, self._view, self._cuts, n_fields, present)
 
 
 def _constant(present: Ints, n_fields: int) -> Fields:
@@ -125,7 +115,7 @@ def _constant(present: Ints, n_fields: int) -> Fields:
     elif len(present):
         value[:] = -20.0
         value[present] = 0.0
-    return lambda X: np.tile(value, (len(X), 1))
+    return ConstantFields(value)
 
 
 @dataclass(frozen=True)

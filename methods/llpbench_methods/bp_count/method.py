@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from llpbench import Bags, FloatArray, Monitor
+from llpbench import Bags, FloatArray, Monitor, State
 from llpbench_methods.bp_count.counts import CountedBags, probabilities, row_values
 from llpbench_methods.bp_count.learners import make_learner
 from llpbench_methods.bp_count.linear import LinearField, MeanRegression
@@ -24,6 +24,7 @@ from llpbench_methods.bp_count.selftrain import (
     make_chains,
     plain_posterior,
 )
+from llpbench_methods.bp_count.state import model_state, restored_model
 
 
 class BPCount:
@@ -94,6 +95,15 @@ class BPCount:
     def predict_scores(self, X: FloatArray) -> FloatArray:
         """Probability of class 1, (n,), or of every class, (n, C)."""
         return row_values(probabilities(self.model_(X)))
+
+    def state(self) -> State:
+        """The regression and the last accepted learner, as plain arrays."""
+        return model_state(self.model_)
+
+    def restore(self, state: State) -> BPCount:
+        """Take up a saved model."""
+        self.model_ = restored_model(state)
+        return self
 
     def _self_train(
         self, bags: Bags, chains: list[Chain], whole: Chain, standing: Judgement, monitor: Monitor, seed: int

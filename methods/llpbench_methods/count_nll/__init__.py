@@ -17,6 +17,7 @@ COUNT_NLL = MethodSpec(
             low=0,
             high=1024,
             doc="largest bag whose likelihood is exact; above it the count's law is taken as Gaussian",
+            tune=False,
         ),
     ),
     tasks=("binary", "multiclass"),

@@ -12,6 +12,7 @@ from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.losses import weighted_mean
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
@@ -22,7 +23,7 @@ def usable_counts(bags: Bags) -> FloatArray:
     return np.clip(np.rint(bags.counts), 0, bags.sizes[:, None])
 
 
-class CountNLL:
+class CountNLL(NetworkState):
     """Learns from the likelihood of each bag's count; noise of known size on counts is part of the likelihood.
 
     Args:

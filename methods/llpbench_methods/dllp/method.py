@@ -11,6 +11,7 @@ from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.losses import bag_cross_entropy
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, Loss, TrainingData
 
 
@@ -36,7 +37,7 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-class DLLP:
+class DLLP(NetworkState):
     """Learns from the mean predicted probability of each bag.
 
     The cross-entropy needs proportions in [0, 1] and forces noisy ones there; squared errors take them as they are.

@@ -10,10 +10,11 @@ from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.engine import ops
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
-class EasyLLP:
+class EasyLLP(NetworkState):
     """Learns from each row with its bag's debiased target; counts are used as they are, noisy ones too.
 
     Args:

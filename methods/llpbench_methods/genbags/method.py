@@ -14,10 +14,11 @@ from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.engine import engine, ops
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
-class GenBags:
+class GenBags(NetworkState):
     """Learns from signed weighted unions of ``block`` bags; counts are used as they are, noisy ones too.
 
     The loss of a block is divided by the mean bag size (squared error) or its root (absolute error) and averaged

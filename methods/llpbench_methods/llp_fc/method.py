@@ -12,6 +12,7 @@ from llpbench_methods.llp_fc.loss import forward_loss
 from llpbench_methods.nets.batches import RowBatches
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
@@ -21,7 +22,7 @@ def loss(net: Any, batch: Batch) -> Any:
     return loss_of_logits(net, batch, lambda z: forward_loss(z, batch.rows["mixtures"], weights))
 
 
-class LLPFC:
+class LLPFC(NetworkState):
     """Learns from single rows with noisy labels; bags are grouped afresh every few epochs.
 
     Proportions are forced onto the simplex (noisy counts too). Needs as many bags as there are classes.

@@ -28,6 +28,7 @@ LLP_VAT = MethodSpec(
             low=0,
             high=1_000_000,
             doc="rows worked on at once (bounds the memory of a large bag); 0 is 128 images or 8192 rows of features",
+            tune=False,
         ),
     ),
     tasks=("binary", "multiclass"),

@@ -16,13 +16,14 @@ from llpbench_methods.nets.engine import engine, ops
 from llpbench_methods.nets.losses import bag_cross_entropy
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import IMAGE_ROWS, is_image, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData, frozen_state
 from llpbench_methods.nets.wrn import augmented
 
 FEATURE_ROWS = 8192
 
 
-class LLPVAT:
+class LLPVAT(NetworkState):
     """Learns from bag means and from its own predictions around each row (proportions forced into [0, 1]).
 
     One forward pass serves the bag term and the clean predictions; it alone moves running statistics.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
 
-from llpbench import Bags, FloatArray, Monitor, Skip
+from llpbench import Bags, FloatArray, Monitor, Skip, State
 from llpbench_methods.mean_ridge.evidence import (
     Array,
     Decomposition,
@@ -24,6 +25,7 @@ from llpbench_methods.mean_ridge.evidence import (
 
 GAMMAS = np.arange(0.0, 3.01, 0.25)
 SCALES = np.logspace(-6.0, 3.0, 46)
+_NUMBERS = ("gamma", "scale", "log_evidence", "rate")
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,26 @@ class MeanRidge:
         """Posterior variance of the linear predictor of the proportion, (n,) or (n, C)."""
         variance = np.column_stack([chosen.posterior.variance(X) for chosen in self.choices_])
         return variance[:, 0] if len(self.choices_) == 1 else variance
+
+    def state(self) -> State:
+        """Every class's choice and the law of its weights, the class's number at the end of each name."""
+        found: dict[str, Any] = {"classes": len(self.choices_)}
+        for c, chosen in enumerate(self.choices_):
+            for name in _NUMBERS:
+                found[f"{name}_{c}"] = np.float64(getattr(chosen, name))
+            for field in fields(Posterior):
+                found[f"{field.name}_{c}"] = np.asarray(getattr(chosen.posterior, field.name), np.float64)
+        return found
+
+    def restore(self, state: State) -> MeanRidge:
+        """Take up saved choices."""
+        self.choices_ = []
+        for c in range(int(np.asarray(state["classes"]))):
+            arrays = {field.name: np.asarray(state[f"{field.name}_{c}"], np.float64) for field in fields(Posterior)}
+            law: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in arrays.items()}
+            gamma, scale, evidence, rate = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS)
+            self.choices_.append(Choice(gamma, scale, evidence, rate, Posterior(**law)))
+        return self
 
     def _fit_class(self, bags: Bags, column: int, means: Array, spectrum: Spectrum) -> Choice:
         """Regression of one class's proportions on bag means."""

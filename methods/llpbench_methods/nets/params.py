@@ -45,7 +45,9 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         log=True,
         doc="decoupled weight decay of the kernels (AdamW); the least is as good as none",
     ),
-    Param("epochs", _DEFAULT.epochs, low=1, high=10_000, log=True, doc="most passes over the training rows"),
+    Param(
+        "epochs", _DEFAULT.epochs, low=1, high=10_000, log=True, doc="most passes over the training rows", tune=False
+    ),
     Param(
         "patience",
         _DEFAULT.patience,
@@ -53,6 +55,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         high=10_000,
         log=True,
         doc="epochs without improvement before the fit stops",
+        tune=False,
     ),
     Param(
         "batch_rows",
@@ -67,6 +70,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         _DEFAULT.mlp,
         choices=tuple(MLP_WIDTHS),
         doc="hidden layers: small is 256-128-64, paper is 5040-1280-320-128-64",
+        tune=False,
     ),
 )
 

@@ -210,6 +210,31 @@ class Trainer:
         """The trainable weights that stand, as numpy arrays."""
         return [self._engine.numpy(w) for w in self._weights]
 
+    @property
+    def others(self) -> list[np.ndarray[Any, Any]]:
+        """What training moves beside the weights (running statistics), as numpy arrays."""
+        return [self._engine.numpy(value) for value in self._others]
+
+    def set_weights(self, weights: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Predict with these weights from now on.
+
+        Raises:
+            ValueError: their shapes are not those of the network.
+        """
+        for kind, given, variables in (
+            ("weights", weights, self._variables),
+            ("statistics", others, self._other_variables),
+        ):
+            wanted = [tuple(variable.shape) for variable in variables]
+            if [value.shape for value in given] != wanted:
+                raise ValueError(
+                    f"{kind} of shapes {[value.shape for value in given]} do not fit the network's {wanted}"
+                )
+        device = self._engine.device
+        self._weights = device([np.array(weight, np.float32) for weight in weights])
+        kinds = [self._engine.numpy(variable.value).dtype for variable in self._other_variables]
+        self._others = device([np.array(value, kind) for value, kind in zip(others, kinds, strict=True)])
+
     def _start(self, rng: np.random.Generator, keep_weights: bool) -> _State:
         device = self._engine.device
         if not (keep_weights and self._weights):

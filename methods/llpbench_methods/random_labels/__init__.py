@@ -9,6 +9,7 @@ RANDOM_LABELS = MethodSpec(
     name="random-labels",
     factory="llpbench_methods.random_labels.method:RandomLabels",
     summary="control: the shared network on random labels that fit the counts, same budget",
+    control=True,
     params=NETWORK_PARAMS,
     tasks=("binary", "multiclass"),
     inputs=("features", "images"),

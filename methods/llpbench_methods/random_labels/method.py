@@ -10,6 +10,7 @@ from llpbench import Bags, FloatArray, IntArray, Monitor
 from llpbench_methods.nets.batches import RowBatches
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import TrainingData
 from llpbench_methods.supervised.method import loss
 
@@ -34,7 +35,7 @@ def random_labels(bags: Bags, rng: np.random.Generator) -> IntArray:
     return in_order[np.lexsort((rng.random(len(in_order)), bags.bag_of))]
 
 
-class RandomLabels:
+class RandomLabels(NetworkState):
     """Trains on random labels, drawn once: what remains is what bag shares and selection give by themselves.
 
     Counts are rounded and forced to add up to the bag sizes.

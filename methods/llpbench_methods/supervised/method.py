@@ -9,6 +9,7 @@ from llpbench_methods.nets.batches import RowBatches
 from llpbench_methods.nets.losses import instance_cross_entropy
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
+from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
@@ -17,7 +18,7 @@ def loss(net: Any, batch: Batch) -> Any:
     return loss_of_logits(net, batch, lambda z: instance_cross_entropy(z, batch.rows["labels"], batch.row_mask))
 
 
-class Supervised:
+class Supervised(NetworkState):
     """Learns from the label of every training row; bags play no part.
 
     Args:

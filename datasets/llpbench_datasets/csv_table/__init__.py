@@ -1,0 +1,62 @@
+"""A labelled table of one's own, from a CSV file: does a method work on data like these?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llpbench import DatasetSpec, Param, hookimpl
+
+
+@dataclass(frozen=True)
+class FileParam(Param):
+    """A path. As it is typed, the checksum of the file's content is added: ``data.csv#0123456789abcdef``.
+
+    So a cell's identity, and the label of its dataset, hold the content: other bytes under the same path are
+    another dataset. A path with a checksum is left as it is, and the loader demands that content.
+    """
+
+    def parse(self, text: str) -> str:
+        """The path with its checksum; a file that cannot be read is an error before anything runs."""
+        from llpbench_datasets.csv_table.source import pinned
+
+        return pinned(text) if text else text
+
+
+CSV = DatasetSpec(
+    name="csv",
+    factory="llpbench_datasets.csv_table.load:load",
+    summary="a labelled table of your own: csv[path=data.csv;label=y]",
+    params=(
+        FileParam("path", "", doc="the file: UTF-8 text, names of the columns in the first line"),
+        Param("label", "", doc="name of the label column"),
+        Param(
+            "bag",
+            "",
+            doc="name of a column whose values are bags: not a feature, and no bag is split between training, "
+            "validation and test; --bags is then the most rows of a bag, larger ones are cut",
+        ),
+        Param("positive", "", doc="the label that is class 1, all others class 0; without it, labels in their order"),
+        Param("test", 0.1, low=0.01, high=0.45, doc="share of the rows (with bag=: of the bags) for the test"),
+        Param("validation", 0.1, low=0.01, high=0.45, doc="share of the rows, or bags, for validation"),
+        Param(
+            "separator",
+            "auto",
+            choices=("auto", "comma", "semicolon", "tab", "pipe"),
+            doc="between fields; auto takes the most frequent of them in the first line",
+        ),
+        Param(
+            "encoding",
+            "onehot",
+            choices=("onehot", "ordinal"),
+            doc="categories as 0/1 columns, or as one number each",
+        ),
+    ),
+    split="random, of rows or of whole bags; 80 / 10 / 10 % unless told otherwise",
+    own_bags="bag",
+)
+
+
+@hookimpl
+def llpbench_datasets() -> list[DatasetSpec]:
+    """Bring tables of the user's own."""
+    return [CSV]

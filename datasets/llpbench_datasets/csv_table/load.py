@@ -1,0 +1,157 @@
+"""Read a CSV file, split it, encode it by what the training rows tell.
+
+A column is numeric when every value that is not missing is a number. A missing number counts as the mean of the
+training rows, and a column that lacks some there gets a 0/1 column that says so; a missing category is a category.
+Of a category with very many values the most frequent ones keep their own columns, the others share one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from llpbench import DatasetError, Files, IntArray, Part, Split, random_split
+from llpbench_datasets.csv_table.source import read
+from llpbench_datasets.csv_table.text import CsvText, class_numbers, missing, read_text
+from llpbench_datasets.encoding import encode
+from llpbench_datasets.tables import Categories, Numbers, Table, cached_table
+
+LEVELS = 200
+"""Most values of a category that get a column of their own."""
+OTHER = "(other)"
+
+
+def load(
+    files: Files,
+    *,
+    seed: int,
+    path: str = "",
+    label: str = "",
+    bag: str = "",
+    positive: str = "",
+    test: float = 0.1,
+    validation: float = 0.1,
+    separator: str = "auto",
+    encoding: str = "onehot",
+) -> Split:
+    """Load a table of the user's own.
+
+    Args:
+        files: where the compact form is kept.
+        seed: seed of the split.
+        path: the file, with the checksum of its content behind ``#`` (not needed).
+        label: the label column.
+        bag: the column whose values are the bags; empty when bags are to be drawn.
+        positive: the label of class 1; by default the last of two labels, or several classes.
+        test: share of the rows, or of the bags, for the test.
+        validation: share for validation.
+        separator: between fields, by name.
+        encoding: ``"onehot"`` or ``"ordinal"``.
+    """
+    name, content, digest = read(path)
+    key = [digest, "csv", label, bag, positive, separator]
+    table = cached_table(files.cache, key, lambda: to_table(read_text(content, name, separator), label, bag, positive))
+    bag_of = None
+    if bag:
+        *features, bags = table.columns
+        assert isinstance(bags, Categories)
+        table, bag_of = Table(tuple(features), table.labels), bags.codes.astype(np.int64)
+    parts = split_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, bag)
+    order, n_train = np.concatenate(parts), len(parts[0])
+    ordered = filled(table.take(order), n_train)
+    X, columns = encode(ordered, np.arange(n_train), encoding)
+    cuts = np.cumsum([len(rows) for rows in parts])[:-1]
+    train, valid, held = (
+        Part(x, y, None if bag_of is None else bag_of[rows])
+        for x, y, rows in zip(np.split(X, cuts), np.split(ordered.labels, cuts), parts, strict=True)
+    )
+    return Split(train, valid, held, classes=max(int(table.labels.max()) + 1, 2), columns=columns)
+
+
+def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
+    """Columns of numbers and categories, and the labels; the bags, if any, are the last column."""
+    labels = _labels(text, label, positive)
+    columns = [_column(name, text.column(name)) for name in text.names if name not in (label, bag)]
+    if not columns:
+        raise DatasetError(f"{text.path}: there is no feature column beside {label!r}.")
+    if bag:
+        if bag == label:
+            raise DatasetError(f"{text.path}: column {label!r} cannot be both label and bag.")
+        bags = text.column(bag)
+        absent = sum(map(missing, bags))
+        if absent:
+            raise DatasetError(f"{text.path}: the bag {bag!r} is missing in {absent:,} rows.")
+        columns.append(_categories(bag, bags))
+    return Table(tuple(columns), labels)
+
+
+def split_rows(n: int, bag_of: IntArray | None, shares: Sequence[float], seed: int, bag: str = "") -> list[IntArray]:
+    """Training, validation and test rows of the given shares; bags stay whole when rows have bags."""
+    if bag_of is None:
+        if n < 10:
+            raise DatasetError(f"the file has {n} rows; at least 10 are needed for training, validation and test.")
+        return random_split(n, shares, seed)
+    bags = np.unique(bag_of)
+    if len(bags) < 3:
+        raise DatasetError(f"column {bag!r} makes {len(bags)} bags; training, validation and test need one each.")
+    order = np.random.default_rng(seed).permutation(bags)
+    valid, test = (max(1, round(share / sum(shares) * len(bags))) for share in shares[1:])
+    cuts = [len(bags) - valid - test, len(bags) - test]
+    return [np.flatnonzero(np.isin(bag_of, part)) for part in np.split(order, cuts)]
+
+
+def filled(table: Table, n_train: int) -> Table:
+    """The table without gaps and without endless categories, by what its first ``n_train`` rows tell."""
+    columns: list[Numbers | Categories] = []
+    for column in table.columns:
+        if isinstance(column, Categories):
+            columns.append(_frequent(column, n_train))
+            continue
+        absent = np.isnan(column.values)
+        known = column.values[:n_train][~absent[:n_train]]
+        mean = float(known.mean()) if len(known) else 0.0
+        columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
+        if absent[:n_train].any():
+            columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
+    return Table(tuple(columns), table.labels)
+
+
+def _frequent(column: Categories, n_train: int) -> Categories:
+    """A category with its most frequent levels; the rest become one level."""
+    counts = np.bincount(column.codes[:n_train], minlength=len(column.levels))
+    if np.count_nonzero(counts) <= LEVELS:
+        return column
+    kept = np.sort(np.argsort(-counts, kind="stable")[:LEVELS])
+    place = np.full(len(counts), LEVELS, np.int32)
+    place[kept] = np.arange(LEVELS)
+    return Categories(column.name, place[column.codes], (*(column.levels[i] for i in kept), OTHER))
+
+
+def _column(name: str, texts: Sequence[str]) -> Numbers | Categories:
+    """Numbers where all values that are there are finite numbers, categories otherwise."""
+    values = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        if missing(text):
+            continue
+        try:
+            values[i] = float(text)
+        except ValueError:
+            return _categories(name, texts)
+        if not math.isfinite(values[i]) or "_" in text:
+            return _categories(name, texts)
+    return _categories(name, texts) if np.isnan(values).all() else Numbers(name, values)
+
+
+def _categories(name: str, texts: Sequence[str]) -> Categories:
+    plain = ["?" if missing(text) else text for text in texts]
+    levels = tuple(sorted(set(plain)))
+    place = {level: code for code, level in enumerate(levels)}
+    return Categories(name, np.fromiter(map(place.__getitem__, plain), np.int32, len(plain)), levels)
+
+
+def _labels(text: CsvText, label: str, positive: str) -> IntArray:
+    if not label:
+        raise DatasetError(f"{text.path}: say which column is the label, label=NAME. Columns: {text.listing}.")
+    return class_numbers(text.column(label), text, label, positive)

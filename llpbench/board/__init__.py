@@ -1,0 +1,1 @@
+"""Leaderboards: published results in a compact form, and what is built from them."""

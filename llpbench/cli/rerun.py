@@ -1,0 +1,86 @@
+"""``rerun``: make one published cell again and compare."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from llpbench.cli.options import DURATION, plugin_options
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command(short_help="Make one published cell again and compare.")
+@click.argument("cell", required=False, metavar="CELL-ID")
+@click.option("--results", type=_FOLDER, help="A results folder that holds the cell.")
+@click.option("--leaderboard", type=_FOLDER, help="A leaderboards folder that holds it.  [default: leaderboards]")
+@click.option("--random", "at_random", is_flag=True, help="Choose a cell at random.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    help="How far a metric may be off; 0.01 is one point of AUROC.  "
+    "[default: equal bits on the same machine and versions, else 0.01]",
+)
+@click.option("--timeout", type=DURATION, help="Wall time it may take.  [default: as it was made]")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
+@click.option("--offline", is_flag=True, help="Never ask the network for data.")
+@plugin_options
+def rerun(
+    cell: str | None,
+    results: Path | None,
+    leaderboard: Path | None,
+    at_random: bool,
+    tolerance: float | None,
+    timeout: float | None,
+    data: str | None,
+    offline: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
+    """Make one published cell again in a temporary folder and compare every metric with what was published.
+
+    CELL-ID is the id of a cell, or the beginning of one. On the machine and with the versions that made it, the
+    numbers must be equal bit for bit; elsewhere they may differ by the tolerance. Exit code 0: reproduced; 1: not.
+    """
+    from llpbench.board.again import choose, compare, limits_of, published_results, run_again
+    from llpbench.cli.data import fetch_files
+    from llpbench.cli.progress import make_view
+    from llpbench.errors import UsageError
+    from llpbench.registry import load_registry
+    from llpbench.runner import Context
+
+    if (cell is None) != at_random:
+        raise UsageError("give the id of a cell, or --random to have one chosen.")
+    if results is not None and leaderboard is not None:
+        raise UsageError("give --results or --leaderboard, not both.")
+    folder = results or leaderboard or Path("leaderboards")
+    before = choose(published_results(folder), cell, folder)
+    registry = load_registry(plugins, override)
+    registry.methods.entry(before.cell.method)
+    _describe(before.id, before.label, before.dataset_label, before.cell.bag_size, before.cell.seed, before.cell.noise)
+    fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
+    context = Context(
+        data=str(Path(data).resolve()) if data else "",
+        offline=offline,
+        plugins=tuple(str(p.resolve()) for p in plugins),
+        override=override,
+        predictions=False,
+    )
+    now = run_again(before, registry, context, make_view(quiet=True), limits_of(before, timeout))
+    verdict = compare(before, now, tolerance)
+    if verdict.lines:
+        click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")
+    for line in verdict.lines:
+        click.echo(line)
+    click.echo(f"fit        seconds            {before.fit_seconds:12.2f} {now.fit_seconds:12.2f}")
+    if verdict.changed:
+        click.echo(f"other than when it was made: {', '.join(verdict.changed)}")
+    click.echo(verdict.text)
+    sys.exit(0 if verdict.reproduced else 1)
+
+
+def _describe(cell_id: str, label: str, dataset: str, bag_size: int, seed: int, noise: str) -> None:
+    extra = "" if noise == "none" else f", noise {noise}"
+    click.echo(f"cell {cell_id}: {label} on {dataset}, bag {bag_size}, seed {seed}{extra}")

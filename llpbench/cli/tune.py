@@ -1,0 +1,207 @@
+"""``tune``: search for parameters on held-back data."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llpbench.cells import RULES
+from llpbench.cli.options import DURATION, MECHANISM_HELP, MEMORY, Names, Numbers, plugin_options
+
+if TYPE_CHECKING:
+    from llpbench.cli.runfile import HowToRun
+    from llpbench.registry import Registry
+    from llpbench.tune.chosen import Trial
+    from llpbench.tune.trials import Search, TuneSpec
+
+
+@click.command(short_help="Search for a method's parameters; run --params uses them.")
+@click.option("--methods", type=Names("methods"), help="Methods; what is given in brackets is fixed: dllp[epochs=30].")
+@click.option("--datasets", type=Names("datasets"), help="Datasets.  [default: adult]")
+@click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]")
+@click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]")
+@click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]")
+@click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5.")
+@click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
+@click.option("--mechanism", type=click.Choice(["gaussian", "analytic"]), help=MECHANISM_HELP)
+@click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
+@click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
+@click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True, help="Trials of each study.")
+@click.option(
+    "--rule",
+    type=click.Choice([*RULES, "both"]),
+    default="bags",
+    show_default=True,
+    help="What judges a trial: held-back bags, or labels of held-back rows.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="Tune on seeds 0 to N - 1.  [default: 1]")
+@click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
+@click.option("--sampler", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
+@click.option("--sampler-seed", type=int, default=0, show_default=True, help="Seed of what trials draw.")
+@click.option("--prune/--no-prune", default=True, show_default=True, help="Give up trials that lag behind the median.")
+@click.option("--at-once", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of a study at once.")
+@click.option("--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
+@click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]")
+@click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]")
+@click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]")
+@click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]")
+@click.option("--timeout", type=DURATION, help="Wall time a trial's cell may take.  [default: 1h]")
+@click.option("--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]")
+@click.option("--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
+@click.option("--offline", is_flag=True, default=None, help="Never ask the network for data.")
+@click.option("--quiet", is_flag=True, help="No progress, only the table.")
+@click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
+@plugin_options
+def tune(
+    trials: int,
+    rule: str,
+    seeds: int | None,
+    per_seed: bool,
+    sampler: str,
+    sampler_seed: int,
+    prune: bool,
+    at_once: int,
+    quiet: bool,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+    **flags: Any,
+) -> None:
+    """Search the declared parameters of methods, the same number of trials for each, the defaults first.
+
+    Trials are judged on validation data only: test rows are dropped as they are loaded. Every trial is kept: the same
+    command again goes on where it stopped, also beside another one that still runs. llpbench run --params tuned then
+    gives test scores.
+    """
+    from llpbench.cli.runfile import combine
+    from llpbench.registry import load_registry
+    from llpbench.tune.study import import_optuna
+    from llpbench.tune.trials import TuneSpec
+
+    import_optuna()
+    registry = load_registry(plugins, override)
+    run, how = combine({}, {**flags, "seeds": seeds or 1})
+    rules = RULES if rule == "both" else (rule,)
+    spec = TuneSpec(run, rules, trials, per_seed, sampler, sampler_seed, prune, at_once)
+    searches = _search(spec, how, registry, plugins, override, quiet=quiet or as_json)
+    _print(searches, Path(how.out), as_json)
+    sys.exit(0 if all(search.history().best is not None for search in searches) else 1)
+
+
+def _search(
+    spec: TuneSpec,
+    how: HowToRun,
+    registry: Registry,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+    *,
+    quiet: bool,
+) -> list[Search]:
+    from llpbench import __version__
+    from llpbench.cli.data import fetch_files
+    from llpbench.cli.run import default_memory_mb, interrupt
+    from llpbench.grid import plan_cells
+    from llpbench.runner import Context, Limits
+    from llpbench.store import Store
+    from llpbench.tune.study import Journal
+    from llpbench.tune.trials import Tuner, plan_searches
+
+    command = shlex.join(["llpbench", *sys.argv[1:]])
+    data = str(Path(how.data).resolve()) if how.data else ""
+    files = tuple(str(p.resolve()) for p in plugins)
+    planned = plan_cells(spec.run, registry)
+    store = Store(Path(how.out))
+    store.plan([], command, __version__)
+    searches = plan_searches(spec, registry, Journal(store.root))
+    executor = registry.executor(
+        how.executor,
+        {"jobs": how.jobs, "threads": how.threads, "start": how.start, "scheduler": how.scheduler},
+    )
+    fetching = () if getattr(executor, "remote", False) else dict.fromkeys(plan.cell.dataset for plan in planned)
+    for name in fetching:
+        fetch_files(registry.datasets[name], Path(data) if data else None, offline=how.offline, quiet=quiet)
+    tuner = Tuner(
+        store,
+        registry,
+        executor,
+        Limits(how.threads, how.timeout, how.memory or default_memory_mb()),
+        Context(data=data, offline=how.offline, plugins=files, override=override, predictions=False),
+        heard=_quiet if quiet else _heard,
+        command=command,
+        version=__version__,
+    )
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        tuner.go(searches)
+    except KeyboardInterrupt:
+        click.echo(f"\nstopped. Finished trials are in {store.root}; the same command goes on:\n  {command}", err=True)
+        sys.exit(130)
+    return searches
+
+
+def _quiet(search: Search, trial: Trial) -> None:
+    del search, trial
+
+
+def _heard(search: Search, trial: Trial) -> None:
+    """A line for each trial as it ends."""
+    best = search.history().best
+    value = f"{trial.value:.5f}" if trial.value is not None else "-"
+    end = "" if trial.status == "ok" else f"  {trial.status}: {trial.reason}"
+    reached = f"  best {best.value:.5f}" if best is not None and best.value is not None else ""
+    head = f"{search.label}  {search.dataset_label}  bag {search.setting.cell.bag_size}  {search.setting.rule}"
+    click.echo(f"[{trial.number + 1}/{search.wanted}] {head}  {value}{reached}  {trial.seconds:.1f} s{end}", err=True)
+
+
+def _print(searches: list[Search], out: Path, as_json: bool) -> None:
+    from llpbench.labels import format_scalar
+
+    rows: list[dict[str, Any]] = []
+    for search in searches:
+        history = search.history()
+        best, first = history.best, history.first
+        statuses = [t.status for t in history.trials]
+        changed = {}
+        if best is not None:
+            defaults = {p.name: p.default for p in search.method.params}
+            changed = {name: value for name, value in best.params.items() if value != defaults[name]}
+        rows.append(
+            {
+                "method": search.label,
+                "dataset": search.dataset_label,
+                "bag": search.setting.cell.bag_size,
+                "noise": search.setting.cell.noise,
+                "rule": search.setting.rule,
+                "seeds": ",".join(map(str, search.setting.seeds)),
+                "default": first.value if first is not None and first.status == "ok" else None,
+                "tuned": best.value if best is not None else None,
+                "trials": len(statuses),
+                "pruned": statuses.count("pruned"),
+                "failed": sum(s not in ("ok", "pruned", "running") for s in statuses),
+                "seconds": history.seconds,
+                "params": changed,
+                "reason": first.reason if best is None and first is not None else "",
+            }
+        )
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
+        return
+    from tabulate import tabulate
+
+    for row in rows:
+        for key in ("default", "tuned"):
+            row[key] = "-" if row[key] is None else f"{row[key]:.5f}"
+        row["seconds"] = f"{row['seconds']:.1f}"
+        settings = "; ".join(f"{name}={format_scalar(value)}" for name, value in row.pop("params").items())
+        row["chosen"] = row.pop("reason") or settings or "the defaults"
+    click.echo("values under the rule on validation data: bags, cross-entropy (lower is better); instances, AUROC")
+    click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    click.echo(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)

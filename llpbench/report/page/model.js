@@ -1,0 +1,124 @@
+// What is to be shown: the board seen through a state. Pure functions; no node is made here.
+
+const SHAPES = 10;
+const HUES = 10;
+
+/** A colour and a shape for every method, the same on every chart and dataset. Controls are grey, bounds are ink. */
+function methodStyles(board) {
+  const styles = new Map();
+  let plain = 0;
+  let grey = 0;
+  for (const dataset of list(board.datasets)) {
+    for (const row of list(dataset.rows)) {
+      const label = str(row.method);
+      if (styles.has(label)) continue;
+      if (row.oracle) styles.set(label, {hue: 'kb', shape: 0, id: styles.size});
+      else if (row.control) styles.set(label, {hue: 'kc', shape: grey++ % SHAPES, id: styles.size});
+      else { styles.set(label, {hue: `k${plain % HUES}`, shape: plain % SHAPES, id: styles.size}); plain++; }
+    }
+  }
+  return styles;
+}
+
+const cellOf = (row, noise, bag) => dict(dict(dict(row.cells)[noise])[bag]);
+const scoreOf = (cell, rule) => dict(dict(cell.rules)[rule]);
+const meanOf = (row, noise, bag, rule) => num(scoreOf(cellOf(row, noise, bag), rule).mean);
+const fitOf = (cell) => num(dict(cell.seconds).fit);
+
+function median(values) {
+  const sorted = values.filter((v) => v !== null).sort((a, b) => a - b);
+  if (!sorted.length) return null;
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Places 1, 2, 2, 4 of items by a value; items without one have none. Returns a Map from method to place. */
+function placesBy(rows, value, lowIsBest) {
+  const scored = rows.map((row) => [str(row.method), value(row)]).filter(([, v]) => v !== null);
+  scored.sort((a, b) => (lowIsBest ? a[1] - b[1] : b[1] - a[1]));
+  const places = new Map();
+  scored.forEach(([method, v], i) => {
+    const tied = i > 0 && scored[i - 1][1] === v;
+    places.set(method, tied ? places.get(scored[i - 1][0]) : i + 1);
+  });
+  return places;
+}
+
+function meanRanks(dataset, rule) {
+  const ranks = new Map();
+  for (const entry of list(dict(dataset.ranks)[rule])) ranks.set(str(entry.method), num(entry.mean_rank));
+  return ranks;
+}
+
+/** Everything the panel of a dataset needs. */
+function viewOf(board, state) {
+  const dataset = list(board.datasets).find((d) => d.name === state.dataset) || dict();
+  const {rule, noise} = state;
+  const metric = dict(dict(board.metric)[dataset.metric]);
+  const lowIsBest = metric.higher === false;
+  const bags = list(dataset.bags).map(String);
+  const other = list(board.rules).find((r) => r !== rule) || '';
+  const all = list(dataset.rows).filter((row) => !row.oracle);
+  const ranks = {[rule]: meanRanks(dataset, rule), [other]: meanRanks(dataset, other)};
+  const ranked = (r) => placesBy(all.filter((row) => !row.control), (row) => ranks[r].get(str(row.method)) ?? null, true);
+  const places = ranked(rule);
+  const otherPlaces = ranked(other);
+  const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = (row) => {
+    const text = `${row.method} ${row.name} ${row.summary}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  const rows = all.filter((row) => matches(row) && (state.controls || !row.control)).map((row) => ({
+    row,
+    method: str(row.method),
+    control: Boolean(row.control),
+    rank: ranks[rule].get(str(row.method)) ?? null,
+    place: places.get(str(row.method)) ?? null,
+    moved: places.has(str(row.method)) && otherPlaces.has(str(row.method))
+      ? otherPlaces.get(str(row.method)) - places.get(str(row.method)) : null,
+    fit: median(bags.map((bag) => fitOf(cellOf(row, noise, bag)))),
+    means: bags.map((bag) => meanOf(row, noise, bag, rule)),
+  }));
+  return {
+    board, dataset, state, bags, rule, noise, other, lowIsBest, all,
+    rows: sortRows(rows, state, bags, lowIsBest),
+    percent: metric.percent !== false,
+    metric: metricTitle(dataset.metric),
+    unit: metric.percent === false ? '' : ' %',
+    bound: dict(dict(dataset.bounds)[rule]),
+    bounds: list(dataset.rows).filter((row) => row.oracle),
+    hasControls: all.some((row) => row.control),
+    hasPaper: all.some((row) => bags.some((bag) => paperOf(row, noise, bag)))
+      || list(dataset.paper).some((p) => str(p.noise || 'none') === noise),
+  };
+}
+
+function paperOf(row, noise, bag) {
+  const paper = dict(cellOf(row, noise, bag).paper);
+  return num(paper.mean) === null ? null : paper;
+}
+
+/** Rows in the order asked for; what has no value comes last, whichever way round; ties keep their order. */
+function sortRows(rows, {sort, down}, bags, lowIsBest) {
+  const column = sort.startsWith('bag-') ? bags.indexOf(sort.slice(4)) : -1;
+  const key = {method: (r) => r.method.toLowerCase(), rank: (r) => r.rank, time: (r) => r.fit}[sort]
+    || ((r) => r.means[column] ?? null);
+  const fallback = (r) => r.means[r.means.length - 1] ?? null;
+  return rows.map((r, i) => [r, i]).sort(([a, i], [b, j]) => {
+    const [x, y] = [key(a), key(b)];
+    if (x === null || y === null) {
+      if (x !== y) return (x === null) - (y === null);
+      const [u, v] = [fallback(a), fallback(b)];
+      if (u === null || v === null) return (u === null) - (v === null) || i - j;
+      return (lowIsBest ? u - v : v - u) || i - j;
+    }
+    const order = x < y ? -1 : x > y ? 1 : 0;
+    return (down ? -order : order) || i - j;
+  }).map(([r]) => r);
+}
+
+/** The epsilon of a noise level (Infinity without noise), null when it cannot be told. */
+function epsilonOf(dataset, noise) {
+  if (own(dataset.epsilons, noise)) return dataset.epsilons[noise] === null ? Infinity : num(dataset.epsilons[noise]);
+  return noise === 'none' ? Infinity : null;
+}

@@ -1,0 +1,114 @@
+"""A board in few bytes: keys are written once, and whatever occurs twice is written once.
+
+A full board says the same parameters, phases and words of commands thousands of times. Packed, it is still plain JSON
+(and the same bytes wherever it is made, which compression is not):
+
+- an object is ``[s, value, ...]`` where ``shapes[s]`` lists its keys, those with a constant value (true, false, null or
+  a text of a few letters) as ``[key, constant]``; an array is ``[-1, item, ...]``;
+- ``"~k"`` (k in base 36) stands for ``pool[k]``; a string that begins with ``~`` is written with one more;
+- ``[-2, part, ...]`` is a command line cut before its options.
+
+``unpack`` of ``core.js`` is the inverse.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+ARRAY, JOINED = -1, -2
+_ALL = 17
+_DIGITS = {"params": _ALL, "seconds": 4, "memory_mb": 4, "values": 4}  # enough for what is shown; all else is kept
+_WORTH = 7  # a shorter text is not worth a reference
+_FEW = 3  # letters of a text that may be part of a shape
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+Node = tuple[Any, ...]
+
+
+def pack(tree: object) -> dict[str, Any]:
+    """The tree as ``{"shapes", "pool", "root"}``; numbers that are not finite become null."""
+    packer = _Packer()
+    root = packer.intern(tree, _ALL)
+    return packer.write(root)
+
+
+class _Packer:
+    """Equal subtrees get one number, so that counting parents tells what is worth a place in the pool."""
+
+    def __init__(self) -> None:
+        self.number: dict[Node, int] = {}
+        self.nodes: list[Node] = []
+        self.parents: Counter[int] = Counter()
+        self.shapes: dict[tuple[Any, ...], int] = {}
+
+    def intern(self, value: object, digits: int) -> int:
+        node = self._node(value, digits)
+        if node not in self.number:
+            self.number[node] = len(self.nodes)
+            self.nodes.append(node)
+            if node[0] == "list":
+                self.parents.update(node[2])
+        return self.number[node]
+
+    def _node(self, value: object, digits: int) -> Node:
+        if isinstance(value, dict):
+            keys = tuple((str(k), v) if _constant(v) else str(k) for k, v in value.items())
+            shape = self.shapes.setdefault(keys, len(self.shapes))
+            items = (self.intern(v, _DIGITS.get(k, digits)) for k, v in value.items() if not _constant(v))
+            return ("list", shape, tuple(items))
+        if isinstance(value, list | tuple):
+            return ("list", ARRAY, tuple(self.intern(v, digits) for v in value))
+        if isinstance(value, str):
+            parts = re.split(r"(?= --)", value)
+            if len(parts) > 2:
+                return ("list", JOINED, tuple(self.intern(part, digits) for part in parts))
+            return ("leaf", "str", value)
+        if isinstance(value, bool) or value is None:
+            return ("leaf", "const", value)
+        if isinstance(value, float):
+            return ("leaf", "float", _short(value, digits))
+        if isinstance(value, int):
+            return ("leaf", "int", value)
+        return ("leaf", "str", str(value))
+
+    def write(self, root: int) -> dict[str, Any]:
+        pooled = [n for n, count in self.parents.most_common() if count > 1 and self._worth(n)]
+        place = {n: i for i, n in enumerate(pooled)}
+
+        def name(n: int) -> object:
+            return f"~{_base36(place[n])}" if n in place else body(n)
+
+        def body(n: int) -> object:
+            node = self.nodes[n]
+            if node[0] == "list":
+                return [node[1], *map(name, node[2])]
+            value = node[2]
+            return f"~{value}" if isinstance(value, str) and value.startswith("~") else value
+
+        return {"shapes": [list(s) for s in self.shapes], "pool": [body(n) for n in pooled], "root": body(root)}
+
+    def _worth(self, n: int) -> bool:
+        kind, tag, value = self.nodes[n]
+        return bool(value) if kind == "list" else tag == "str" and len(value) >= _WORTH
+
+
+def _constant(value: object) -> bool:
+    return value is None or isinstance(value, bool) or (isinstance(value, str) and len(value) < _FEW)
+
+
+def _short(value: float, digits: int) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    # From ten up four digits are two decimals, as shown: what is shown is rounded once.
+    rounded = float(f"{value:.{digits}g}") if abs(value) >= 10 else value
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+
+
+def _base36(number: int) -> str:
+    digits = _BASE36[number % 36]
+    while number := number // 36:
+        digits = _BASE36[number % 36] + digits
+    return digits

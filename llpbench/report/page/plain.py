@@ -1,0 +1,85 @@
+"""The tables as plain HTML: what a reader without scripts sees, and what is printed.
+
+The style sheet isolates row headings, so that right-to-left characters in a name stay in their cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
+
+Tree = dict[str, Any]
+
+
+def plain_tables(board: Tree) -> str:
+    """A section for each dataset, a table for each noise level and rule. End tags that HTML lets out are left out."""
+    return "\n".join(_section(dataset, board) for dataset in board.get("datasets") or [])
+
+
+def entry(cell: Tree | None, rule: str) -> str:
+    """One table entry as HTML: ``mean (sd)`` with its mark, or the cell's status; never a number that is not there."""
+    if not cell:
+        return "–"
+    scored = (cell.get("rules") or {}).get(rule) or {}
+    text = number(scored.get("mean"))
+    status = escape(str(cell.get("status") or "missing"))
+    if text is None:
+        return f"<i>{'undefined' if status == 'ok' else status}</i>"
+    sd = number(scored.get("sd"))
+    text += f" ({sd})" if sd is not None else ""
+    if status != "ok":
+        text += f" <i>{status}</i>"
+    return f"<b>{text}</b>" if scored.get("best") else f"<u>{text}</u>" if scored.get("second") else text
+
+
+def number(value: object) -> str | None:
+    """Two decimals, or None for what is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return f"{value:.2f}" if abs(value) < 1e6 else f"{value:.2e}"
+
+
+def metric_title(name: object) -> str:
+    """A metric in a heading."""
+    return "AUROC" if name == "auroc" else str(name or "").replace("_", " ")
+
+
+def _section(dataset: Tree, board: Tree) -> str:
+    style = (board.get("metric") or {}).get(str(dataset.get("metric"))) or {}
+    unit = " %" if style.get("percent", True) else ""
+    tables = [
+        _table(dataset, f"{metric_title(dataset.get('metric'))}{unit}", str(noise), str(rule))
+        for noise in dataset.get("noises") or []
+        for rule in board.get("rules") or []
+    ]
+    title = escape(str(dataset.get("title") or dataset.get("name") or ""))
+    return f"<section><h2><bdi>{title}</bdi></h2>{''.join(tables)}</section>"
+
+
+def _table(dataset: Tree, metric: str, noise: str, rule: str) -> str:
+    bags = dataset.get("bags") or []
+    rows = dataset.get("rows") or []
+    names = ", ".join(str(row.get("method")) for row in rows if row.get("oracle")) or "bound"
+    bound = (dataset.get("bounds") or {}).get(rule) or {}
+    caption = [metric, f"selection rule {rule}", f"noise {noise}"]
+    if (mean := number(bound.get("mean"))) is not None:
+        sd = number(bound.get("sd"))
+        caption.append(f"{names} {mean}{f' ({sd})' if sd is not None else ''}")
+    head = "".join(f"<th scope=col>bag {escape(str(bag))}" for bag in bags)
+    methods = [row for row in rows if not row.get("oracle") and not row.get("control")]
+    controls = [row for row in rows if row.get("control") and not row.get("oracle")]
+    body = f"<tbody>{''.join(_rows(methods, bags, noise, rule))}"
+    if controls:
+        label = f"<tr><th colspan={len(bags) + 1} scope=rowgroup>Controls"
+        body += f"<tbody>{label}{''.join(_rows(controls, bags, noise, rule))}"
+    text = escape(" · ".join(caption))
+    return f"<table><caption>{text}</caption><thead><tr><th scope=col>method{head}{body}</table>"
+
+
+def _rows(rows: Iterable[Tree], bags: list[object], noise: str, rule: str) -> Iterator[str]:
+    for row in rows:
+        cells = (row.get("cells") or {}).get(noise) or {}
+        entries = "".join(f"<td>{entry(cells.get(str(bag)), rule)}" for bag in bags)
+        yield f"<tr><th scope=row>{escape(str(row.get('method')))}{entries}"

@@ -1,0 +1,52 @@
+// What the reader chose, kept in the address so that a view can be shared. Pure: text in, checked state out.
+
+const own = (object, key) => Object.prototype.hasOwnProperty.call(dict(object), key);
+
+/** The state an address asks for; whatever does not fit the board falls back to the default. */
+function readState(hash, board) {
+  const asked = new URLSearchParams(hash.replace(/^#/, ''));
+  const datasets = list(board.datasets);
+  const dataset = datasets.find((d) => d.name === asked.get('dataset')) || datasets[0] || dict();
+  const pick = (key, allowed, fallback) => (allowed.includes(asked.get(key)) ? asked.get(key) : fallback);
+  const bags = list(dataset.bags).map(String);
+  const sorts = ['rank', 'method', 'time', ...bags.map((bag) => `bag-${bag}`)];
+  const sort = pick('sort', sorts, 'rank');
+  return {
+    dataset: str(dataset.name),
+    rule: pick('rule', list(board.rules), list(board.rules)[0] || ''),
+    noise: pick('noise', list(dataset.noises), list(dataset.noises)[0] || ''),
+    filter: (asked.get('filter') || '').slice(0, 200),
+    sort,
+    down: pick('dir', ['up', 'down'], sort.startsWith('bag-') ? 'down' : 'up') === 'down',
+    bag: pick('bag', bags, bags.includes('512') ? '512' : bags[bags.length - 1] || ''),
+    paper: asked.get('paper') === '1',
+    share: asked.get('share') === '1',
+    controls: asked.get('controls') !== '0',
+    cell: readCell(asked.get('cell')),
+  };
+}
+
+function readCell(text) {
+  const at = (text || '').indexOf('@');
+  return at > 0 ? {bag: text.slice(0, at), method: text.slice(at + 1)} : null;
+}
+
+/** The address of a state: only what differs from the defaults. */
+function writeState(state, board) {
+  const usual = readState(`dataset=${encodeURIComponent(state.dataset)}&sort=${encodeURIComponent(state.sort)}`, board);
+  const out = new URLSearchParams();
+  const put = (key, value, standard) => { if (value !== standard) out.set(key, value); };
+  put('dataset', state.dataset, str(dict(list(board.datasets)[0]).name));
+  put('rule', state.rule, usual.rule);
+  put('noise', state.noise, usual.noise);
+  put('filter', state.filter, '');
+  put('sort', state.sort, 'rank');
+  put('dir', state.down ? 'down' : 'up', usual.down ? 'down' : 'up');
+  put('bag', state.bag, usual.bag);
+  put('paper', state.paper ? '1' : '0', '0');
+  put('share', state.share ? '1' : '0', '0');
+  put('controls', state.controls ? '1' : '0', '1');
+  if (state.cell) out.set('cell', `${state.cell.bag}@${state.cell.method}`);
+  const text = out.toString();
+  return text ? `#${text}` : '';
+}

@@ -1,0 +1,138 @@
+"""Results that could have been published, for tests of leaderboards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from helpers import make_cell, make_plan, make_result
+
+from llpbench.board.compact import Line, compact, encode_line
+from llpbench.board.folder import Content, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.cells import Cell, CellResult, Selected
+from llpbench.metrics import auroc
+from llpbench.registry import Registry, load_registry
+from llpbench.specs import Reference
+from llpbench.store import Store
+from llpbench.worker import bags_seed, split_seed
+
+MACHINE = "0123456789"
+MACHINE_FACTS = {
+    "cpu": "Test CPU",
+    "cores": 4,
+    "memory_gb": 16.0,
+    "system": "Linux 6",
+    "architecture": "x86_64",
+    "python": "3.12.0",
+}
+VERSIONS = {"llpbench": "0.1.0", "python": "3.12.0", "numpy": "2.0.0"}
+
+
+def published(value: float | None = 0.8, cell: Cell | None = None, **facts: Any) -> CellResult:
+    """A result with everything that is asked of a published one."""
+    cell = cell or make_cell()
+    known: dict[str, Any] = {
+        "dataset_label": cell.dataset,
+        "machine": MACHINE,
+        "started": "2025-03-04T05:06:07Z",
+        "versions": dict(VERSIONS),
+        "rows": {"train": 100, "valid": 20, "test": 30},
+        "bags": {"train": 12, "valid": 3},
+        "seeds": {"split": 1 + cell.seed, "bags": 2, "method": 3},
+        "limits": {"timeout": 3600.0, "memory_mb": 8192.0, "threads": 1.0},
+        "fit_seconds": 1.5,
+        "phases": {"fit": 1.25, "other": 0.25},
+        "peak_memory_mb": 100.0,
+    }
+    return make_result(cell, value, **{**known, **facts})
+
+
+def grid(values: dict[str, list[float]], bag_size: int = 8, **changes: Any) -> list[CellResult]:
+    """Results of methods over seeds."""
+    return [
+        published(value, make_cell(method=method, seed=seed, bag_size=bag_size, **changes))
+        for method, row in values.items()
+        for seed, value in enumerate(row)
+    ]
+
+
+def content_of(results: list[CellResult], references: list[Reference] | None = None) -> Content:
+    """A leaderboard of these results."""
+    content = Content(machines={MACHINE: msgspec.convert(MACHINE_FACTS, MachineFacts)})
+    for result in results:
+        content.lines[result.id] = as_line(result)
+    methods = {r.cell.method: MethodFacts(summary=f"the method {r.cell.method}", oracle=r.oracle) for r in results}
+    content.facts = Facts(
+        methods=methods,
+        datasets={r.cell.dataset: DatasetFacts(summary="a toy") for r in results},
+        metrics={"auroc": MetricFacts()},
+        references=references or [],
+    )
+    return content
+
+
+def as_line(result: CellResult) -> Line:
+    """A result as it lies in a leaderboard."""
+    small = compact(result)
+    return msgspec.json.decode(encode_line(small, "0" * 32), type=Line)
+
+
+def real_cell(method: str = "mean-ridge", seed: int = 0, **changes: Any) -> Cell:
+    """A cell of a method and a dataset that are installed, every setting stated."""
+    registry = shared()
+    facts: dict[str, Any] = {
+        "dataset": "synthetic",
+        "dataset_options": registry.datasets["synthetic"].resolve({}),
+        "method": method,
+        "params": registry.methods[method].resolve({}),
+        "bag_size": 8,
+        "seed": seed,
+    }
+    return Cell(**{**facts, **changes})
+
+
+def write_run(
+    folder: Path, results: list[CellResult], command: str = "llpbench run", predictions: bool = True
+) -> Store:
+    """A results folder with these results; the AUROC of each is made to be that of its predictions."""
+    store = Store(folder)
+    store.plan([make_plan(r.cell, oracle=r.oracle) for r in results], command, "0.1.0")
+    store.write_machine(MACHINE, dict(MACHINE_FACTS))
+    for result in results:
+        if predictions and result.status == "ok":
+            _predict(store, result)
+        store.write(result)
+    return store
+
+
+def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
+    """A result of an installed method with the seeds its cell has."""
+    from llpbench.cells import Job
+
+    job = Job(cell=cell, label="", dataset_label="", out="")
+    seeds = {"split": split_seed(job), "bags": bags_seed(job), "method": 3}
+    return published(value, cell, **{"seeds": seeds, **facts})
+
+
+def _predict(store: Store, result: CellResult) -> None:
+    rng = np.random.default_rng(result.cell.seed)
+    labels = rng.integers(0, 2, result.rows["test"]).astype(np.int16)
+    rng = np.random.default_rng(int(result.id[:8], 16))
+    arrays = {}
+    for rule, chosen in result.selected.items():
+        arrays[rule] = (labels + rng.normal(size=len(labels))).astype(np.float32)
+        metrics = {**chosen.metrics, "auroc": auroc(labels, arrays[rule])}
+        result.selected[rule] = Selected(report=chosen.report, value=chosen.value, metrics=metrics)
+    np.savez_compressed(store.predictions_path(result.id), labels=labels, **arrays)
+
+
+_REGISTRY: list[Registry] = []
+
+
+def shared() -> Registry:
+    """The registry, loaded once."""
+    if not _REGISTRY:
+        _REGISTRY.append(load_registry())
+    return _REGISTRY[0]

@@ -1,0 +1,369 @@
+"""The board: what is best, what three seeds can tell, and what is missing. One content, one board."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from board_samples import MACHINE, content_of, grid, published
+from helpers import make_cell
+
+from llpbench.board.build import make_board
+from llpbench.board.compact import compact, encode_line
+from llpbench.board.files import built_files, differences, plan_of
+from llpbench.board.folder import read_folder
+from llpbench.board.replicates import Replicates, pack, unpack
+from llpbench.board.settings import expected_seeds, setting_of
+from llpbench.cells import CellResult, Selected
+from llpbench.report.board import Board, BoardDataset, Entry, encode_board
+from llpbench.specs import Reference
+
+CLEAR = {"good": [0.90, 0.91, 0.92], "fair": [0.80, 0.81, 0.82], "poor": [0.60, 0.61, 0.62]}
+
+
+def only(results: list[CellResult], references: list[Reference] | None = None) -> BoardDataset:
+    (dataset,) = make_board(content_of(results, references)).datasets
+    return dataset
+
+
+def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none") -> Entry:
+    (row,) = [row for row in dataset.rows if row.method == method]
+    return row.cells[noise][str(bag)]
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def test_means_and_marks() -> None:
+    dataset = only(grid(CLEAR))
+    good, fair, poor = (entry(dataset, m).rules["bags"] for m in CLEAR)
+    assert (good.mean, good.sd, good.seeds) == (91.0, 1.0, 3)
+    assert good.values == [90.0, 91.0, 92.0]
+    assert [(v.best, v.second) for v in (good, fair, poor)] == [(True, False), (False, True), (False, False)]
+    assert entry(dataset, "good").rules["instances"].mean == pytest.approx(101.0)  # the sample adds a tenth
+
+
+def test_costs_and_provenance_are_carried() -> None:
+    found = entry(only(grid(CLEAR)), "good")
+    assert found.seconds is not None
+    assert (found.seconds.fit, found.seconds.phases) == (1.5, {"fit": 1.25, "other": 0.25})
+    assert (found.memory_mb, found.machine) == (100.0, MACHINE)
+    assert found.seed_ids == [make_cell(method="good", seed=s).id for s in range(3)]
+
+
+def test_the_board_does_not_depend_on_the_order_of_results() -> None:
+    results = grid(CLEAR) + grid(CLEAR, bag_size=32)
+    first = encode_board(make_board(content_of(results)))
+    for _ in range(3):
+        random.Random(1).shuffle(results)
+        assert encode_board(make_board(content_of(results))) == first
+    assert msgspec.json.decode(first, type=Board).schema == 1
+
+
+def test_the_date_is_that_of_the_newest_result() -> None:
+    results = [*grid(CLEAR), published(cell=make_cell(method="new"), started="2025-09-30T23:00:00Z")]
+    assert make_board(content_of(results)).built == "2025-09-30"
+    assert make_board(content_of([])).built == ""
+
+
+def test_a_bound_stands_apart() -> None:
+    bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
+    dataset = only(grid(CLEAR) + bound)
+    assert (dataset.bounds["bags"].mean, dataset.bounds["bags"].method) == (99.0, "truth")
+    assert dataset.bags == [8]
+    assert [row.method for row in dataset.rows if row.oracle] == ["truth"]
+    assert "truth" not in [rank.method for rank in dataset.ranks["bags"]]
+    assert entry(dataset, "good").rules["bags"].best
+
+
+def test_a_bound_holds_for_every_way_of_making_bags() -> None:
+    bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
+    sorted_bags = [
+        published(0.7, make_cell(method="m", seed=s, scheme="in-order"), dataset_label="toy, in-order")
+        for s in range(3)
+    ]
+    (alone,) = make_board(content_of(bound + sorted_bags)).datasets
+    assert (alone.name, alone.bounds["bags"].mean) == ("toy, in-order", 99.0)
+    both = make_board(content_of(bound + sorted_bags + grid(CLEAR))).datasets
+    assert [(d.name, d.bounds["bags"].mean) for d in both] == [("toy", 99.0), ("toy, in-order", 99.0)]
+    noisy = [published(0.7, make_cell(method="m", feature_noise=0.1), dataset_label="toy, feature noise 0.1")]
+    assert make_board(content_of(bound + noisy)).datasets[1].bounds == {}
+
+
+def test_pseudo_labels_are_means_by_stage() -> None:
+    results = [
+        published(0.8, make_cell(method="m", seed=s), pseudo_labels={"one": 0.6 + s / 10, "two": None}) for s in (0, 1)
+    ]
+    assert entry(only(results), "m").pseudo == {"one": 65.0}
+
+
+def test_noise_levels_are_in_order_and_carry_their_epsilon() -> None:
+    results = [r for noise in ("high", "none", "epsilon=3", "medium") for r in grid(CLEAR, noise=noise)]
+    dataset = only(results)
+    assert dataset.noises == ["none", "medium", "epsilon=3", "high"]
+    assert dataset.epsilons == {"none": None, "medium": 10.0, "epsilon=3": 3.0, "high": 1.0}
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------------
+
+
+def test_statuses_and_reasons() -> None:
+    late = published(None, make_cell(method="late", seed=0), status="timeout", reason="1 h was too short", selected={})
+    shy = [
+        published(None, make_cell(method="shy", seed=s), status="skipped", reason="binary only", selected={})
+        for s in range(3)
+    ]
+    some = [published(0.7, make_cell(method="some", seed=s)) for s in (0, 1)]
+    dataset = only([*grid(CLEAR), *grid({"good": [0.5] * 3}, bag_size=32), late, *shy, *some])
+    assert (entry(dataset, "late").status, "timeout: 1 h" in entry(dataset, "late").reason) == ("failed", True)
+    assert entry(dataset, "shy").status == "skipped"
+    assert (entry(dataset, "some").status, entry(dataset, "some").reason) == ("partial", "seed 2 not run")
+    assert entry(dataset, "fair", 32).status == "missing"
+    assert not entry(dataset, "some").rules["bags"].best
+
+
+def test_what_nobody_ran_is_not_called_missing() -> None:
+    board = make_board(content_of(grid(CLEAR) + grid(CLEAR, bag_size=32) + grid(CLEAR, noise="high")))
+    assert board.missing == []  # noise at bag size 32 was run by nobody
+    board = make_board(content_of(grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)))
+    assert [(m.method, m.bag, m.status) for m in board.missing] == [("fair", 32, "missing"), ("poor", 32, "missing")]
+
+
+def test_more_seeds_than_others_do_not_make_the_others_incomplete() -> None:
+    results = grid({**CLEAR, "keen": [0.7] * 10})
+    dataset = only(results)
+    assert {entry(dataset, m).status for m in (*CLEAR, "keen")} == {"ok"}
+    assert entry(dataset, "keen").rules["bags"].seeds == 10
+    assert expected_seeds(results)[setting_of(results[0])] == {0, 1, 2}
+
+
+def test_a_plan_names_what_is_not_there() -> None:
+    results = grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)
+    plan = plan_of(results)
+    assert len(plan) == 2 * 3 * 3
+    absent = {p.cell.id for p in plan} - {r.id for r in results}
+    assert absent == {make_cell(method=m, seed=s, bag_size=32).id for m in ("fair", "poor") for s in range(3)}
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+
+def claim_of(dataset: BoardDataset, rule: str = "bags"):  # type: ignore[no-untyped-def]
+    (claim,) = [c for c in dataset.claims if c.rule == rule]
+    return claim
+
+
+def test_a_clear_lead_is_separated() -> None:
+    claim = claim_of(only(grid({"a": [0.90, 0.92, 0.91], "b": [0.80, 0.83, 0.80]})))
+    assert (claim.best, claim.second, claim.separated) == ("a", "b", True)
+    assert claim.difference == 10.0
+    assert claim.basis == "seeds only (no predictions)"
+    assert claim.text.endswith("separated.")
+    assert "not separated" not in claim.text
+
+
+def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
+    dataset = only(grid({"a": [0.90, 0.80, 0.95], "b": [0.88, 0.90, 0.80], "c": [0.1, 0.11, 0.12]}))
+    claim = claim_of(dataset)
+    assert (claim.best, claim.separated) == ("a", False)
+    assert claim.low < 0 < claim.high
+    assert "3 seeds cannot tell" in claim.text
+    assert entry(dataset, "a").rules["bags"].separated is False
+    assert entry(dataset, "c").rules["bags"].separated is True  # from the best, not from the second
+
+
+def test_one_seed_cannot_tell() -> None:
+    claim = claim_of(only(grid({"a": [0.99], "b": [0.5]})))
+    assert (claim.separated, claim.low, claim.basis) == (None, None, "one seed")
+    assert "one seed cannot tell" in claim.text
+
+
+def test_predictions_keep_luck_from_separating() -> None:
+    """Three differences that agree by luck, while the test rows are far too few to tell."""
+    results = grid({"a": [0.900, 0.901, 0.902], "b": [0.890, 0.891, 0.892]})
+    content = content_of(results)
+    assert claim_of(make_board(content).datasets[0]).separated is True
+    rng = np.random.default_rng(0)
+    for r in results:
+        noise = pack(np.clip(0.9 + 0.05 * rng.normal(size=128), 0, 1))
+        content.replicates[r.id] = Replicates(id=r.id, test="t", rules={"bags": noise}, same={"instances": "bags"})
+    claim = claim_of(make_board(content).datasets[0])
+    assert (claim.separated, claim.basis) == (False, "seeds and test rows")
+
+
+def test_replicates_of_other_test_rows_are_not_paired() -> None:
+    results = grid({"a": [0.9, 0.9, 0.9], "b": [0.8, 0.8, 0.8]})
+    content = content_of(results)
+    for i, r in enumerate(results):
+        packed = pack(np.linspace(0.7, 0.9, 128))
+        content.replicates[r.id] = Replicates(id=r.id, test=f"{i}", rules={"bags": packed, "instances": packed})
+    assert claim_of(make_board(content).datasets[0]).basis == "seeds only (no predictions)"
+
+
+def test_only_complete_methods_are_compared() -> None:
+    lacking = published(None, make_cell(method="a", seed=2), status="failed", reason="it broke", selected={})
+    results = [*grid({"a": [0.99, 0.99], "b": [0.8] * 3, "c": [0.7] * 3}), lacking]
+    claim = claim_of(only(results))
+    assert (claim.best, claim.second) == ("b", "c")
+
+
+def test_a_shared_first_place_is_marked_twice() -> None:
+    dataset = only(grid({"a": [0.8, 0.9], "b": [0.9, 0.8], "c": [0.5, 0.5]}))
+    assert [entry(dataset, m).rules["bags"].best for m in "abc"] == [True, True, False]
+    assert entry(dataset, "c").rules["bags"].second
+    assert claim_of(dataset).separated is False
+
+
+# -- ranks and fronts --------------------------------------------------------------------------------------------------
+
+
+def test_ranks_leave_out_who_lacks_what_most_have() -> None:
+    results = grid(CLEAR) + grid(CLEAR, bag_size=32) + grid({"short": [0.99] * 3})
+    ranks = {r.method: r for r in only(results).ranks["bags"]}
+    assert (ranks["good"].mean_rank, ranks["good"].win_rate, ranks["good"].cells) == (1.0, 1.0, 6)
+    assert (ranks["short"].mean_rank, ranks["short"].cells) == (None, 3)
+
+
+def test_the_front_of_value_against_seconds() -> None:
+    def at(method: str, value: float, seconds: float, machine: str = MACHINE) -> list[CellResult]:
+        cells = [make_cell(method=method, seed=s) for s in range(2)]
+        return [published(value, c, fit_seconds=seconds, machine=machine) for c in cells]
+
+    results = at("slow", 0.9, 10.0) + at("quick", 0.8, 1.0) + at("bad", 0.7, 5.0)
+    assert only(results).pareto["bags"] == {"8": ["quick", "slow"]}
+    # Seconds of another machine are not compared.
+    content = content_of([*results, *at("foreign", 0.99, 0.1, "ffffffffff")])
+    content.machines["ffffffffff"] = content.machines[MACHINE]
+    assert make_board(content).datasets[0].pareto["bags"] == {"8": ["quick", "slow"]}
+
+
+# -- published values --------------------------------------------------------------------------------------------------
+
+
+def reference(**facts: object) -> Reference:
+    known = {"source": "S", "dataset": "toy", "title": "Good", "method": "good", "metric": "auroc", "mean": 0.88}
+    return Reference(**{**known, "rule": "instances", "bag_size": 8, **facts})  # type: ignore[arg-type]
+
+
+def test_a_published_value_stands_beside_ours_with_its_rule() -> None:
+    dataset = only(grid(CLEAR), [reference(sd=0.01), reference(title="Elsewhere", method="", bag_size=512)])
+    paper = entry(dataset, "good").paper
+    assert paper is not None
+    assert (paper.mean, paper.sd, paper.rule, paper.source) == (88.0, 1.0, "instances", "S")
+    assert entry(dataset, "fair").paper is None
+    assert {row.method: list(row.cells) for row in dataset.paper} == {"Good": ["8"], "Elsewhere": ["512"]}
+
+
+def test_a_published_gap_keeps_its_reason() -> None:
+    dataset = only(grid(CLEAR), [reference(mean=None, note="ran out of memory")])
+    assert dataset.paper[0].cells["8"].note == "ran out of memory"
+    assert entry(dataset, "good").paper is not None
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_names_all_that_makes_the_setting() -> None:
+    cell = make_cell(
+        method="net",
+        bag_size=64,
+        seed=1,
+        noise="high",
+        delta=1e-6,
+        scheme="by-feature",
+        scheme_options={"column": "my column"},
+        feature_noise=0.1,
+        backend="torch",
+        preset="paper",
+    )
+    result = published(
+        cell=cell, label="net[preset=paper;lr=0.1]", dataset_label="toy[a=b], by-feature[column=my column]"
+    )
+    words = shlex.split(entry(only([result]), "net[preset=paper;lr=0.1]", 64, "high, delta 1e-06").command)
+    assert words == [
+        "llpbench", "run", "--methods", "net[lr=0.1]", "--datasets", "toy[a=b]", "--bags", "64", "--seeds", "2",
+        "--schemes", "by-feature[column=my column]", "--noise", "high", "--delta", "1e-06", "--feature-noise", "0.1",
+        "--backend", "torch", "--preset", "paper",
+    ]  # fmt: skip
+
+
+def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
+    old = [published(0.5, make_cell(method="m", seed=s), started="2024-01-02T00:00:00Z") for s in range(3)]
+    new = [published(0.9, make_cell(method="m", seed=s, params={"lr": 1})) for s in range(3)]
+    content = content_of(old + new)
+    dataset = make_board(content).datasets[0]
+    assert entry(dataset, "m").rules["bags"].values == [90.0, 90.0, 90.0]
+    assert entry(dataset, "m (settings of 2024-01-02)").rules["bags"].values == [50.0, 50.0, 50.0]
+    assert b"m (settings of 2024-01-02)" in built_files(content)["results.csv"]
+    assert {line.result.label for line in content.lines.values()} == {"m"}  # what is published stays as it is
+
+
+def test_engines_are_told_apart() -> None:
+    results = [published(0.5, make_cell(method="net", backend=b)) for b in ("jax", "torch")]
+    assert [row.method for row in only(results).rows] == ["net (jax)", "net (torch)"]
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_published_cell_is_small() -> None:
+    curve = [{"bags": 0.1234567890123, "instances": 0.9876543210987}] * 500
+    stages = {
+        f"iteration-{i}": {
+            rule: Selected(report=3, metrics={"auroc": 0.5123, "log_loss": 0.3}) for rule in ("bags", "instances")
+        }
+        for i in (1, 2)
+    }
+    params = {f"parameter_{i}": 0.001 * i for i in range(20)}
+    full = published(
+        0.8123456789012345, make_cell(params=params), history=curve, stages=stages, traceback="x" * 9000,
+    )  # fmt: skip
+    line = encode_line(compact(full), "0" * 32)
+    assert len(line) < 2000
+    assert full.history == curve  # the result itself is left as it is
+    assert msgspec.json.decode(line)["result"]["stages"]["iteration-1"]["bags"]["metrics"] == {"auroc": 0.5123}
+
+
+def test_replicates_survive_packing() -> None:
+    values = np.r_[np.random.default_rng(0).normal(0.8, 0.01, 127), np.nan]
+    back = unpack(pack(values))
+    np.testing.assert_allclose(back, values, atol=0.05 / 32000)
+    assert np.isnan(back[-1])
+
+
+def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
+    results = [r for noise in ("none", "high") for r in grid(CLEAR, noise=noise)]
+    results += [published(0.8, make_cell(method="pl", seed=s), pseudo_labels={"one": 0.7}) for s in range(3)]
+    files = built_files(content_of(results, [reference()]))
+    assert set(files) == {"board.json", "results.csv", "index.html", "tables/toy.md", "tables/toy.tex"}
+    text = files["tables/toy.md"].decode()
+    for heading in ("Results", "Who is best", "Ranks", "Noise", "Beside published values", "Pseudo-labels", "Time"):
+        assert f"## {heading}" in text
+    titles = [
+        line for line in text.splitlines() if line.startswith("**toy") and "AUROC %" in line and "pseudo" not in line
+    ]
+    assert titles
+    assert all(title.count("selection rule: ") == 1 for title in titles)
+    beside = text.split("## Beside published values")[1].split("##")[0]
+    assert "selection rule: instances" in beside
+    assert "selection rule: bags" not in beside
+    assert "[88.00, +13.00]" in beside  # the sample's instances value is 101
+    assert "| pl" in text.split("## Pseudo-labels")[1].split("##")[0]
+
+
+def test_the_published_leaderboards_are_what_their_cells_give() -> None:
+    folder = Path(__file__).resolve().parents[2] / "leaderboards"
+    content = read_folder(folder)
+    if content.lines:
+        assert differences(folder, content) == []  # else: llpbench leaderboard build
+    else:
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+
+def test_nothing_published_still_builds() -> None:
+    files = built_files(content_of([]))
+    assert set(files) == {"board.json", "results.csv", "index.html"}

@@ -1,0 +1,241 @@
+"""Results folders that ran apart, put together: nothing lost, what differs is said."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runner import FAULTY, llpbench, status, table
+from helpers import make_cell, make_plan, make_result, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llpbench.cells import STATUSES, encode_result
+from llpbench.errors import LLPBenchError, StoreError
+from llpbench.merge import merge
+from llpbench.store import Planned, Store
+
+
+def folder(root: Path, values: dict[int, float | str | None], predictions: bool = True) -> Store:
+    """A folder with a cell for each seed: a number is an AUROC, a word a status, None a cell without a result."""
+    store = Store(root)
+    store.plan([make_plan(make_cell(seed=seed)) for seed in values], f"llpbench run in {root.name}", "0.1.0")
+    for seed, value in values.items():
+        cell = make_cell(seed=seed)
+        if isinstance(value, str):
+            store.write(make_result(cell, status=value, reason=f"{value} in {root.name}"))
+        elif value is not None:
+            store.write(make_result(cell, value))
+            if predictions:
+                store.predictions_path(cell.id).write_bytes(f"scores {value} of {root.name}".encode())
+    return store
+
+
+def contents(store: Store) -> dict[str, bytes]:
+    return {str(p.relative_to(store.root)): p.read_bytes() for p in sorted(store.root.rglob("*")) if p.is_file()}
+
+
+def auroc(store: Store) -> dict[int, float | str | None]:
+    found: dict[int, float | str | None] = {}
+    for result in store.results():
+        chosen = result.selected.get("bags")
+        found[result.cell.seed] = chosen.metrics["auroc"] if chosen else result.status
+    return found
+
+
+def test_two_halves_make_a_whole_and_the_halves_are_untouched(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5, 1: None}), folder(tmp_path / "b", {1: 0.6, 2: 0.7})
+    b.write_machine("m1", {"cpu": "fast"})
+    before = contents(a), contents(b)
+    report = merge([a.root, b.root], tmp_path / "c")
+    whole = Store(tmp_path / "c")
+    assert auroc(whole) == {0: 0.5, 1: 0.6, 2: 0.7}
+    assert report.conflicts == []
+    assert (report.planned, report.results, report.copied) == (3, 3, 3)
+    assert report.notes == [f"different plans: {a.root} has 2 cells, {b.root} 2, 1 of them in both"]
+    assert whole.manifest().commands == ["llpbench run in a", "llpbench run in b"]
+    assert whole.predictions_path(make_cell(seed=2).id).read_bytes() == b"scores 0.7 of b"
+    assert (whole.root / "machines" / "m1.json").is_file()
+    assert (contents(a), contents(b)) == before
+    once = contents(whole)
+    again = merge([a.root, b.root], tmp_path / "c")
+    assert again.copied == 0
+    assert contents(whole) == once
+
+
+def test_into_the_first_folder(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5, 1: "failed"}), folder(tmp_path / "b", {1: 0.6})
+    untouched = contents(b)
+    report = merge([a.root, b.root], a.root)
+    assert auroc(a) == {0: 0.5, 1: 0.6}
+    assert report.conflicts == []
+    assert any("status ok and failed" in note for note in report.notes)
+    (kept,) = (a.root / "conflicts").iterdir()  # the failure gave way, and is not lost
+    assert b"failed in a" in kept.read_bytes()
+    assert contents(b) == untouched
+
+
+def test_same_cell_different_metrics(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6}), folder(tmp_path / "b", {0: 0.5, 1: 0.61})
+    report = merge([a.root, b.root], tmp_path / "c")
+    cell_id = make_cell(seed=1).id
+    (conflict,) = report.conflicts
+    assert conflict.startswith(f"{cell_id}: rule bags: auroc 0.6 and 0.61")
+    assert auroc(Store(tmp_path / "c")) == {0: 0.5, 1: 0.6}
+    beside = {p.name: p.read_bytes() for p in (tmp_path / "c" / "conflicts").iterdir()}
+    assert beside == {
+        f"{cell_id}-1.json": b.result_path(cell_id).read_bytes(),
+        f"{cell_id}-1.npz": b"scores 0.61 of b",
+    }
+
+
+def test_a_difference_in_a_stage_or_in_what_was_measured_is_seen(tmp_path: Path) -> None:
+    a, b, c = (folder(tmp_path / name, {0: None}) for name in "abc")
+    result = make_result(make_cell(), 0.5)
+    a.write(result)
+    b.write(make_result(make_cell(), 0.5, stages={"iteration-1": {"bags": result.selected["bags"]}}))
+    result.selected["bags"].metrics["accuracy"] = None
+    c.write(result)
+    assert "iteration-1, rule bags: auroc null and 0.5" in merge([a.root, b.root], tmp_path / "ab").conflicts[0]
+    assert "rule bags: accuracy" in merge([a.root, c.root], tmp_path / "ac").conflicts[0]
+
+
+def test_times_and_the_last_bits_of_a_number_are_no_conflict(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.1 + 0.2}, predictions=False), folder(tmp_path / "b", {0: 0.3})
+    assert merge([a.root, b.root], tmp_path / "c").conflicts == []
+    assert Store(tmp_path / "c").predictions_path(make_cell().id).read_bytes() == b"scores 0.3 of b"
+
+
+@pytest.mark.parametrize("into", ["c", "a"])
+def test_damaged_files_are_reported_kept_and_replaced_by_sound_ones(tmp_path: Path, into: str) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6}), folder(tmp_path / "b", {0: 0.5, 1: 0.6})
+    first, second = (make_cell(seed=seed).id for seed in (0, 1))
+    a.result_path(first).write_bytes(b"{half a")
+    b.result_path(second).write_text(b.result_path(second).read_text().replace("0.6", "0.9"))
+    report = merge([a.root, b.root], tmp_path / into)
+    whole = Store(tmp_path / into)
+    assert auroc(whole) == {0: 0.5, 1: 0.6}
+    assert sorted(c.split("damaged: ")[1][:20] for c in report.conflicts) == [
+        "its content does not",
+        "not a readable resul",
+    ]
+    kept = {p.read_bytes() for p in (whole.root / "conflicts").glob("*.json")}
+    assert kept == {b"{half a", b.result_path(second).read_bytes()}
+
+
+def test_a_damaged_file_that_nobody_can_replace_leaves_the_cell_missing(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5}), folder(tmp_path / "b", {1: 0.6})
+    a.result_path(make_cell().id).write_bytes(b"")
+    report = merge([a.root, b.root], tmp_path / "c")
+    assert len(report.conflicts) == 1
+    assert auroc(Store(tmp_path / "c")) == {1: 0.6}
+    assert (report.planned, report.results) == (2, 1)
+
+
+def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5}), folder(tmp_path / "b", {1: 0.6})
+    stray = make_result(make_cell(seed=7), 0.9)
+    b.result_path(stray.id).write_bytes(encode_result(stray))
+    (b.root / "cells" / "notes.json").write_text("{}")
+    report = merge([a.root, b.root], tmp_path / "c")
+    assert auroc(Store(tmp_path / "c")) == {0: 0.5, 1: 0.6, 7: 0.9}
+    assert any("in no plan is taken in" in note for note in report.notes)
+    assert [c for c in report.conflicts if "notes.json" in c]
+
+
+def test_plans_that_disagree_on_a_label_or_lie_about_a_cell(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5}), Store(tmp_path / "b")
+    b.plan([make_plan(make_cell(), label="guess[luck=1]")], "run", "0.1.0")
+    text = b.manifest_path.read_text()
+    report = merge([a.root, b.root], tmp_path / "c")
+    assert "planned as 'guess' on 'toy' and 'guess[luck=1]' on 'toy'" in report.conflicts[0]
+    b.manifest_path.write_text(text.replace(f'"{make_cell().id}": {{', '"../../../stolen": {'))
+    report = merge([a.root, b.root], tmp_path / "d")
+    assert "'../../../stolen' is not of the cell it holds" in report.conflicts[0]
+    assert list(Store(tmp_path / "d").manifest().planned) == [make_cell().id]
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: None}), folder(tmp_path / "b", {1: 0.5})
+    (tmp_path / "secret").write_text("mine")
+    a.result_path(make_cell().id).symlink_to(tmp_path / "secret")
+    (a.root / "machines" / "m.json").symlink_to(tmp_path / "secret")
+    merge([a.root, b.root], tmp_path / "c")
+    assert not [p for p in (tmp_path / "c").rglob("*") if p.is_file() and b"mine" in p.read_bytes()]
+
+
+@pytest.mark.parametrize("sources", [["a"], ["a", "a"]])
+def test_one_folder_is_no_merge(tmp_path: Path, sources: list[str]) -> None:
+    a = folder(tmp_path / "a", {0: 0.5})
+    with pytest.raises(LLPBenchError, match="two different"):
+        merge([tmp_path / name for name in sources], a.root)
+
+
+def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
+    a = folder(tmp_path / "a", {0: 0.5})
+    (tmp_path / "b").mkdir()
+    with pytest.raises(StoreError, match="not a results folder"):
+        merge([a.root, tmp_path / "b"], tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_cell_that_a_run_holds_is_not_touched(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: None}), folder(tmp_path / "b", {0: 0.5})
+    claim = a.claim(make_cell().id)
+    assert claim is not None
+    with pytest.raises(StoreError, match="a run is working on cell"):
+        merge([a.root, b.root], a.root)
+    claim.release()
+    merge([a.root, b.root], a.root)
+    assert auroc(a) == {0: 0.5}
+
+
+ENDS = st.one_of(st.none(), st.sampled_from([0.5, 0.6]), st.sampled_from([s for s in STATUSES if s != "ok"]))
+
+
+@quick
+@given(st.lists(st.dictionaries(st.integers(0, 3), ENDS, max_size=4), min_size=2, max_size=3))
+def test_every_cell_gets_the_best_that_any_folder_has(folders: list[dict[int, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        stores = [folder(Path(base, str(i)), values) for i, values in enumerate(folders)]
+        report = merge([store.root for store in stores], Path(base, "out"))
+        got = auroc(Store(Path(base, "out")))
+        for seed in range(4):
+            there = [values[seed] for values in folders if values.get(seed) is not None]
+            numbers = [v for v in there if isinstance(v, float)]
+            if numbers:
+                assert got[seed] == numbers[0]
+            elif there:
+                order = ["skipped", "pruned"]
+                best = min(there, key=lambda s: order.index(s) if s in order else len(order))
+                assert got[seed] == best
+            else:
+                assert seed not in got
+        disagree = sum(
+            len({v for values in folders if isinstance(v := values.get(seed), float)}) > 1 for seed in range(4)
+        )
+        assert len({conflict.split(":")[0] for conflict in report.conflicts}) == disagree
+
+
+@pytest.mark.slow
+def test_the_command(tmp_path: Path) -> None:
+    run = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", "synthetic[rows=400;dim=4]"]
+    for out, bags in (("a", "4"), ("b", "8"), ("whole", "4,8")):
+        done = llpbench(*run, "--seeds", "1", "--bags", bags, "--out", out, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    done = llpbench("results", "merge", "a", "b", "--out", "c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "c: 2 cells planned, 2 with a result, 2 copied, 0 conflicts\n"
+    assert status(tmp_path / "c")["counts"] == {"ok": 2}
+    assert table(tmp_path / "c") == table(tmp_path / "whole")
+    planned: dict[str, Planned] = Store(tmp_path / "b").manifest().planned
+    other = make_result(next(iter(planned.values())).cell, 0.123, label="\x1b[31mred")
+    Store(tmp_path / "b").write(other)
+    done = llpbench("results", "merge", "c", "b", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "conflict: " in done.stderr
+    assert "0.123" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert table(tmp_path / "c") == table(tmp_path / "whole")

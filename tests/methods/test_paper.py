@@ -1,0 +1,64 @@
+"""The paper's numbers: complete, in range, and for methods that exist here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from llpbench import Reference
+from llpbench.labels import expand, parse_label
+from llpbench.registry import load_registry
+from llpbench_methods.paper import llpbench_references
+
+REFERENCES = llpbench_references()
+
+
+def value(dataset: str, title: str, bag_size: int | None, **where: str) -> Reference:
+    (found,) = [
+        r
+        for r in REFERENCES
+        if (r.dataset, r.title, r.bag_size) == (dataset, title, bag_size)
+        and all(getattr(r, k) == v for k, v in where.items())
+    ]
+    return found
+
+
+def test_values_as_printed() -> None:
+    dllp = value("adult", "DLLP", 2048)
+    assert (dllp.mean, dllp.sd, dllp.method) == (pytest.approx(0.6258), pytest.approx(0.0218), "dllp")
+    assert value("marketing", "Ours-Itr-2", 512).mean == pytest.approx(0.8168)
+    assert value("adult", "Instance-MLP", None).bound
+    assert value("cifar-b", "Ours-Itr-1", 8, noise="high").mean == pytest.approx(0.9099)
+    assert value("cifar10", "DLLP", 32).metric == "accuracy"
+    assert value("adult", "Ours-Itr-1, pseudo-labels", 8).stage == "iteration-1"
+
+
+def test_a_value_that_is_not_printed_says_why() -> None:
+    assert value("cifar-s", "LLP-VAT", 512).note == "ran out of memory"
+    without = [r for r in REFERENCES if r.mean is None]
+    assert len(without) == 10
+    assert all(r.note for r in without)
+
+
+def test_every_table_is_there() -> None:
+    tables = Counter(
+        (r.metric, r.dataset, r.noise) for r in REFERENCES if not r.bound and r.title.startswith("Ours-Itr-2")
+    )
+    assert tables["auroc", "adult", "none"] == 12  # with the max-product variant
+    assert tables["auroc", "criteo", "none"] == 3
+    assert len({(r.dataset, r.title, r.bag_size, r.noise, r.metric) for r in REFERENCES}) == len(REFERENCES)
+
+
+def test_values_are_shares_selected_by_labels() -> None:
+    for r in REFERENCES:
+        assert r.rule == "instances"
+        assert r.mean is None or 0.4 < r.mean < 1
+        assert r.sd is None or 0 < r.sd < 0.2
+
+
+def test_the_methods_exist_here_with_these_settings() -> None:
+    registry = load_registry()
+    for label in {r.method for r in REFERENCES}:
+        name, options = parse_label(label)
+        assert len(expand(registry.methods[name], options)) == 1

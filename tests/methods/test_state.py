@@ -1,0 +1,155 @@
+"""Every built-in method can be saved: the state goes round as plain values and predicts the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import llpbench
+from llpbench.modelfile import plain_state
+from llpbench.protocols import QuietMonitor
+from llpbench.registry import load_registry
+from llpbench.state import is_restorable
+from llpbench.testing.methods import Problem
+from llpbench_methods.bp_count.learners import make_learner
+from llpbench_methods.bp_count.state import _learner, _learner_state
+from llpbench_methods.bp_count.trees import TreeArrays, TreeFields
+
+REGISTRY = load_registry()
+BUILT_IN = [entry for entry in REGISTRY.methods if entry.plugin.builtin]
+COLUMNS = (
+    llpbench.Column("n", "numeric"),
+    llpbench.Column("c", "category", 4),
+    llpbench.Column("m", "numeric"),
+)
+
+
+def test_all_built_in_methods_are_here() -> None:
+    assert {"bp", "bp-count", "dllp", "mean-ridge", "best-feature", "supervised"} <= {e.spec.name for e in BUILT_IN}
+
+
+SHORT = {"epochs": 1, "iterations": 1, "rounds": 1, "draws": 2, "trees": 3, "similarity": 0.0, "max_rounds": 5}
+"""Little work: what is asked here is whether weights come back, not whether they are good."""
+
+
+@pytest.mark.parametrize("entry", BUILT_IN, ids=lambda entry: entry.spec.name)
+def test_the_state_goes_round(entry: Any) -> None:
+    spec, problem = entry.spec, Problem(rows=48, sizes=6)
+    declared = {p.name for p in spec.params}
+    params = spec.resolve({name: value for name, value in SHORT.items() if name in declared})
+    labels = {"labels": problem.train_labels} if spec.oracle else {}
+    fitted = spec.load()(**params).fit(problem.train, monitor=QuietMonitor(), seed=1, **labels)
+    assert is_restorable(fitted)
+    arrays, scalars = plain_state(spec.name, fitted.state())
+    whole = {**arrays, **scalars}
+    restored = spec.load()(**params).restore(whole)
+    wanted = fitted.predict_scores(problem.test_rows)
+    assert np.ptp(wanted) > 0
+    assert np.array_equal(restored.predict_scores(problem.test_rows), wanted)
+    names = sorted(whole)
+    for name in {names[0], names[-1], names[len(names) // 2]}:
+        with pytest.raises((KeyError, ValueError)):
+            spec.load()(**params).restore({k: v for k, v in whole.items() if k != name})
+
+
+@pytest.mark.parametrize("name", ["dllp", "mean-ridge", "best-feature"])
+def test_several_classes_go_round(name: str) -> None:
+    spec, problem = REGISTRY.methods[name], Problem(rows=48, sizes=6, classes=3)
+    params = spec.resolve({"epochs": 1} if name == "dllp" else {})
+    fitted = spec.load()(**params).fit(problem.train, monitor=QuietMonitor(), seed=1)
+    restored = spec.load()(**params).restore(fitted.state())
+    wanted = fitted.predict_scores(problem.test_rows)
+    assert wanted.shape == (len(problem.test_rows), 3)
+    assert np.array_equal(restored.predict_scores(problem.test_rows), wanted)
+
+
+def table(n: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"n": rng.normal(size=n), "c": rng.choice(list("wxyz"), n), "m": rng.normal(size=n)})
+    y = rng.random(n) < 1 / (1 + np.exp(-4 * np.abs(frame["n"]) + 3 - 2 * frame["c"].isin(["w", "z"])))
+    return frame, y.astype(int)
+
+
+@pytest.mark.slow
+def test_bp_count_with_trees_is_saved_and_loaded(tmp_path: Path) -> None:
+    frame, y = table(1600, 0)
+    bag = np.arange(1600) // 4
+    counts = np.bincount(bag, y)
+    model = llpbench.fit(frame, bag, counts, method="bp-count", params={"rounds": 0, "draws": 2})
+    encoder = model._header.encoder
+    learner = make_learner("trees", encoder.transform(frame), encoder.described(), trees=20, epochs=1)
+    learnt = learner.fit(np.arange(1600), y.to_numpy(float)[:, None], 0)  # whether a round is accepted is chance
+    model.method_.model_ = replace(model.method_.model_, mix=0.5, learner=learnt)
+    assert model.method_.state()["learner"] == "trees"
+    again = llpbench.load(model.save(tmp_path / "model"))
+    other, _ = table(700, 1)
+    other.loc[::5, "c"] = "new"
+    assert np.array_equal(again.predict_proba(other), model.predict_proba(other))
+    assert isinstance(again.method_.model_.learner.model, TreeArrays)
+    assert again.save(tmp_path / "twice").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("columns", [COLUMNS, ()], ids=["table", "features"])
+def test_plain_trees_add_up_to_what_scikit_learn_adds_up_to(classes: int, columns: tuple[Any, ...]) -> None:
+    rng = np.random.default_rng(0)
+
+    def rows(n: int) -> np.ndarray:
+        block = np.eye(5)[rng.integers(0, 5, n)][:, :4]  # the fifth level has no column
+        return np.column_stack([rng.normal(size=n), block, rng.integers(-3, 4, n)]).astype(np.float32)
+
+    X = rows(900)
+    signal = np.abs(X[:, 0]) + X[:, 2] - 0.3 * X[:, 5]
+    if classes == 1:
+        targets = 1 / (1 + np.exp(-signal))[:, None]
+    else:
+        targets = np.exp(np.outer(signal, [-1, 0, 1]))
+        targets /= targets.sum(axis=1, keepdims=True)
+    learnt = make_learner("trees", X, columns, trees=15, epochs=1).fit(np.arange(900), targets, 0)
+    assert isinstance(learnt, TreeFields)
+    restored = _learner(_learner_state(learnt))
+    assert isinstance(restored, TreeFields)
+    assert isinstance(restored.model, TreeArrays)
+    assert (restored.model.bits.max() >= 0) == bool(columns)
+    for shown in (X, rows(500), 100 * rows(50)):
+        assert np.array_equal(learnt(shown), restored(shown))
+
+
+@pytest.mark.parametrize("kind", ["network", "constant"])
+def test_other_learners_go_round(kind: str) -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
+    targets = np.ones((80, 1)) if kind == "constant" else (X[:, :1] > 0).astype(float)
+    learner = make_learner("trees" if kind == "constant" else kind, X, (), trees=2, epochs=1)
+    learnt = learner.fit(np.arange(80), targets, 0)
+    state = _learner_state(learnt)
+    assert state["learner"] == kind
+    restored = _learner(state)
+    assert restored is not None
+    assert np.array_equal(learnt(X), restored(X))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"left": 0}, {"right": 0}, {"left": 10**6}, {"feature": 99}, {"feature": -1}, {"bits": 10**6}, {"starts": 5},
+        {"order": 7}, {"category_starts": 9},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_trees_that_would_lead_astray_are_refused(change: dict[str, int]) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), np.eye(4)[rng.integers(0, 4, 300)], rng.normal(size=300)])
+    learnt = make_learner("trees", X.astype(np.float32), COLUMNS, trees=3, epochs=1).fit(
+        np.arange(300), (X[:, :1] > 0).astype(float), 0
+    )
+    state = dict(_learner_state(learnt))
+    (name, value), *_ = change.items()
+    state[f"trees.{name}"] = np.array(state[f"trees.{name}"])
+    state[f"trees.{name}"][0] = value  # type: ignore[index]
+    with pytest.raises(ValueError, match="do not fit together"):
+        _learner(state)
