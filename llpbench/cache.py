@@ -20,7 +20,7 @@ def cache_root() -> Path:
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given).expanduser().absolute()
-    import platformdirs  # what pooch.os_cache calls, without the tenth of a second that pooch takes
+    import platformdirs
 
     return Path(platformdirs.user_cache_dir("llpbench")).expanduser()
 

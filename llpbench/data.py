@@ -61,6 +61,13 @@ class Files(Protocol):
         """The local path of the declared file ``name``, its checksum verified."""
         ...
 
+    def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
+        """The first of ``names`` that the data folder or the cache has: files that users bring themselves.
+
+        ``hint`` says how to get one, for the message when there is none.
+        """
+        ...
+
     @property
     def cache(self) -> Path:
         """A folder that survives runs, for things that are costly to make (embeddings)."""

@@ -25,6 +25,8 @@ _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "y
 def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Run every check of the conformance kit on each NAME: a method, a dataset, or a plugin file (mymethod.py).
 
+    Options in brackets are checked instead of the defaults: 'criteo[features=hashed]'.
+
     Prints each demand with its verdict and how many ran, were skipped and failed. Exit code 1 when one failed.
     """
     from llpbench.testing import checks_of, run_checks

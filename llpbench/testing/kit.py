@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from llpbench.errors import Skip, UnknownNameError, UsageError
+from llpbench.labels import expand, parse_label
 from llpbench.plugins import describe
 from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
 from llpbench.specs import DatasetSpec, MethodSpec
 
+S = TypeVar("S", MethodSpec, DatasetSpec)
 Outcome = Literal["passed", "failed", "skipped", "exempt"]
 
 
@@ -55,20 +57,22 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
     """All checks for the method or dataset of that name.
 
     Args:
-        name: a registered method or dataset.
+        name: a registered method or dataset, with options if others than the defaults are to be checked
+            (``adult[encoding=ordinal]``).
         registry: where to look; what is installed when not given.
         backend: the engine a method that needs one runs on.
     """
     registry = registry or load_registry()
+    name, options = parse_label(name)
     checks: list[Check] = []
     if name in registry.methods.entries:
         from llpbench.testing import methods
 
-        checks += _bind(registry.methods.entry(name), methods.CHECKS, registry, backend)
+        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, registry, backend)
     if name in registry.datasets.entries:
         from llpbench.testing import datasets
 
-        checks += _bind(registry.datasets.entry(name), datasets.CHECKS, registry, backend)
+        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, registry, backend)
     if not checks:
         raise UnknownNameError("method or dataset", name, [*registry.methods.entries, *registry.datasets.entries])
     return checks
@@ -88,6 +92,15 @@ def checks_of(
             raise UsageError(f"{name} registers no method and no dataset.")
         checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
     return checks
+
+
+def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:
+    """The entry with options as its defaults."""
+    given = expand(entry.spec, options)
+    if len(given) > 1:
+        raise UsageError(f"{entry.spec.name}: give one value for each option to check.")
+    params = tuple(replace(p, default=given[0].get(p.name, p.default)) for p in entry.spec.params)
+    return Entry(replace(entry.spec, params=params), entry.plugin)
 
 
 def _bind(

@@ -345,7 +345,7 @@ def test_real_files_in_both_layouts(tmp_path: Path) -> None:
         body = to_binary(images, labels)
         assert hashlib.sha256(body).hexdigest() == file.forms[0].sha256
         assert len(body) == file.forms[0].size
-        counts[number == 5] += np.bincount(labels, minlength=10)
+        counts[int(number == 5)] += np.bincount(labels, minlength=10)
         if number == 5:
             (tmp_path / "test_batch.bin").write_bytes(body)
             again = read_batch(tmp_path / "test_batch.bin")

@@ -261,19 +261,30 @@ def test_settings_have_names_of_their_own() -> None:
     assert Settings.of("resnet18").network == "resnet18"
 
 
-def test_shipped_weights_fit_the_encoder() -> None:
-    path = weights.SHIPPED / weights._name(Settings())
-    assert path.is_file()
+@pytest.mark.parametrize("path", sorted(weights.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
+def test_shipped_weights_fit_their_encoder(path: Path) -> None:
+    with np.load(path, allow_pickle=False) as stored:
+        settings = Settings(**json.loads(stored["settings"].tobytes()))
+    assert settings == Settings.of(settings.network)
+    assert path.name == weights._name(settings)
     assert path.stat().st_size < 1.5e6
-    network = encoder("small")
+    network = encoder(settings.network)
     shipped = weights.unpack(path.read_bytes())
     assert [a.shape for a in shipped] == [tuple(v.shape) for v in network.weights]
-    start = encoder("small")
-    draw_weights(start, 0)
-    assert not np.allclose(shipped[0], arrays_of(start.weights)[0], atol=1e-2)
     assert all(np.isfinite(a).all() for a in shipped)
-    with np.load(path, allow_pickle=False) as stored:
-        assert json.loads(stored["settings"].tobytes()) == json.loads(json.dumps(Settings().__dict__))
+    draw_weights(network, settings.seed)
+    assert not np.allclose(shipped[0], arrays_of(network.weights)[0], atol=1e-2)
+
+
+def test_weights_of_the_cache_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weights, "SHIPPED", tmp_path / "shipped")
+    assert weights.find(TINY) is None
+    for folder in (tmp_path / "shipped", tmp_path / "cache" / "made" / "simclr"):
+        folder.mkdir(parents=True)
+        (folder / weights._name(TINY)).write_bytes(b"")
+        assert weights.find(TINY) == folder / weights._name(TINY)
+    assert weights.find(Settings(epochs=3)) is None
 
 
 def test_features_of_images() -> None:

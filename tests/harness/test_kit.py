@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cli_runner import llpbench
 
+from llpbench.errors import UsageError
 from llpbench.registry import Registry, load_registry
 from llpbench.testing import checks_for, run_checks
 
@@ -165,11 +166,20 @@ REGISTRY = load_registry()
 BUILT_IN = [e.spec.name for shelf in (REGISTRY.methods, REGISTRY.datasets) for e in shelf if e.plugin.builtin]  # type: ignore[attr-defined]
 
 
+# Their default features take minutes to make; the datasets' own tests cover these on small data.
+CHEAPER = {
+    "criteo": ["criteo[features=hashed]"],
+    "cifar-s": ["cifar-s[features=raw]"],
+    "cifar-b": [],
+    "cifar10": [],
+    "csv": [],
+}
+LABELS = [label for name in BUILT_IN for label in CHEAPER.get(name, [name])]
 NETWORKS = [e.spec.name for e in REGISTRY.methods if e.plugin.builtin and e.spec.backends]
 
 
 @pytest.mark.slow
-@pytest.mark.llpbench(*BUILT_IN)
+@pytest.mark.llpbench(*LABELS)
 def test_built_in(llpbench_check: Callable[[], None]) -> None:
     """Every built-in passes the kit."""
     llpbench_check()
@@ -180,6 +190,15 @@ def test_built_in(llpbench_check: Callable[[], None]) -> None:
 def test_built_in_networks_on_the_other_engines(tmp_path: Path, backend: str) -> None:
     done = llpbench("check", *NETWORKS, "--backend", backend, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_options_are_checked_instead_of_defaults(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 7},{'ab'[i % 3 % 2]},{i % 2}" for i in range(400))
+    (tmp_path / "own.csv").write_text("x,job,y\n" + rows)
+    verdicts = run_checks(checks_for(f"csv[path={tmp_path / 'own.csv'};label=y]"))
+    assert {v.check.name: v.outcome for v in verdicts if v.outcome != "passed"} == {"files_are_pinned": "skipped"}
+    with pytest.raises(UsageError, match="one value"):
+        checks_for("dllp[lr=1e-3;1e-2]")
 
 
 def test_pytest_plugin(tmp_path: Path) -> None:

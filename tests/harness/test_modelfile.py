@@ -120,7 +120,9 @@ def test_any_state_of_plain_values_goes_round(
 
 
 @pytest.mark.parametrize(
-    "value", [{"a": 1}, [1.0], None, float("nan"), 2**70, np.array(["x"]), np.array([None]), object()], ids=repr
+    "value",
+    [{"a": 1}, [1.0], None, float("nan"), 2**70, np.array(["x"]), np.array([None]), object()],
+    ids=lambda value: type(value).__name__,
 )
 def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, value: Any) -> None:
     with pytest.raises(MethodError, match=r"mean-ridge: state\(\) gives 'odd'"):

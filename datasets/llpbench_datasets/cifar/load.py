@@ -133,8 +133,8 @@ def _standardiser(images: Array, train: Array) -> Callable[[Array], Array]:
         total += block.sum(axis=(0, 2, 3))
         squares += (block * block).sum(axis=(0, 2, 3))
     count = len(train) * images.shape[2] * images.shape[3]
-    mean = total / count
-    scale = 1.0 / np.sqrt(np.maximum(squares / count - mean**2, 1e-12))
+    variance = np.maximum(squares / count - (total / count) ** 2, 1e-12)
+    mean, scale = (total / count).astype(np.float32), (1.0 / np.sqrt(variance)).astype(np.float32)
 
     def take(chosen: Array) -> Array:
         out = np.empty((len(chosen), *images.shape[2:], 3), np.float32)

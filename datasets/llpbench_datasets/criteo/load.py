@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -26,16 +24,8 @@ HOW_TO_GET = (
 )
 
 
-class FoundFiles(Files, Protocol):
-    """Files of which some may lie there under one of several names."""
-
-    def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
-        """The first of ``names`` that is there."""
-        ...
-
-
 def load(
-    files: FoundFiles,
+    files: Files,
     *,
     seed: int,
     features: str = "met",
@@ -75,7 +65,7 @@ def load(
     return Split(train, valid, test)
 
 
-def find(files: FoundFiles, file: str) -> Path:
+def find(files: Files, file: str) -> Path:
     """The file to read: the one asked for, else the full file, else the sample."""
     if not file:
         return files.first_of((*FULL, SAMPLE.path), hint=HOW_TO_GET)

@@ -83,7 +83,8 @@ def resampling(start: Array, length: Array, source: int, size: int) -> Array:
     at = start[:, None] + length[:, None] * (np.arange(size) + 0.5) / size - 0.5
     at = np.clip(at, 0.0, source - 1.0)
     distance = np.abs(at[:, :, None] - np.arange(source))
-    return np.maximum(1.0 - distance, 0.0).astype(np.float32)
+    weights: Array = np.maximum(1.0 - distance, 0.0).astype(np.float32)
+    return weights
 
 
 def colour_maps(rng: np.random.Generator, n: int, views: Views) -> tuple[Array, Array]:
