@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pytest
 from cli_runner import llpbench, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +30,7 @@ def test_the_plugins_of_the_page_run(tmp_path: Path) -> None:
 
 
 def test_the_readme_method_is_small_and_runs(tmp_path: Path) -> None:
-    code = python_blocks(ROOT / "README.md")[0]
+    code = next(block for block in python_blocks(ROOT / "README.md") if block.startswith("# mymethod.py"))
     assert len([line for line in code.splitlines() if line.strip()]) < 30
     (tmp_path / "mymethod.py").write_text(code)
     done = llpbench(
@@ -36,3 +39,15 @@ def test_the_readme_method_is_small_and_runs(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert all(row["mean"] > 70 for row in table(tmp_path / "out"))
+
+
+def test_the_readme_fit_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of the README on a table like the one they speak of."""
+    rng = np.random.default_rng(0)
+    shops = pd.DataFrame({"age": rng.normal(size=240), "shop": np.repeat(np.arange(40), 6)})
+    sold = (shops["age"] + 0.3 * rng.normal(size=240) > 0).groupby(shops["shop"]).sum()
+    code = next(block for block in python_blocks(ROOT / "README.md") if "llpbench.fit" in block)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"table": shops, "sold": sold}
+    exec(compile(code.replace("bp-count", "mean-ridge"), "README.md", "exec"), names)
+    assert (tmp_path / "shops.llp").exists()
