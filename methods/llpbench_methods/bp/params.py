@@ -32,9 +32,9 @@ class BPSettings:
     rounds: int = 200
     damping: float | Literal["auto"] = "auto"
     tau: float | Literal["top-count"] = "top-count"
-    labels: Literal["hard", "soft", "weighted"] = "soft"
+    labels: Literal["hard", "soft", "weighted"] = "hard"
     iterations: int = 2
-    lambda_a: float = 10.0
+    lambda_a: float = 1.0
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
