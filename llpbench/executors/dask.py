@@ -157,6 +157,7 @@ class DaskExecutor:
         from distributed import Client, LocalCluster
         from distributed.comm.addressing import parse_address
         from distributed.comm.registry import get_backend
+        from distributed.gc import disable_gc_diagnosis
 
         noisy = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _NOISY]
         for name in noisy:  # each has a level of its own; what matters to the user is said by this class
@@ -178,6 +179,8 @@ class DaskExecutor:
                         memory_limit=None,  # cells have limits of their own
                         silence_logs=logging.CRITICAL,
                     )
+                # Its callback runs inside the garbage collector, where a Ctrl-C would be lost.
+                disable_gc_diagnosis(force=True)
                 where = {"address": self._cluster}
             self._client = Client(**where, timeout=10, set_as_default=False)
             self._look()

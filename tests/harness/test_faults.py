@@ -16,7 +16,7 @@ SMALL = "synthetic[rows=400;dim=4]"
 EXPECTED = {
     "faulty-good": ("ok", ""),
     "faulty-raise": ("failed", "ValueError: the method is unhappy"),
-    "faulty-hang": ("timeout", "--timeout 8"),
+    "faulty-hang": ("timeout", "--timeout 20"),
     "faulty-leak": ("memory", "MB resident"),
     "faulty-segfault": ("crashed", "SIGSEGV"),
     "faulty-killed": ("crashed", "SIGKILL"),
@@ -33,7 +33,7 @@ EXPECTED = {
 def test_every_way_to_end(tmp_path: Path, start: str) -> None:
     done = llpbench(
         "run", "--plugin", str(FAULTY), "--methods", ",".join(EXPECTED), "--datasets", SMALL, "--bags", "8",
-        "--seeds", "1", "--timeout", "8", "--memory", "900MB", "--start", start, "--out", "out", cwd=tmp_path,
+        "--seeds", "1", "--timeout", "20", "--memory", "900MB", "--start", start, "--out", "out", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     results = [json.loads(p.read_text())["result"] for p in (tmp_path / "out" / "cells").glob("*.json")]
