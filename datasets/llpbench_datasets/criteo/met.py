@@ -100,7 +100,7 @@ class Met(keras.Model):  # type: ignore[misc]
 
         self.column = weight("column", COLUMNS, width)
         self.slope, self.gone = weight("slope", INTEGERS, width), weight("gone", INTEGERS, width)
-        self.table = weight("table", CATEGORIES * size, width)
+        self.table = weight("table", CATEGORIES, size, width)
         self.hidden = weight("hidden", 1, width)
         self.number_head, self.number_bias = weight("number_head", INTEGERS, width), weight("number_bias", INTEGERS)
         self.bucket_head = weight("bucket_head", CATEGORIES, width, size)
@@ -111,7 +111,8 @@ class Met(keras.Model):  # type: ignore[misc]
         """All columns of each row as tokens, (rows, 39, width)."""
         values = numbers[..., None] * self.slope + absent[..., None] * self.gone
         place = buckets + np.arange(CATEGORIES, dtype=np.int32) * np.int32(self.size)
-        return ops.concatenate([values, ops.take(self.table, place, axis=0)], axis=1) + self.column
+        table = ops.reshape(self.table, (CATEGORIES * self.size, -1))
+        return ops.concatenate([values, ops.take(table, place, axis=0)], axis=1) + self.column
 
     def encode(self, numbers: Tensor, absent: Tensor, buckets: Tensor, visible: Tensor) -> Tensor:
         """The encoder's view of the visible columns, (rows, visible columns, width)."""
@@ -156,23 +157,33 @@ class Encoder(keras.Model):  # type: ignore[misc]
 
 
 class Batches(keras.utils.PyDataset):  # type: ignore[misc]
-    """Batches of one shape for one long epoch: rows in a new random order each time through, new masks each step."""
+    """Batches of one shape for one long epoch: rows in a new random order each time through, new masks each step.
 
-    def __init__(self, encoded: Encoded, settings: Settings, rng: np.random.Generator) -> None:
+    A batch depends on the seed and its step alone, since an engine may ask for one ahead of time or more than once.
+    """
+
+    def __init__(self, encoded: Encoded, settings: Settings, seed: int) -> None:
         super().__init__(workers=1, use_multiprocessing=False)
-        self.encoded, self.settings, self.rng = encoded, settings, rng
+        self.encoded, self.settings, self.seed = encoded, settings, seed
         self.batch = min(settings.batch, len(encoded))
-        self.order: IntArray = np.empty(0, np.int64)
+        self._order: tuple[int, IntArray] = (-1, np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return self.settings.steps
 
     def __getitem__(self, step: int) -> tuple[tuple[Any, ...], FloatArray]:
-        if len(self.order) < self.batch:
-            self.order = self.rng.permutation(len(self.encoded))
-        rows, self.order = np.sort(self.order[: self.batch]), self.order[self.batch :]
-        visible = draw_visible(self.rng, self.batch, self.settings.mask)
+        through, place = divmod(step, len(self.encoded) // self.batch)
+        order = self._rows_in_order(through)
+        rows = np.sort(order[place * self.batch : (place + 1) * self.batch])
+        visible = draw_visible(np.random.default_rng([self.seed, 2, step]), self.batch, self.settings.mask)
         return (*inputs(self.encoded, rows), visible), np.zeros(self.batch, np.float32)
+
+    def _rows_in_order(self, through: int) -> IntArray:
+        """The order of one time through all rows, kept until another is asked for."""
+        if self._order[0] != through:
+            rng = np.random.default_rng([self.seed, 1, through])
+            self._order = (through, rng.permutation(len(self.encoded)))
+        return self._order[1]
 
 
 def draw_visible(rng: np.random.Generator, rows: int, mask: float) -> IntArray:
@@ -198,7 +209,7 @@ def train(encoded: Encoded, settings: Settings, seed: int) -> tuple[Met, list[fl
     model.compile(optimizer=keras.optimizers.AdamW(schedule, weight_decay=1e-4), loss=_mean_output)
     history: list[float] = []
     watch = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: history.append(float(logs["loss"])))
-    model.fit(Batches(encoded, settings, rng), epochs=1, shuffle=False, verbose=0, callbacks=[watch])
+    model.fit(Batches(encoded, settings, seed), epochs=1, shuffle=False, verbose=0, callbacks=[watch])
     return model, history
 
 
