@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from llpbench.estimator import LLPModel, fit, load
-    from llpbench.files import write_atomically
+    from llpbench.files import whole_file, write_atomically
     from llpbench.hookspecs import hookimpl
     from llpbench.protocols import Method, Monitor, Predict, QuietMonitor
     from llpbench.seeds import derive_seed
@@ -59,6 +59,7 @@ _HOME = {
     "LLPModel": "estimator",
     "fit": "estimator",
     "load": "estimator",
+    "whole_file": "files",
     "write_atomically": "files",
     "hookimpl": "hookspecs",
     "Method": "protocols",
@@ -114,6 +115,7 @@ __all__ = [
     "hookimpl",
     "load",
     "random_split",
+    "whole_file",
     "write_atomically",
 ]
 

@@ -45,6 +45,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
 
+USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
+"""A cell whose conditions are all at their defaults, to tell what is unusual about another."""
+
+
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What one selection rule chose: the report, its value under the rule, and the metrics on test rows."""
 

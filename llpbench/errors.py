@@ -60,3 +60,8 @@ class Skip(Exception):  # noqa: N818 - a method *declines* a setting; nothing we
     Example:
         ``raise Skip("needs at least two bags per class")``
     """
+
+
+def printable(text: str) -> str:
+    """Foreign text without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text)

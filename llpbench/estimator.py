@@ -24,7 +24,7 @@ from llpbench.errors import LLPBenchError, MethodError, UnknownNameError, UsageE
 from llpbench.fitting import chosen_bags, fit_and_choose, hold_back, separate
 from llpbench.modelfile import FORMAT, VERSION, Header, ModelFileError, read_model, write_model
 from llpbench.plugins import describe
-from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
+from llpbench.registry import Entry, Registry, load_registry, unmet_needs
 from llpbench.seeds import derive_seed
 from llpbench.specs import MethodSpec, Scalar
 from llpbench.state import HOW_TO, is_restorable
@@ -278,9 +278,9 @@ def _start_engine(entry: Entry[MethodSpec], backend: str, preferred: str = "") -
             raise UsageError(f"Keras runs on {running} in this process; start another one for {engine}.")
     elif backend:
         raise UsageError(f"{spec.name} uses no network engine, so backend={backend!r} has no meaning.")
-    missing = missing_modules(spec, engine)
-    if missing:
-        raise UsageError(f"{spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}")
+    needs = unmet_needs(entry, engine)
+    if needs:
+        raise UsageError(needs)
     if engine:
         os.environ["KERAS_BACKEND"] = engine
     return engine

@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file in the same folder (made if need be), flush it to the disk, then rename it."""
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file in the same folder (made if need be), flushed to the disk and renamed to ``path`` at the end.
+
+    When anything goes wrong on the way, nothing is left behind and what was at ``path`` stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.chmod(0o644)
@@ -24,3 +30,9 @@ def write_atomically(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(data)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from llpbench.cells import RULES, Cell
+from llpbench.cells import RULES, USUAL, Cell
 from llpbench.errors import UnknownNameError, UsageError
 from llpbench.labels import expand, format_label, parse_label
 from llpbench.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
@@ -123,19 +123,27 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
             params = method.spec.resolve({**found.params, **method.given})
             cell = msgspec.structs.replace(cell, params=params, preset=found.preset)
             label = format_label(method.spec.name, {"params": found.preset, **method.given})
-        conditions = [scheme.label] if cell.scheme != "random" else []
-        conditions += [f"feature noise {feature_noise:g}"] if feature_noise else []
-        shown = ", ".join([dataset.label, *conditions])
+        shown = data_label(cell, dataset, scheme)
         seconds = found.seconds if found is not None else 0.0
         plan = Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle, tuning_seconds=seconds)
         planned.setdefault(cell.id, plan)
     return list(planned.values())
 
 
+def data_label(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
+    """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
+
+    A bound does not depend on bags, so its label names no scheme.
+    """
+    conditions = [scheme.label] if scheme is not None and cell.scheme != USUAL.scheme else []
+    conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
+    return ", ".join([dataset.label, *conditions])
+
+
 def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
     """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
     option = dataset.spec.own_bags
-    if option and dataset.resolved[option] and asked.label == RunSpec(methods=[]).schemes[0]:
+    if option and dataset.resolved[option] and asked.label == USUAL.scheme:
         return Variant(registry.schemes[OWN_BAGS], {})
     return asked
 

@@ -200,6 +200,12 @@ def missing_modules(spec: MethodSpec | DatasetSpec, backend: str = "") -> list[s
     return [name for name in wanted if find_spec(name.partition(".")[0]) is None]
 
 
+def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec], backend: str = "") -> str:
+    """What must be installed before this can run, as a sentence with the pip line; empty when nothing is missing."""
+    missing = missing_modules(entry.spec, backend)
+    return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}" if missing else ""
+
+
 def install_hint(plugin: Plugin, modules: Iterable[str]) -> str:
     """The pip line that brings missing modules: the plugin's own extra when it has one of that name."""
     try:

@@ -151,7 +151,7 @@ class Run:
         """Run all jobs; returns when each has a result."""
         waiting = deque(jobs)
         elsewhere: deque[Job] = deque()
-        self._before = {job.cell.id: _changed(self.store.result_path(job.cell.id)) for job in jobs}
+        self._before = {job.cell.id: stamp(self.store.result_path(job.cell.id)) for job in jobs}
         running = 0
         try:
             while waiting or elsewhere or running:
@@ -177,60 +177,33 @@ class Run:
         if claim is None:
             elsewhere.append(job)
             return False
-        if self._made_elsewhere(cell_id):
+        made = self._made_elsewhere(cell_id)
+        if made is not None:
             claim.release()
-            self._record(self._read(job))
+            self._record(made)
             return False
         self._claims[cell_id] = claim
         self.view.started(job)
         self.executor.submit(job)
         return True
 
-    def _made_elsewhere(self, cell_id: str) -> bool:
-        """Whether somebody else wrote a sound result since this run began."""
-        if _changed(self.store.result_path(cell_id)) == self._before[cell_id]:
-            return False
+    def _made_elsewhere(self, cell_id: str) -> CellResult | None:
+        """The sound result that somebody else wrote since this run began, if any."""
+        if stamp(self.store.result_path(cell_id)) == self._before[cell_id]:
+            return None
         try:
-            return self.store.read(cell_id) is not None
+            return self.store.read(cell_id)
         except Damaged:
-            return False
+            return None
 
     def _finish(self, outcome: Outcome) -> None:
-        from llpbench.worker import blank_result
-
         job = outcome.job
-        fresh = _changed(self.store.result_path(job.cell.id)) != self._before[job.cell.id]
-        if outcome.status != "finished" or not fresh:
-            self.store.check_room()  # a full disk is no fault of the cell: it stays missing
-            status = "crashed" if outcome.status == "finished" else outcome.status
-            result = blank_result(job, status, outcome.reason or "the process ended without a result")
-            result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
-            result.machine = outcome.machine or result.machine
-            self.store.write(result)
-        else:
-            result = self._read(job)
-            if result.status in FAILURES:
-                self._blame_the_disk_first(job)
+        try:
+            result = settle(self.store, outcome, self._before[job.cell.id])
+        except Damaged as damage:
+            result = unreadable(outcome, damage)
         self._claims.pop(job.cell.id).release()
         self._record(result)
-
-    def _blame_the_disk_first(self, job: Job) -> None:
-        """When there is no room for results, a cell that failed is not guilty: take its result back and stop."""
-        try:
-            self.store.check_room()
-        except StoreError:
-            self.store.result_path(job.cell.id).unlink(missing_ok=True)
-            raise
-
-    def _read(self, job: Job) -> CellResult:
-        from llpbench.worker import blank_result
-
-        try:
-            result = self.store.read(job.cell.id)
-        except Damaged as damage:
-            result = blank_result(job, "crashed", f"its result file is damaged: {damage}")
-        assert result is not None
-        return result
 
     def _record(self, result: CellResult) -> None:
         self.summary.add(result.status)
@@ -238,10 +211,63 @@ class Run:
         self.registry.cell_finished(result.cell, result)
 
 
-def _changed(path: Path) -> tuple[int, int]:
+def stamp(path: Path) -> tuple[int, int]:
     """What tells a file from the one written before it, whatever the clock did since; zeros when it is not there."""
     try:
         status = path.stat()
     except OSError:
         return 0, 0
     return status.st_ino, status.st_mtime_ns
+
+
+def settle(store: Store, outcome: Outcome, before: tuple[int, int]) -> CellResult:
+    """The result of a cell that ended: its own, or one that says how it ended without.
+
+    A full disk is no fault of a cell: one that failed for it stays missing.
+
+    Args:
+        store: where results are.
+        outcome: how the cell's process ended.
+        before: ``stamp`` of its result file when it was started.
+
+    Raises:
+        StoreError: there is no room for results.
+        Damaged: the result file cannot be read.
+    """
+    path = store.result_path(outcome.job.cell.id)
+    if outcome.status != "finished" or stamp(path) == before:
+        store.check_room()
+        result = _without_result(outcome)
+        store.write(result)
+        return result
+    read = store.read(outcome.job.cell.id)
+    assert read is not None
+    if read.status in FAILURES:
+        _blame_the_disk_first(store, path)
+    return read
+
+
+def unreadable(outcome: Outcome, damage: Damaged) -> CellResult:
+    """The result of a cell whose own is damaged."""
+    from llpbench.worker import blank_result
+
+    return blank_result(outcome.job, "crashed", f"its result file is damaged: {damage}")
+
+
+def _without_result(outcome: Outcome) -> CellResult:
+    from llpbench.worker import blank_result
+
+    status = "crashed" if outcome.status == "finished" else outcome.status
+    result = blank_result(outcome.job, status, outcome.reason or "the process ended without a result")
+    result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
+    result.machine = outcome.machine or result.machine
+    return result
+
+
+def _blame_the_disk_first(store: Store, result: Path) -> None:
+    """When there is no room for results, a cell that failed is not guilty: take its result back and stop."""
+    try:
+        store.check_room()
+    except StoreError:
+        result.unlink(missing_ok=True)
+        raise

@@ -173,17 +173,22 @@ class Store:
                 f"cannot claim cell {cell_id} in {self.root}: {error.strerror or error}. Finished cells are kept."
             ) from None
 
-    @contextlib.contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
-        deadline = time.monotonic() + 30
-        while (claim := Claim.take(self.root / "claims" / f"{name}.lock")) is None:
-            if time.monotonic() > deadline:
-                raise StoreError(f"{self.root} is locked by another run for more than 30 s.")
-            time.sleep(0.02)
-        try:
-            yield
-        finally:
-            claim.release()
+    def _locked(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return held(self.root / "claims" / f"{name}.lock", f"{self.root} is locked by another run", seconds=30)
+
+
+@contextlib.contextmanager
+def held(path: Path, trouble: str, seconds: float) -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for whoever holds it now; ``trouble`` is said when that takes too long."""
+    deadline = time.monotonic() + seconds
+    while (claim := Claim.take(path)) is None:
+        if time.monotonic() > deadline:
+            raise StoreError(f"{trouble} for more than {seconds:.0f} s.")
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        claim.release()
 
 
 class Claim:

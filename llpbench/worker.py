@@ -28,7 +28,7 @@ from llpbench.plugins import describe
 from llpbench.privacy import add_count_noise, count_noise_sd, count_sensitivity, epsilon_of
 from llpbench.protocols import Method
 from llpbench.provenance import recorded_versions
-from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
+from llpbench.registry import Entry, Registry, load_registry, unmet_needs
 from llpbench.seeds import derive_seed
 from llpbench.selection import make_rules
 from llpbench.specs import DatasetSpec, MethodSpec
@@ -214,9 +214,9 @@ def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("trai
 
 
 def _require(entry: Entry[Any], backend: str = "") -> None:
-    missing = missing_modules(entry.spec, backend)
-    if missing:
-        raise Skip(f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}")
+    needs = unmet_needs(entry, backend)
+    if needs:
+        raise Skip(needs)
 
 
 def _decline_mismatch(method: MethodSpec, dataset: DatasetSpec, split: Split) -> None:

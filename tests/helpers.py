@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socketserver import BaseServer
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import settings
@@ -14,6 +18,20 @@ from llpbench.store import Planned
 
 quick = settings(deadline=None, max_examples=50)
 """For properties: a busy machine is no failure."""
+
+
+S = TypeVar("S", bound=BaseServer)
+
+
+@contextmanager
+def serving(server: S) -> Iterator[S]:
+    """A server that answers in a thread of its own until the end of the block."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 def make_cell(**changes: Any) -> Cell:

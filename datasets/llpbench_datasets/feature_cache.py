@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llpbench import cache_root
+from llpbench import cache_root, whole_file
 
 try:
     import fcntl
@@ -94,19 +93,8 @@ def _read(path: Path) -> Array | None:
 
 def _write(path: Path, array: Array) -> None:
     """Whole or not at all, and without a second copy in memory."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(0o644)
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
+    with whole_file(path) as file:
+        np.save(file, array, allow_pickle=False)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from llpbench.board.bounds import RESULT_BYTES, Unsound, check_id, plain_folder, printable, read_plain
+from llpbench.board.bounds import RESULT_BYTES, Unsound, check_id, plain_folder, read_plain, short_line
 from llpbench.board.compact import check_result, compact, seal
 from llpbench.board.folder import (
     Content,
@@ -70,7 +70,7 @@ def add_results(run: Path, content: Content, registry: Registry, *, replace: boo
             machine = read_machine(run / "machines" / f"{result.machine}.json")
             replicates = _replicates(run, result)
         except (Unsound, Damaged, RecursionError) as problem:
-            report.refused.append((printable(cell_id), printable(str(problem))))
+            report.refused.append((short_line(cell_id), short_line(str(problem))))
             continue
         _take(content, report, result, _source(data), machine, replicates, replace=replace)
     _rename(content, report, registry)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from llpbench.errors import LLPBenchError
+from llpbench.errors import LLPBenchError, printable
 
 RESULT_BYTES = 4 << 20
 FILE_BYTES = 64 << 20
@@ -58,22 +58,22 @@ def check_name(text: str, what: str) -> str:
 
 def check_id(text: str) -> str:
     """The id of a cell."""
-    if not _ID.fullmatch(text):
-        raise Unsound(f"cell id {clip(text)} is not sixteen hexadecimal digits")
-    return text
+    return _formed(_ID, text, "cell id {} is not sixteen hexadecimal digits")
 
 
 def check_machine(text: str) -> str:
     """The id of a machine."""
-    if not _MACHINE.fullmatch(text):
-        raise Unsound(f"machine id {clip(text)} is not ten hexadecimal digits")
-    return text
+    return _formed(_MACHINE, text, "machine id {} is not ten hexadecimal digits")
 
 
 def check_date(text: str) -> str:
     """A moment in UTC, as results write it."""
-    if not _DATE.fullmatch(text):
-        raise Unsound(f"time {clip(text)} does not read like 2025-01-31T12:00:00Z")
+    return _formed(_DATE, text, "time {} does not read like 2025-01-31T12:00:00Z")
+
+
+def _formed(pattern: re.Pattern[str], text: str, complaint: str) -> str:
+    if not pattern.fullmatch(text):
+        raise Unsound(complaint.format(clip(text)))
     return text
 
 
@@ -94,9 +94,9 @@ def clip(text: str, length: int = 60) -> str:
     return repr(text if len(text) <= length else text[:length] + "…")
 
 
-def printable(text: str, length: int = 300) -> str:
+def short_line(text: str, length: int = 300) -> str:
     """Foreign text as a terminal may show it: one short line without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())[:length])
+    return printable(" ".join(text.split())[:length])
 
 
 def _leaves(content: Any, depth: int = 0) -> Iterator[Any]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from llpbench.cells import Cell, CellResult
+from llpbench.cells import USUAL, Cell, CellResult
 from llpbench.errors import UsageError
 from llpbench.labels import format_label, parse_label
-
-_USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
 
 
 def command(result: CellResult, seeds: int) -> str:
@@ -18,12 +16,12 @@ def command(result: CellResult, seeds: int) -> str:
     words = ["llpbench", "run", "--methods", _method_word(result.label, cell), "--datasets", dataset]
     words += [] if result.oracle else ["--bags", str(cell.bag_size)]
     words += ["--seeds", str(seeds)]
-    if cell.scheme != _USUAL.scheme:
+    if cell.scheme != USUAL.scheme:
         words += ["--schemes", format_label(cell.scheme, cell.scheme_options)]
     if cell.noise != "none":
         words += ["--noise", cell.noise]
-        words += ["--delta", f"{cell.delta:g}"] if cell.delta != _USUAL.delta else []
-        words += ["--mechanism", cell.mechanism] if cell.mechanism != _USUAL.mechanism else []
+        words += ["--delta", f"{cell.delta:g}"] if cell.delta != USUAL.delta else []
+        words += ["--mechanism", cell.mechanism] if cell.mechanism != USUAL.mechanism else []
     words += ["--feature-noise", f"{cell.feature_noise:g}"] if cell.feature_noise else []
     words += ["--backend", cell.backend] if cell.backend not in ("", "jax") else []
     words += ["--preset", cell.preset] if cell.preset and f"preset={cell.preset}" in result.label else []

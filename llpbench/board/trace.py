@@ -10,7 +10,7 @@ from typing import TypeVar
 from llpbench.board.bounds import Unsound, clip
 from llpbench.cells import Cell, CellResult, Job
 from llpbench.errors import LLPBenchError, PluginError, UnknownNameError
-from llpbench.grid import Variant
+from llpbench.grid import Variant, data_label
 from llpbench.labels import format_scalar, parse_label
 from llpbench.plugins import Plugin
 from llpbench.registry import Entry, Registry, Shelf
@@ -112,26 +112,16 @@ def _check_preset_label(result: CellResult, method: MethodSpec) -> None:
         raise Unsound(f"its label {clip(result.label)} is not that of its settings")
 
 
-def dataset_label(cell: Cell, dataset: DatasetSpec, registry: Registry, *, bound: bool) -> str:
-    """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
-
-    A bound does not depend on bags, so its label names no scheme.
-    """
-    conditions = [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
-    if not bound and cell.scheme != Cell(dataset="", method="", bag_size=1, seed=0).scheme:
-        scheme = _registered(registry.schemes, cell.scheme).spec
-        conditions.insert(0, Variant(scheme, cell.scheme_options).label)
-    return ", ".join([Variant(dataset, cell.dataset_options).label, *conditions])
-
-
 def set_labels(result: CellResult, registry: Registry) -> None:
     """Name a traced result for what it is, whatever its run called it."""
     method = registry.methods[result.cell.method]
     if result.cell.preset:
         _check_preset_label(result, method)
     result.label = true_label(result.cell, method) or result.label
-    dataset = registry.datasets[result.cell.dataset]
-    result.dataset_label = dataset_label(result.cell, dataset, registry, bound=result.oracle)
+    cell = result.cell
+    dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
+    scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
+    result.dataset_label = data_label(cell, dataset, scheme)
 
 
 def _check_declared(spec: MethodSpec | DatasetSpec, given: dict[str, Scalar]) -> None:

@@ -18,7 +18,7 @@ from llpbench.cli.options import plugin_options
 @plugin_options
 def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Check versions, engines, plugins, data files and folders. Exit code 1 when something is broken."""
-    from llpbench.cli.run import default_memory_mb
+    from llpbench.cli.execution import default_memory_mb
     from llpbench.executors.launch import FORK_IS_SAFE
     from llpbench.registry import load_registry
     from llpbench.sysinfo import machine, usable_cores, versions

@@ -22,6 +22,7 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     A cell that several folders hold is kept once, with a number rather than without. Same cell, different metrics:
     the first folder's result is kept, the other one lies under conflicts/, and the exit code is 1.
     """
+    from llpbench.errors import printable
     from llpbench.merge import merge as merge_folders
 
     report = merge_folders(folders, out or folders[0])
@@ -34,8 +35,3 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
         f"{len(report.conflicts)} conflicts"
     )
     sys.exit(1 if report.conflicts else 0)
-
-
-def printable(text: str) -> str:
-    """Text that came from files, without what a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text)

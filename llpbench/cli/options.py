@@ -108,10 +108,53 @@ DURATION = Quantity("duration", _SECONDS, "90, 30m or 2h")
 MEMORY = Quantity("memory", _MEGABYTES, "500MB or 8GB")
 
 
-MECHANISM_HELP = (
-    "How noise is sized: gaussian (the classic formula: no guarantee above epsilon 1) or analytic (the least valid "
-    "noise at any epsilon).  [default: gaussian]"
+def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator; ``--help`` lists them in the order given."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+grid_options = _together(
+    click.option("--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
+    click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
+    click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]"),
+    click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]"),
+    click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5."),
+    click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]"),
+    click.option(
+        "--mechanism",
+        type=click.Choice(["gaussian", "analytic"]),
+        help="How noise is sized: gaussian (the classic formula: no guarantee above epsilon 1) or analytic (the least "
+        "valid noise at any epsilon).  [default: gaussian]",
+    ),
+    click.option(
+        "--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1."
+    ),
+    click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]"),
 )
+"""The axes of a grid, without its methods and seeds."""
+
+cell_options = _together(
+    click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]"),
+    click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]"),
+    click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]"),
+    click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]"),
+    click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]"),
+    click.option(
+        "--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]"
+    ),
+    click.option(
+        "--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]"
+    ),
+    click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA)."),
+    click.option("--offline", is_flag=True, default=None, help="Never ask the network for data."),
+)
+"""Where cells run, and what each is given."""
 
 
 def plugin_options(command: F) -> F:

@@ -46,10 +46,10 @@ def rerun(
     """
     from llpbench.board.again import choose, compare, limits_of, published_results, run_again
     from llpbench.cli.data import fetch_files
+    from llpbench.cli.execution import context_of
     from llpbench.cli.progress import make_view
     from llpbench.errors import UsageError
     from llpbench.registry import load_registry
-    from llpbench.runner import Context
 
     if (cell is None) != at_random:
         raise UsageError("give the id of a cell, or --random to have one chosen.")
@@ -61,13 +61,7 @@ def rerun(
     registry.methods.entry(before.cell.method)
     _describe(before.id, before.label, before.dataset_label, before.cell.bag_size, before.cell.seed, before.cell.noise)
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
-    context = Context(
-        data=str(Path(data).resolve()) if data else "",
-        offline=offline,
-        plugins=tuple(str(p.resolve()) for p in plugins),
-        override=override,
-        predictions=False,
-    )
+    context = context_of(data, offline, plugins, override, predictions=False)
     now = run_again(before, registry, context, make_view(quiet=True), limits_of(before, timeout))
     verdict = compare(before, now, tolerance)
     if verdict.lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cells import RULES
-from llpbench.cli.options import DURATION, MECHANISM_HELP, MEMORY, Names, Numbers, plugin_options
+from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
@@ -23,31 +22,15 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a grid of cells and print its table.")
 @click.option("--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
-@click.option("--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]")
-@click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]")
+@grid_options
 @click.option("--seeds", type=int, help="Number of seeds: 3 runs seeds 0, 1 and 2.  [default: 3]")
-@click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]")
-@click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]")
-@click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5.")
-@click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
-@click.option("--mechanism", type=click.Choice(["gaussian", "analytic"]), help=MECHANISM_HELP)
-@click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
-@click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
 @click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
 @click.option("--params-rule", type=click.Choice(RULES), help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
-@click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]")
-@click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]")
-@click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]")
-@click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]")
-@click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]")
-@click.option("--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]")
-@click.option("--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
-@click.option("--offline", is_flag=True, default=None, help="Never ask the network for data.")
+@cell_options
 @click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
 @click.option("--dry-run", is_flag=True, help="Say what would run, run nothing.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
@@ -83,7 +66,7 @@ def run(
     if dry_run:
         _say_plan(planned, store)
         return
-    failed = _execute(spec, how, registry, planned, store, plugins, override, quiet=quiet or as_json)
+    failed = _execute(how, registry, planned, store, plugins, override, quiet=quiet or as_json)
     _print_results(store, planned, registry, as_json)
     if not as_json:
         click.echo(f"results: {store.root}", err=True)
@@ -91,7 +74,6 @@ def run(
 
 
 def _execute(
-    spec: RunSpec,
     how: HowToRun,
     registry: Registry,
     planned: list[Planned],
@@ -104,34 +86,17 @@ def _execute(
     """Run what is wanted; returns the number of failed cells of this request, old and new."""
     from llpbench import __version__
     from llpbench.cells import FAILURES
-    from llpbench.cli.data import fetch_files
+    from llpbench.cli.execution import context_of, fetch_for, interrupt, limits_of, make_executor, typed_command
     from llpbench.cli.progress import make_view
-    from llpbench.runner import Context, Limits, Run, make_jobs, wanted_cells
+    from llpbench.runner import Run, make_jobs, wanted_cells
 
-    del spec
-    command = shlex.join(["llpbench", *sys.argv[1:]])
+    command = typed_command()
     view = make_view(quiet)
-    limits = Limits(how.threads, how.timeout, how.memory or default_memory_mb())
-    context = Context(
-        data=str(Path(how.data).resolve()) if how.data else "",
-        offline=how.offline,
-        plugins=tuple(str(p.resolve()) for p in plugins),
-        override=override,
-        predictions=how.predictions,
-    )
-    executor = registry.executor(
-        how.executor,
-        {"jobs": how.jobs, "threads": how.threads, "start": how.start, "scheduler": how.scheduler},
-    )
+    limits = limits_of(how)
+    context = context_of(how.data, how.offline, plugins, override, predictions=how.predictions)
+    executor = make_executor(how, registry)
     store.plan(planned, command, __version__)
-    fetching = () if getattr(executor, "remote", False) else dict.fromkeys(plan.cell.dataset for plan in planned)
-    for name in fetching:
-        fetch_files(
-            registry.datasets[name],
-            Path(context.data) if context.data else None,
-            offline=how.offline,
-            quiet=quiet,
-        )
+    fetch_for(executor, (plan.cell.dataset for plan in planned), registry, context, quiet=quiet)
     run_now, kept = wanted_cells(planned, store, registry, how.rerun, view)  # type: ignore[arg-type]
     jobs = make_jobs(run_now, store, registry, limits, context)
     signal.signal(signal.SIGTERM, interrupt)
@@ -166,19 +131,6 @@ def _say_tuned(tuned: TunedParams) -> None:
             "of its test rows were training or validation rows there (llpbench tune --per-seed avoids it)",
             err=True,
         )
-
-
-def default_memory_mb() -> float:
-    """8 GiB for each cell, or four fifths of a smaller machine; never what happens to be free."""
-    from llpbench.sysinfo import total_memory_mb
-
-    return min(8192.0, 0.8 * total_memory_mb())
-
-
-def interrupt(signum: int, frame: object) -> None:
-    """Treat a signal to end like Ctrl-C."""
-    del signum, frame
-    raise KeyboardInterrupt
 
 
 def _say_plan(planned: list[Planned], store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cells import RULES
-from llpbench.cli.options import DURATION, MECHANISM_HELP, MEMORY, Names, Numbers, plugin_options
+from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
@@ -22,15 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Search for a method's parameters; run --params uses them.")
 @click.option("--methods", type=Names("methods"), help="Methods; what is given in brackets is fixed: dllp[epochs=30].")
-@click.option("--datasets", type=Names("datasets"), help="Datasets.  [default: adult]")
-@click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]")
-@click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]")
-@click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]")
-@click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5.")
-@click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]")
-@click.option("--mechanism", type=click.Choice(["gaussian", "analytic"]), help=MECHANISM_HELP)
-@click.option("--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1.")
-@click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]")
+@grid_options
 @click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True, help="Trials of each study.")
 @click.option(
     "--rule",
@@ -46,15 +37,7 @@ if TYPE_CHECKING:
 @click.option("--prune/--no-prune", default=True, show_default=True, help="Give up trials that lag behind the median.")
 @click.option("--at-once", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of a study at once.")
 @click.option("--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
-@click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]")
-@click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]")
-@click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]")
-@click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]")
-@click.option("--timeout", type=DURATION, help="Wall time a trial's cell may take.  [default: 1h]")
-@click.option("--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]")
-@click.option("--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
-@click.option("--offline", is_flag=True, default=None, help="Never ask the network for data.")
+@cell_options
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
 @click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
 @plugin_options
@@ -104,34 +87,26 @@ def _search(
     quiet: bool,
 ) -> list[Search]:
     from llpbench import __version__
-    from llpbench.cli.data import fetch_files
-    from llpbench.cli.run import default_memory_mb, interrupt
+    from llpbench.cli.execution import context_of, fetch_for, interrupt, limits_of, make_executor, typed_command
     from llpbench.grid import plan_cells
-    from llpbench.runner import Context, Limits
     from llpbench.store import Store
     from llpbench.tune.study import Journal
     from llpbench.tune.trials import Tuner, plan_searches
 
-    command = shlex.join(["llpbench", *sys.argv[1:]])
-    data = str(Path(how.data).resolve()) if how.data else ""
-    files = tuple(str(p.resolve()) for p in plugins)
+    command = typed_command()
+    context = context_of(how.data, how.offline, plugins, override, predictions=False)
     planned = plan_cells(spec.run, registry)
     store = Store(Path(how.out))
     store.plan([], command, __version__)
     searches = plan_searches(spec, registry, Journal(store.root))
-    executor = registry.executor(
-        how.executor,
-        {"jobs": how.jobs, "threads": how.threads, "start": how.start, "scheduler": how.scheduler},
-    )
-    fetching = () if getattr(executor, "remote", False) else dict.fromkeys(plan.cell.dataset for plan in planned)
-    for name in fetching:
-        fetch_files(registry.datasets[name], Path(data) if data else None, offline=how.offline, quiet=quiet)
+    executor = make_executor(how, registry)
+    fetch_for(executor, (plan.cell.dataset for plan in planned), registry, context, quiet=quiet)
     tuner = Tuner(
         store,
         registry,
         executor,
-        Limits(how.threads, how.timeout, how.memory or default_memory_mb()),
-        Context(data=data, offline=how.offline, plugins=files, override=override, predictions=False),
+        limits_of(how),
+        context,
         heard=_quiet if quiet else _heard,
         command=command,
         version=__version__,

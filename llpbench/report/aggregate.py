@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from llpbench.cells import RULES, Cell, CellResult
+from llpbench.cells import RULES, USUAL, Cell, CellResult
 from llpbench.store import Planned
 
 COST_METRICS = ("fit_seconds", "tuning_seconds", "peak_memory_mb")
 Setting = tuple[str, int, str]  # dataset as labelled, bag size, noise
-_USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,8 @@ def noise_name(cell: Cell) -> str:
     """The noise level, with its mechanism and delta where these are not the usual ones."""
     if cell.noise == "none":
         return cell.noise
-    unusual = [cell.mechanism] if cell.mechanism != _USUAL.mechanism else []
-    unusual += [f"delta {cell.delta:g}"] if cell.delta != _USUAL.delta else []
+    unusual = [cell.mechanism] if cell.mechanism != USUAL.mechanism else []
+    unusual += [f"delta {cell.delta:g}"] if cell.delta != USUAL.delta else []
     return ", ".join([cell.noise, *unusual])
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from llpbench.errors import Skip, UnknownNameError, UsageError
 from llpbench.labels import expand, parse_label
 from llpbench.plugins import describe
-from llpbench.registry import Entry, Registry, install_hint, load_registry, missing_modules
+from llpbench.registry import Entry, Registry, load_registry, unmet_needs
 from llpbench.specs import DatasetSpec, MethodSpec
 
 S = TypeVar("S", MethodSpec, DatasetSpec)
@@ -116,9 +116,9 @@ def _bind(
     def bound(function: Callable[[Entry[Any], Registry], None]) -> Callable[[], None]:
         def run() -> None:
             engine = backend if isinstance(spec, MethodSpec) and spec.backends else ""
-            missing = missing_modules(spec, engine)
-            if missing:
-                raise Skip(f"{spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}")
+            needs = unmet_needs(entry, engine)
+            if needs:
+                raise Skip(needs)
             function(entry, registry)
 
         return run

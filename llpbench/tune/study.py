@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from llpbench.errors import StoreError, UsageError
 from llpbench.plugins import describe
 from llpbench.seeds import derive_seed
 from llpbench.specs import Scalar
-from llpbench.store import Claim
+from llpbench.store import Claim, held
 from llpbench.tune.chosen import HIGHER_IS_BETTER, Trial
 from llpbench.tune.space import Dimension, start_values
 
@@ -39,19 +38,10 @@ def import_optuna() -> Any:
     return optuna
 
 
-@contextlib.contextmanager
-def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
+def locked(path: Path) -> contextlib.AbstractContextManager[None]:
     """Hold the lock file ``path``; an error names it when somebody else keeps it too long."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + seconds
-    while (claim := Claim.take(path)) is None:
-        if time.monotonic() > deadline:
-            raise StoreError(f"{path} is held by another process for more than {seconds:.0f} s.")
-        time.sleep(0.01)
-    try:
-        yield
-    finally:
-        claim.release()
+    return held(path, f"{path} is held by another process", seconds=60)
 
 
 class Journal:
@@ -113,6 +103,34 @@ def _damaged(path: Path, what: str) -> str:
     return f"{path} is damaged: {what}. Restore it, or tune into another folder with --out."
 
 
+class _Sampler:
+    """Draws every parameter by itself, with a seed of its own: a draw depends on finished trials and its name alone.
+
+    So a trial whose process died half-way through its parameters is drawn to its end as it would have been.
+    """
+
+    def __init__(self, kind: str, seed: int) -> None:
+        samplers = import_optuna().samplers
+        self._kind = samplers.RandomSampler if kind == "random" else samplers.TPESampler
+        self._seed = seed
+
+    def infer_relative_search_space(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def sample_relative(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(self, study: Any, trial: Any, name: str, distribution: Any) -> Any:
+        seed = derive_seed("tune", seed=self._seed, trial=trial.number, parameter=name)
+        return self._kind(seed=seed).sample_independent(study, trial, name, distribution)
+
+    def before_trial(self, *_: Any) -> None:
+        pass
+
+    def after_trial(self, *_: Any) -> None:
+        pass
+
+
 @dataclass
 class Asked:
     """A trial this process is to run: its number and the searched parameters."""
@@ -123,7 +141,8 @@ class Asked:
 
 
 class Study:
-    """One search in a journal. The first trial is the given start; each trial draws with a seed of its number's own.
+    """One search in a journal. The first trial is the given start; each later one draws every parameter with a seed of
+    its own.
 
     Args:
         journal: where it is kept.
@@ -133,7 +152,8 @@ class Study:
         space: what is searched.
         start: the parameters of the first trial.
         sampler: ``tpe`` or ``random``.
-        seed: trial n draws with a seed derived from this and n alone, so that methods draw alike.
+        seed: trial n draws a parameter with a seed derived from this, n and the parameter's name, so that methods
+            draw alike.
     """
 
     def __init__(
@@ -149,12 +169,16 @@ class Study:
         seed: int,
     ) -> None:
         self._optuna = import_optuna()
-        self.journal, self.key, self.space, self.sampler, self.seed = journal, key, space, sampler, seed
+        self.journal, self.key, self.space = journal, key, space
         direction = "maximize" if HIGHER_IS_BETTER[rule] else "minimize"
         try:
             with self._locked():
                 self._study = self._optuna.create_study(
-                    study_name=name, storage=journal.storage, direction=direction, load_if_exists=True
+                    study_name=name,
+                    storage=journal.storage,
+                    sampler=_Sampler(sampler, seed),
+                    direction=direction,
+                    load_if_exists=True,
                 )
                 if not self._study.get_trials(deepcopy=False):
                     self._study.enqueue_trial(start_values(space, start))
@@ -181,7 +205,6 @@ class Study:
             number = next((t.number for t in trials if t.state == states.WAITING), len(trials))
             claim = self._claim(number)
             assert claim is not None
-            self._study.sampler = self._make_sampler(number)
             trial = self._study.ask()
             assert trial.number == number
             return self._asked(trial, claim)
@@ -194,22 +217,15 @@ class Study:
         return any(t.number == number and not t.state.is_finished() for t in trials)
 
     def _asked(self, trial: Any, claim: Claim) -> Asked:
-        """Draw what is not drawn yet (a process may have died in between)."""
+        """Draw what is not drawn yet: a process may have died in between, which must not change what is drawn."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Asked(trial.number, {d.name: d.suggest(trial) for d in self.space}, claim)
 
     def _trial(self, number: int) -> Any:
         """A trial of the journal as one that can still be told."""
-        self._study.sampler = self._make_sampler(number)
         found = next(t for t in self._study.get_trials(deepcopy=False) if t.number == number)
         return self._optuna.trial.Trial(self._study, found._trial_id)
-
-    def _make_sampler(self, number: int) -> Any:
-        seed = derive_seed("tune", seed=self.seed, trial=number)
-        if self.sampler == "random":
-            return self._optuna.samplers.RandomSampler(seed=seed)
-        return self._optuna.samplers.TPESampler(seed=seed)
 
     def tell(self, asked: Asked, done: Trial) -> None:
         """Record how a trial ended, and let go of it."""

@@ -16,13 +16,13 @@ from statistics import fmean, median
 
 import msgspec
 
-from llpbench.cells import FAILURES, CellResult, Damaged, Job, Prune
-from llpbench.errors import StoreError
+from llpbench.cells import CellResult, Damaged, Prune, Selected
 from llpbench.executors.base import Executor, Outcome
 from llpbench.grid import RunSpec, plan_cells
 from llpbench.labels import expand, format_label, parse_label
+from llpbench.monitor import Pruned
 from llpbench.registry import Registry
-from llpbench.runner import Context, Limits, make_jobs
+from llpbench.runner import Context, Limits, make_jobs, settle, stamp, unreadable
 from llpbench.specs import MethodSpec, Scalar
 from llpbench.store import Claim, Planned, Store
 from llpbench.tune.chosen import HIGHER_IS_BETTER, Chosen, History, Setting, Trial, bare, write_chosen, write_history
@@ -161,6 +161,30 @@ def prune_bounds(histories: Iterable[Sequence[float | None]], higher_is_better: 
     return tuple(None if r < FIRST_REPORTS else bound for r, bound in enumerate(medians))
 
 
+def held_to(result: CellResult, prune: Prune) -> CellResult:
+    """A result of the store as the study would have had it from a run of its own: cut where it would have given up.
+
+    Without this the history of a study would depend on which other studies had run its cells before.
+    """
+    if result.status != "ok":
+        return result
+    better = max if HIGHER_IS_BETTER[prune.rule] else min
+    best: float | None = None
+    for number, report in enumerate(result.history):
+        known = [v for v in (best, report.get(prune.rule)) if v is not None]
+        best = better(known) if known else None
+        bound = prune.bounds[min(number, len(prune.bounds) - 1)]
+        if best is not None and bound is not None and best != better(best, bound):
+            return msgspec.structs.replace(
+                result,
+                status="pruned",
+                reason=str(Pruned(prune.rule, number, best, bound)),
+                history=result.history[: number + 1],
+                selected={prune.rule: Selected(report=number, value=best)},
+            )
+    return result
+
+
 class Tuner:
     """Runs searches to their end through an executor.
 
@@ -249,7 +273,8 @@ class Tuner:
                 self._submit(trial, plan)
                 return
             claim.release()
-            trial.results.append(known)
+            prune = self._prune(trial, plan)
+            trial.results.append(known if prune is None else held_to(known, prune))
         self._end(trial)
 
     def _plan(self, trial: _Running, seed: int) -> Planned:
@@ -272,7 +297,7 @@ class Tuner:
 
     def _submit(self, trial: _Running, plan: Planned) -> None:
         self.store.plan([plan], self.command, self.version)
-        trial.before = _written(self.store.result_path(plan.cell.id))
+        trial.before = stamp(self.store.result_path(plan.cell.id))
         (job,) = make_jobs([plan], self.store, self.registry, self.limits, self.context)
         self._running[plan.cell.id] = trial
         self.executor.submit(msgspec.structs.replace(job, prune=self._prune(trial, plan)))
@@ -300,32 +325,13 @@ class Tuner:
         self._advance(trial)
 
     def _result(self, outcome: Outcome, trial: _Running) -> CellResult:
-        from llpbench.worker import blank_result
-
-        job: Job = outcome.job
-        result: CellResult | None = None
-        if outcome.status == "finished" and _written(self.store.result_path(job.cell.id)) != trial.before:
-            try:
-                result = self.store.read(job.cell.id)
-            except Damaged as damage:
-                outcome = Outcome(job, "crashed", f"its result file is damaged: {damage}", outcome.seconds)
-        if result is None:
-            status = "crashed" if outcome.status == "finished" else outcome.status
-            result = blank_result(job, status, outcome.reason or "the process ended without a result")
-            result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
-            result.machine = outcome.machine or result.machine
-            self.store.write(result)
-        if result.status in FAILURES:
-            self._blame_the_disk_first(job)
-        return result
-
-    def _blame_the_disk_first(self, job: Job) -> None:
-        """When there is no room for results, a failed cell is not guilty: take its result back and stop the search."""
         try:
-            self.store.check_room()
-        except StoreError:
-            self.store.result_path(job.cell.id).unlink(missing_ok=True)
-            raise
+            return settle(self.store, outcome, trial.before)
+        except Damaged as damage:
+            result = unreadable(outcome, damage)
+            result.wall_seconds = outcome.seconds
+            self.store.write(result)  # other studies share the cell: they are not to run it again
+            return result
 
     def _end(self, trial: _Running) -> None:
         search = trial.search
@@ -334,15 +340,6 @@ class Tuner:
         search.running -= 1
         write_history(self.store.root, search.history())
         self.heard(search, done)
-
-
-def _written(path: Path) -> tuple[int, int]:
-    """What tells a file from the one written before it; zeros when it is not there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
 
 
 def summarise(asked: Asked, results: list[CellResult], rule: str) -> Trial:

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from helpers import serving
 
 from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError, cache, sources
 from llpbench.download import DataStore, fetch, locate
@@ -96,12 +96,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield serving
-        serving.shutdown()
-        thread.join()
+    with serving(Server()) as running:
+        yield running
 
 
 def nothing_left_behind(folder: Path) -> bool:

@@ -188,6 +188,18 @@ def test_a_cell_that_cannot_be_claimed_for_want_of_room(tmp_path: Path, monkeypa
         store.claim("0" * 16)
 
 
+def started_and_one_cell_done(command: list[str], cwd: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """A run in the background, as soon as its folder ``out`` holds a result."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llpbench", *command],
+        cwd=cwd, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 240
+    while not list((cwd / "out" / "cells").glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return process
+
+
 # -- data that vanish --------------------------------------------------------------------------------------------------
 
 
@@ -199,13 +211,7 @@ def test_a_data_folder_that_vanishes_fails_its_cells_until_it_is_back(tmp_path: 
     command = ["run", "--plugin", str(COUNTED), "--methods", "counted[seconds=0.6]", "--datasets", "counted-file"]
     command += ["--bags", "4,8,16", "--seeds", "2", "--jobs", "1", "--data", str(tmp_path / "data"), "--out"]
     environment = {"LLP_COUNTED": str(tmp_path / "counted.txt"), "LLPBENCH_CACHE": str(tmp_path / "cache")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "llpbench", *command, "out"],
-        cwd=tmp_path, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 240
-    while not list((tmp_path / "out" / "cells").glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    process = started_and_one_cell_done([*command, "out"], tmp_path, environment)
     (tmp_path / "data").rename(tmp_path / "away")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
@@ -257,13 +263,7 @@ def test_a_clock_that_jumps_by_a_day_changes_no_limit_and_no_result(tmp_path: Pa
     environment = {"PYTHONPATH": path, "LLP_JUMP": str(jump), "LLP_JUMPED": str(tmp_path / "jumped")}
     command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good,faulty-hang", "--datasets", SMALL]
     command += ["--bags", "4,8", "--seeds", "1", "--jobs", "1", "--timeout", "4", "--out"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "llpbench", *command, "out"],
-        cwd=tmp_path, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 240
-    while not list((tmp_path / "out" / "cells").glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    process = started_and_one_cell_done([*command, "out"], tmp_path, environment)
     time.sleep(1)
     (tmp_path / "jumped").touch()  # the first hanging cell runs
     _, errors = process.communicate(timeout=120)

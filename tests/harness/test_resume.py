@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import re
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from helpers import serving
 
 from llpbench import DataFile, DatasetSpec, transfer
 from llpbench.download import DataStore
@@ -72,12 +72,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield serving
-        serving.shutdown()
-        thread.join()
+    with serving(Server()) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

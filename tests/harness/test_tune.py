@@ -477,6 +477,20 @@ def history_of(out: Path) -> History:
     return msgspec.json.decode(path.read_bytes(), type=History)
 
 
+def test_death_at_any_event_changes_nothing(tmp_path: Path) -> None:
+    """The journal cut after each of its lines, also between two parameters of one trial, is continued as it was."""
+    asked = request("tilt[seconds=0]", trials=4)
+    search(tmp_path / "whole", asked)
+    lines = (tmp_path / "whole" / "journal.log").read_bytes().splitlines(keepends=True)
+    assert len(lines) > 4 * 3
+    for kept in range(len(lines)):
+        out = tmp_path / str(kept)
+        out.mkdir()
+        (out / "journal.log").write_bytes(b"".join(lines[:kept]))
+        search(out, asked)
+        assert without_seconds(history_of(out)) == without_seconds(history_of(tmp_path / "whole")), kept
+
+
 @pytest.mark.slow
 def test_killed_and_continued_loses_and_doubles_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(

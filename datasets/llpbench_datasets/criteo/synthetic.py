@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from llpbench import FloatArray, IntArray
+from llpbench import FloatArray, IntArray, whole_file
 from llpbench_datasets.criteo.text import CATEGORIES, INTEGERS
 
 CLICK_RATE = 0.25
@@ -132,21 +130,12 @@ def _blank(texts: np.ndarray, share: float, rng: np.random.Generator) -> list[by
 
 def write_synthetic(path: Path, rows: int, seed: int = 0) -> None:
     """Write ``rows`` lines to ``path`` (gzipped if its name ends in ``.gz``), whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as stream:
-                    stream.writelines(lines(rows, seed))
-            else:
-                raw.writelines(lines(rows, seed))
-        part.chmod(0o644)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as raw:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as stream:
+                stream.writelines(lines(rows, seed))
+        else:
+            raw.writelines(lines(rows, seed))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from llpbench_methods.nets.engine import engine, keras, ops
 from llpbench_methods.nets.losses import row_cross_entropy, segment_logsumexp, segment_mean, segment_sum, weighted_mean
-from llpbench_methods.nets.mlp import Blank, dense
+from llpbench_methods.nets.mlp import Blank, Ones, dense
 from llpbench_methods.nets.params import MLP_WIDTHS
 from llpbench_methods.nets.training import Batch
 
@@ -146,13 +146,6 @@ def agg_emb_loss(reduction: str) -> Callable[[AggEmb, Batch], Tensor]:
     return loss
 
 
-class _One(keras.initializers.Initializer):  # type: ignore[misc]
-    """Ones made by numpy, as `Blank` makes zeros."""
-
-    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
-        return ops.convert_to_tensor(np.ones(tuple(shape), dtype or "float32"))
-
-
 def _stack(n_inputs: int, widths: Sequence[int], n_outputs: int | None, name: str) -> Any:
     """ReLU layers, then logits if asked for (flat when there is one)."""
     layers = [keras.Input((n_inputs,))]
@@ -165,7 +158,7 @@ def _stack(n_inputs: int, widths: Sequence[int], n_outputs: int | None, name: st
 
 
 def _layer_norm(name: str) -> Any:
-    return keras.layers.LayerNormalization(epsilon=1e-5, gamma_initializer=_One(), beta_initializer=Blank(), name=name)
+    return keras.layers.LayerNormalization(epsilon=1e-5, gamma_initializer=Ones(), beta_initializer=Blank(), name=name)
 
 
 def _layer(layer: Any, width: int) -> Any:

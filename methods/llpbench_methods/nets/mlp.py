@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from llpbench import Bags
 from llpbench_methods.nets.engine import engine, keras, ops
-from llpbench_methods.nets.params import MLP_WIDTHS
 
 
 class Blank(keras.initializers.Initializer):  # type: ignore[misc]
@@ -18,6 +16,14 @@ class Blank(keras.initializers.Initializer):  # type: ignore[misc]
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
         """Zeros of the given shape."""
         return ops.convert_to_tensor(np.zeros(tuple(shape), dtype or "float32"))
+
+
+class Ones(Blank):
+    """Ones made by numpy."""
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
+        """Ones of the given shape."""
+        return ops.convert_to_tensor(np.ones(tuple(shape), dtype or "float32"))
 
 
 def dense(width: int, activation: str | None, name: str) -> Any:
@@ -39,11 +45,6 @@ def mlp(n_features: int, widths: Sequence[int], n_outputs: int) -> Any:
     if n_outputs == 1:
         layers.append(keras.layers.Reshape((), name="flat"))
     return keras.Sequential(layers, name="mlp")
-
-
-def network_for(bags: Bags, size: str) -> Any:
-    """The shared network of the named size for these bags: one logit for two classes, ``C`` for more."""
-    return mlp(bags.X.shape[1], MLP_WIDTHS[size], 1 if bags.classes == 2 else bags.classes)
 
 
 def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:

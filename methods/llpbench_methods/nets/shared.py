@@ -6,12 +6,13 @@ rows, so that a batch of 1024 images or a bag of 2048 needs the memory of 128.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llpbench import Bags
 from llpbench_methods.nets.chunked import in_chunks
-from llpbench_methods.nets.mlp import network_for
+from llpbench_methods.nets.mlp import mlp
+from llpbench_methods.nets.params import MLP_WIDTHS
 from llpbench_methods.nets.training import Batch, Loss, Trainer
 from llpbench_methods.nets.wrn import augmented, wide_resnet
 
@@ -29,10 +30,14 @@ def trainer_for(bags: Bags, size: str, loss: Loss) -> Trainer:
         size: the shared setting ``mlp``; images have one size of network.
         loss: ``loss(net, batch)``.
     """
-    if bags.X.ndim == 2:
-        return Trainer(network_for(bags, size), loss)
-    outputs = 1 if bags.classes == 2 else bags.classes
-    return Trainer(wide_resnet(bags.X.shape[1:], outputs), loss, predict_rows=2 * IMAGE_ROWS)
+    return trainer_of_shape(bags.X.shape[1:], 1 if bags.classes == 2 else bags.classes, size, loss)
+
+
+def trainer_of_shape(shape: Sequence[int], outputs: int, size: str, loss: Loss) -> Trainer:
+    """The same for a row of that shape and that many logits."""
+    if len(shape) == 1:
+        return Trainer(mlp(shape[0], MLP_WIDTHS[size], outputs), loss)
+    return Trainer(wide_resnet(shape, outputs), loss, predict_rows=2 * IMAGE_ROWS)
 
 
 def is_image(X: Tensor) -> bool:

@@ -7,11 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from llpbench import State
-from llpbench_methods.nets.mlp import mlp
-from llpbench_methods.nets.params import MLP_WIDTHS, NetworkSettings
-from llpbench_methods.nets.shared import IMAGE_ROWS
+from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.shared import trainer_of_shape
 from llpbench_methods.nets.training import Trainer
-from llpbench_methods.nets.wrn import wide_resnet
 
 
 class NetworkState:
@@ -27,11 +25,7 @@ class NetworkState:
     def restore(self, state: State) -> Self:
         """Build the network anew and give it the saved weights."""
         shape, outputs = network_shape(state)
-        if len(shape) == 1:
-            trainer = Trainer(mlp(shape[0], MLP_WIDTHS[self.settings.mlp], outputs), no_loss)
-        else:
-            trainer = Trainer(wide_resnet(shape, outputs), no_loss, predict_rows=2 * IMAGE_ROWS)
-        self.trainer_ = load_weights(trainer, state)
+        self.trainer_ = load_weights(trainer_of_shape(shape, outputs, self.settings.mlp, no_loss), state)
         return self
 
 

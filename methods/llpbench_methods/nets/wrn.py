@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from llpbench_methods.nets.engine import engine, keras, ops
-from llpbench_methods.nets.mlp import Blank, dense
+from llpbench_methods.nets.mlp import Blank, Ones, dense
 
 Tensor = Any
 
 SHIFT = 4
 """Pixels an image may move to each side (a crop of the image padded by as many)."""
-
-
-class Ones(Blank):
-    """Ones made by numpy."""
-
-    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
-        """Ones of the given shape."""
-        return ops.convert_to_tensor(np.ones(tuple(shape), dtype or "float32"))
 
 
 class Convolution(keras.layers.Conv2D):  # type: ignore[misc]
