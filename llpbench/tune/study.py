@@ -141,8 +141,7 @@ class Asked:
 
 
 class Study:
-    """One search in a journal. The first trial is the given start; each later one draws every parameter with a seed of
-    its own.
+    """One search in a journal. The first trial is the given start; each later one draws.
 
     Args:
         journal: where it is kept.
