@@ -27,7 +27,6 @@ def figures(engine, folder):
         env = {
             **os.environ,
             "KERAS_BACKEND": engine,
-            "LLPBENCH_CACHE": str(folder / "cache"),
             "PYTHONPATH": os.pathsep.join([str(PROBE.parent), *filter(None, sys.path)]),
             "OMP_NUM_THREADS": "1",
         }
