@@ -7,10 +7,10 @@ r"""Features of images from a dictionary of patches, learned without any label (
    *triangle* activation :math:`f_k = \max(0, \bar z - z_k)` with :math:`z_k = \lVert x - c_k \rVert`, averaged over
    each quadrant of the image.
 4. Of the square roots of these averages (roots, so that rare strong activations do not own the variance) the sums of
-   left and right quadrants are taken, and their differences (an image and its mirror image mean the same). All are
-   divided by their standard deviation, differences then by 4, and projected onto their leading principal components.
-   Components keep their natural scale: they are **not** whitened, because the spectrum is what regression on bag means
-   lives on. One common factor makes their mean variance 1.
+   left and right quadrants are kept, and half their differences (an image and its mirror image mean the same). They
+   are projected onto their leading principal components. Components keep their natural scale: they are **not**
+   whitened, because the spectrum is what regression on bag means lives on. One common factor makes their mean
+   variance 1.
 
 Everything is fitted on the images that ``fit`` is given. Work goes in blocks: memory is bounded by the square-root
 features in half precision, ``8 * centroids`` bytes for each image.
@@ -26,11 +26,9 @@ import numpy as np
 
 from llpbench_datasets.feature_cache import Array
 
-VERSION = 2
+VERSION = 1
 """Raise it when equal options would give other features."""
 CONTRAST, WHITEN = 10.0, 0.1
-SIDES = 0.25
-"""Standard deviation of a left-right difference, that of a sum being 1."""
 _BLOCK = 2
 """Images worked on at once."""
 _EXACT = 1500
@@ -87,7 +85,7 @@ def patch_features(images: Array, fit: int, options: Options, say: Say = lambda 
         encoded[start : start + len(block)] = folded(np.sqrt(block))
         if start % 4000 == 0:
             say(f"patches: {start:,} of {len(images):,} images")
-    return principal_components(encoded, column_weights(encoded[:fit]), fit, options.dims, options.seed)
+    return principal_components(encoded, fit, options.dims, options.seed)
 
 
 def learn_dictionary(images: Array, options: Options, say: Say = lambda _: None) -> Dictionary:
@@ -161,26 +159,11 @@ def encode(images: Array, dictionary: Dictionary) -> Iterator[tuple[int, Array]]
 
 
 def folded(quadrants: Array) -> Array:
-    """Of (n, 4 K) values by quadrant: sums of left and right ones, then their differences."""
+    """Of (n, 4 K) values by quadrant: sums of left and right ones, and half their differences."""
     upper_left, upper_right, lower_left, lower_right = np.split(quadrants, 4, axis=1)
     sums = upper_left + upper_right, lower_left + lower_right
     differences = upper_left - upper_right, lower_left - lower_right
-    return np.concatenate([*sums, *differences], axis=1)
-
-
-def column_weights(encoded: Array) -> Array:
-    """What each folded column is multiplied by: one over its standard deviation, times ``SIDES`` for a difference."""
-    n, width = encoded.shape
-    total, square = np.zeros(width), np.zeros(width)
-    for start in range(0, n, 4096):
-        block = encoded[start : start + 4096].astype(np.float64)
-        total += block.sum(axis=0)
-        square += np.einsum("ij,ij->j", block, block)
-    variance = square / n - (total / n) ** 2
-    wanted = np.where(np.arange(width) < width // 2, 1.0, SIDES)
-    constant = variance <= 1e-6 * square / n
-    weights: Array = np.where(constant, 0.0, wanted / np.sqrt(np.where(constant, 1.0, variance))).astype(np.float32)
-    return weights
+    return np.concatenate([*sums, *(0.5 * part for part in differences)], axis=1)
 
 
 def quadrant_of(rows: int, columns: int) -> Array:
@@ -215,8 +198,8 @@ def _activations() -> Callable[..., None]:
     return compiled
 
 
-def principal_components(encoded: Array, weights: Array, fit: int, dims: int, seed: int) -> Array:
-    """Project weighted rows onto the leading components of the first ``fit``: natural scales, one common factor."""
+def principal_components(encoded: Array, fit: int, dims: int, seed: int) -> Array:
+    """Project rows onto the leading components of the first ``fit``: natural scales times one common factor."""
     from scipy.linalg import blas
     from scipy.sparse.linalg import eigsh
 
@@ -224,7 +207,7 @@ def principal_components(encoded: Array, weights: Array, fit: int, dims: int, se
     mean = encoded[:fit].mean(axis=0, dtype=np.float64).astype(np.float32)
     covariance = np.zeros((width, width), np.float32, order="F")
     for start in range(0, fit, 4096):
-        block = (encoded[start : min(start + 4096, fit)].astype(np.float32) - mean) * weights
+        block = encoded[start : min(start + 4096, fit)].astype(np.float32) - mean
         covariance = blas.ssyrk(1.0, block.T, beta=1.0, c=covariance, overwrite_c=True)
     covariance /= fit
     covariance += np.triu(covariance, 1).T
@@ -240,6 +223,6 @@ def principal_components(encoded: Array, weights: Array, fit: int, dims: int, se
     scale = 1.0 / np.sqrt(max(float(values.mean()), 1e-12))
     out = np.empty((len(encoded), dims), np.float32)
     for start in range(0, len(encoded), 4096):
-        block = (encoded[start : start + 4096].astype(np.float32) - mean) * weights
+        block = encoded[start : start + 4096].astype(np.float32) - mean
         out[start : start + 4096] = block @ (vectors * scale).astype(np.float32)
     return out
