@@ -108,7 +108,7 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
                 methods=list(dict.fromkeys(row.method for row in group)),
                 entries=_entries(group, metric, lambda row: row.noise),
                 bounds=_source(group),
-                notes=_reasons(group),
+                notes=[*_unequal_seeds(group), *_reasons(group)],
             )
         )
     return tables
@@ -132,7 +132,7 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         methods=list(dict.fromkeys(row.method for row in plain)),
         entries=_entries(plain, metric, lambda row: row.bag_size),
         bounds=[*bounds.values(), *_source(rows)],
-        notes=_reasons(rows),
+        notes=[*_unequal_seeds(plain), *_reasons(rows)],
     )
 
 
@@ -148,6 +148,26 @@ def _source(rows: list[Row]) -> list[str]:
     """What the bracketed numbers are, where there are any."""
     shown = [row.paper_source for row in rows if row.paper is not None and row.paper_rule == row.rule]
     return [f"[{source}, difference]" for source in dict.fromkeys(shown)]
+
+
+def _unequal_seeds(rows: list[Row]) -> list[str]:
+    """How many seeds are behind the means, where methods differ: means over other seeds are not quite comparable."""
+    of_method: dict[str, set[int]] = {}
+    for row in rows:
+        if row.status == "ok":
+            of_method.setdefault(row.method, set()).add(row.seeds)
+    kinds: dict[tuple[int, ...], list[str]] = {}
+    for method, seeds in of_method.items():
+        kinds.setdefault(tuple(sorted(seeds)), []).append(method)
+    if len(kinds) < 2:
+        return []
+    usual = max(kinds, key=lambda kind: len(kinds[kind]))
+    others = [f"{_number(kind)} behind {', '.join(kinds[kind])}" for kind in sorted(kinds) if kind != usual]
+    return [f"{_number(usual)} seeds behind each mean; {'; '.join(others)}"]
+
+
+def _number(seeds: tuple[int, ...]) -> str:
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 
 def _reasons(rows: list[Row]) -> list[str]:

@@ -131,6 +131,16 @@ def test_reasons_are_listed_for_what_has_no_number() -> None:
     ]
 
 
+def test_unequal_numbers_of_seeds_are_told() -> None:
+    assert one_table(row("a", seeds=3), row("b", seeds=3)).notes == []
+    table = one_table(
+        row("a", seeds=3), row("b", seeds=3), row("c", seeds=10), row("d", 32, seeds=5), row("d", seeds=3)
+    )
+    assert table.notes == ["3 seeds behind each mean; 3 to 5 behind d; 10 behind c"]
+    bound = row("top", seeds=1, oracle=True)
+    assert one_table(row("a", seeds=3), bound).notes == []
+
+
 def numbers(text: str) -> list[str]:
     return re.findall(r"\d+\.\d+", text)
 
