@@ -93,11 +93,16 @@ def _row_variance(a: Replicates | None, b: Replicates | None, rule: str) -> floa
 
 def _sentence(best: str, second: str, i: Interval, basis: str) -> str:
     if i.low is None or i.high is None:
-        return f"{best} is {i.mean:.2f} above {second} on one seed: one seed cannot tell."
-    text = f"{best} is {i.mean:.2f} above {second} (95 % interval {i.low:.2f} to {i.high:.2f}, {basis})"
+        return f"{best} is {_apart(i.mean)} {second} on one seed: one seed cannot tell."
+    lead = f"{best} is" if i.mean >= 0 else f"{best} has the higher mean, but on the {i.seeds} seeds of both it is"
+    text = f"{lead} {_apart(i.mean)} {second} (95 % interval {i.low:.2f} to {i.high:.2f}, {basis})"
     if i.separated:
         return f"{text}: separated."
     fixed = i.rows_only is not None and (i.rows_only[0] > 0 or i.rows_only[1] < 0)
     if fixed:
         return f"{text}: the fits at hand differ on their test rows, but {i.seeds} seeds cannot tell the methods apart."
     return f"{text}: not separated; {i.seeds} seeds cannot tell."
+
+
+def _apart(difference: float) -> str:
+    return f"{abs(difference):.2f} {'above' if difference >= 0 else 'below'}"

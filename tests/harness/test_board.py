@@ -176,6 +176,12 @@ def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
     assert entry(dataset, "c").rules["bags"].separated is True  # from the best, not from the second
 
 
+def test_a_lead_that_other_seeds_made_is_told_as_such() -> None:
+    claim = claim_of(only(grid({"a": [0.90, 0.91, 0.90], "b": [0.92, 0.93, 0.92, 0.5, 0.5]})))
+    assert (claim.best, claim.second, claim.difference) == ("a", "b", -2.0)
+    assert claim.text.startswith("a has the higher mean, but on the 3 seeds of both it is 2.00 below b (95 %")
+
+
 def test_one_seed_cannot_tell() -> None:
     claim = claim_of(only(grid({"a": [0.99], "b": [0.5]})))
     assert (claim.separated, claim.low, claim.basis) == (None, None, "one seed")
