@@ -177,7 +177,8 @@ def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
 
 
 def test_a_lead_that_other_seeds_made_is_told_as_such() -> None:
-    claim = claim_of(only(grid({"a": [0.90, 0.91, 0.90], "b": [0.92, 0.93, 0.92, 0.5, 0.5]})))
+    lengthy = [0.92, 0.93, 0.92, 0.5, 0.5]
+    claim = claim_of(only(grid({"a": [0.90, 0.91, 0.90], "b": lengthy, "c": [0.1, 0.1, 0.1], "d": [0.1, 0.1, 0.1]})))
     assert (claim.best, claim.second, claim.difference) == ("a", "b", -2.0)
     assert claim.text.startswith("a has the higher mean, but on the 3 seeds of both it is 2.00 below b (95 %")
 
