@@ -40,7 +40,7 @@ def built_files(content: Content) -> dict[str, bytes]:
         labels = {p.dataset_label for p in plan}
         boards = [d for d in board.datasets if d.name in labels]
         files[f"tables/{dataset}.md"] = _markdown(dataset, plan, found, content, boards).encode()
-        files[f"tables/{dataset}.tex"] = (tables.to_latex(_score_tables(plan, found, content)) + "\n").encode()
+        files[f"tables/{dataset}.tex"] = (tables.to_latex(_score_tables(dataset, plan, found, content)) + "\n").encode()
     return files
 
 
@@ -113,24 +113,35 @@ def _plain(rows: Iterable[Row]) -> list[Row]:
     return [msgspec.structs.replace(row, paper=None) for row in rows]
 
 
-def _score_tables(planned: list[Planned], results: list[CellResult], content: Content) -> list[tables.Table]:
-    style = MetricStyle("auroc")
-    rows = _rows(planned, results, content, style)
-    return tables.build_tables(_plain(rows), style) + tables.build_noise_tables(_plain(rows), style)
+def _shown(dataset: str, content: Content) -> list[MetricStyle]:
+    """The metrics of a dataset's tables: AUROC, and where there are several classes accuracy too."""
+    facts = content.facts.datasets.get(dataset)
+    several = facts is not None and facts.task == "multiclass" and "accuracy" in content.facts.metrics
+    return [MetricStyle(name) for name in ("auroc", *(["accuracy"] if several else []))]
+
+
+def _score_tables(
+    dataset: str, planned: list[Planned], results: list[CellResult], content: Content
+) -> list[tables.Table]:
+    found = [(style, _plain(_rows(planned, results, content, style))) for style in _shown(dataset, content)]
+    plain = [table for style, rows in found for table in tables.build_tables(rows, style)]
+    return plain + [table for style, rows in found for table in tables.build_noise_tables(rows, style)]
 
 
 def _markdown(
     dataset: str, planned: list[Planned], results: list[CellResult], content: Content, boards: list[BoardDataset]
 ) -> str:
     """All tables of a dataset on one page."""
-    style = MetricStyle("auroc")
-    rows = _rows(planned, results, content, style)
-    beside = [t for t in tables.build_tables(rows, style) if any(bound.startswith("[") for bound in t.bounds)]
+    found = [(style, _rows(planned, results, content, style)) for style in _shown(dataset, content)]
+    plain = [table for style, rows in found for table in tables.build_tables(_plain(rows), style)]
+    noise = [table for style, rows in found for table in tables.build_noise_tables(_plain(rows), style)]
+    published = [table for style, rows in found for table in tables.build_tables(rows, style)]
+    beside = [table for table in published if any(bound.startswith("[") for bound in table.bounds)]
     sections = [
-        ("Results", tables.to_markdown(tables.build_tables(_plain(rows), style))),
+        ("Results", tables.to_markdown(plain)),
         ("Who is best, and can these seeds tell", _claims(boards)),
         ("Ranks", _ranks(boards)),
-        ("Noise", tables.to_markdown(tables.build_noise_tables(_plain(rows), style))),
+        ("Noise", tables.to_markdown(noise)),
         ("Beside published values", tables.to_markdown(beside)),
         ("Pseudo-labels", tables.to_markdown(parts.pseudo_tables(planned, results))),
         ("Time", tables.to_markdown(parts.time_tables(planned, results))),

@@ -15,10 +15,10 @@ from helpers import make_cell
 from llpbench.board.build import make_board
 from llpbench.board.compact import compact, encode_line
 from llpbench.board.files import built_files, differences, plan_of
-from llpbench.board.folder import read_folder
+from llpbench.board.folder import DatasetFacts, MetricFacts, read_folder
 from llpbench.board.replicates import Replicates, pack, unpack
 from llpbench.board.settings import expected_seeds, setting_of
-from llpbench.cells import CellResult, Selected
+from llpbench.cells import RULES, CellResult, Selected
 from llpbench.report.board import Board, BoardDataset, Entry, encode_board
 from llpbench.specs import Reference
 
@@ -360,6 +360,22 @@ def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
     assert "selection rule: bags" not in beside
     assert "[88.00, +13.00]" in beside  # the sample's instances value is 101
     assert "| pl" in text.split("## Pseudo-labels")[1].split("##")[0]
+
+
+def test_several_classes_have_a_table_of_accuracy_too() -> None:
+    results = [
+        published(0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in RULES})
+        for m, found in (("a", {"auroc": 0.9, "accuracy": 0.7}), ("b", {"auroc": 0.8, "accuracy": 0.75}))
+    ]
+    content = content_of(results)
+    metrics = {"auroc": MetricFacts(), "accuracy": MetricFacts()}
+    for task, wanted in (("binary", 0), ("multiclass", len(RULES))):
+        content.facts = msgspec.structs.replace(
+            content.facts, datasets={"toy": DatasetFacts(task=task)}, metrics=metrics
+        )
+        text = built_files(content)["tables/toy.md"].decode()
+        assert text.count("accuracy % · selection rule") == wanted
+        assert ("**75.00**" in text) == (wanted > 0)
 
 
 def test_the_published_leaderboards_are_what_their_cells_give() -> None:
