@@ -217,9 +217,19 @@ class Chromium:
         """Whether pages may run scripts."""
         self.send("Emulation.setScriptExecutionDisabled", value=not allowed)
 
-    def picture(self, path: Path, whole: bool = False) -> None:
-        """A PNG of the window, or of the whole page."""
-        answer = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def picture(self, path: Path, whole: bool = False, element: str = "") -> None:
+        """A PNG of the window, of the whole page, or of the first element that a selector finds."""
+        where: dict[str, Any] = {}
+        if element:
+            box = self.run(
+                f"(() => {{ const r = document.querySelector({json.dumps(element)})?.getBoundingClientRect();"
+                " return r && {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}; })()"
+            )
+            if box is None:
+                raise BrowserError(f"the page has no element {element!r}")
+            where = {"clip": box}
+        beyond = whole or bool(element)
+        answer = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=beyond, **where)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self, path: Path) -> None:
@@ -256,6 +266,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--dark", action="store_true")
     parser.add_argument("--whole", action="store_true", help="the whole page, not only the window")
+    parser.add_argument("--element", default="", help="only what this CSS selector finds first")
     given = parser.parse_args()
     with Chromium() as browser:
         browser.size(given.width, given.height, given.scale)
@@ -264,7 +275,7 @@ def main() -> None:
         if given.output.suffix == ".pdf":
             browser.pdf(given.output)
         else:
-            browser.picture(given.output, whole=given.whole)
+            browser.picture(given.output, whole=given.whole, element=given.element)
         if browser.problems:
             sys.exit("\n".join(browser.problems))
 
