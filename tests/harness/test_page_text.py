@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from fake_board import HOSTILE, fake_board, hostile_board
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llpbench.report.board import Board
@@ -55,6 +55,7 @@ def test_packing_loses_nothing(tree: Any) -> None:
 
 
 @settings(deadline=None)
+@example(1.7975e308, "seconds")
 @given(st.floats(), st.sampled_from(["params", "seconds", "mean"]))
 def test_packed_numbers_are_near_or_null(number: float, key: str) -> None:
     found = unpack(json.loads(embed(pack({key: number}))))[key]

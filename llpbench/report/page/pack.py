@@ -104,6 +104,8 @@ def _short(value: float, digits: int) -> float | int | None:
         return None
     # From ten up four digits are two decimals, as shown: what is shown is rounded once.
     rounded = float(f"{value:.{digits}g}") if abs(value) >= 10 else value
+    if math.isinf(rounded):  # the largest numbers, rounded up
+        return value
     return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
 
 
