@@ -111,6 +111,10 @@ class Prune(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     bounds: tuple[float | None, ...]
 
+    def bound(self, report: int) -> float | None:
+        """What the best of reports 0 to ``report`` must reach."""
+        return self.bounds[min(report, len(self.bounds) - 1)] if self.bounds else None
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a worker process needs to run one cell, wherever it is."""

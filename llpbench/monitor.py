@@ -159,9 +159,9 @@ class HarnessMonitor:
 
     def _give_up_if_behind(self, number: int) -> None:
         """End a trial whose best report so far is worse than the bound for this many reports."""
-        if self.prune is None or not self.prune.bounds:
+        if self.prune is None:
             return
-        bound = self.prune.bounds[min(number, len(self.prune.bounds) - 1)]
+        bound = self.prune.bound(number)
         rule = next(rule for rule in self.rules if rule.name == self.prune.rule)
         value = self.winner(rule).value
         if bound is not None and value is not None and rule.better(bound, value):

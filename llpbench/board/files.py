@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -39,8 +40,9 @@ def built_files(content: Content) -> dict[str, bytes]:
         found = [r for r in results if r.cell.dataset == dataset]
         labels = {p.dataset_label for p in plan}
         boards = [d for d in board.datasets if d.name in labels]
-        files[f"tables/{dataset}.md"] = _markdown(dataset, plan, found, content, boards).encode()
-        files[f"tables/{dataset}.tex"] = (tables.to_latex(_score_tables(dataset, plan, found, content)) + "\n").encode()
+        scores = _score_tables(dataset, plan, found, content)
+        files[f"tables/{dataset}.md"] = _markdown(dataset, scores, plan, found, boards).encode()
+        files[f"tables/{dataset}.tex"] = (tables.to_latex([*scores.plain, *scores.noise]) + "\n").encode()
     return files
 
 
@@ -120,29 +122,36 @@ def _shown(dataset: str, content: Content) -> list[MetricStyle]:
     return [MetricStyle(name) for name in ("auroc", *(["accuracy"] if several else []))]
 
 
-def _score_tables(
-    dataset: str, planned: list[Planned], results: list[CellResult], content: Content
-) -> list[tables.Table]:
-    found = [(style, _plain(_rows(planned, results, content, style))) for style in _shown(dataset, content)]
-    plain = [table for style, rows in found for table in tables.build_tables(rows, style)]
-    return plain + [table for style, rows in found for table in tables.build_noise_tables(rows, style)]
+@dataclass(frozen=True)
+class _Scores:
+    """The tables of a dataset's scores: by bag size, by noise level, and those with published values beside."""
+
+    plain: list[tables.Table] = field(default_factory=list)
+    noise: list[tables.Table] = field(default_factory=list)
+    beside: list[tables.Table] = field(default_factory=list)
+
+
+def _score_tables(dataset: str, planned: list[Planned], results: list[CellResult], content: Content) -> _Scores:
+    scores = _Scores()
+    for style in _shown(dataset, content):
+        rows = _rows(planned, results, content, style)
+        scores.plain.extend(tables.build_tables(_plain(rows), style))
+        scores.noise.extend(tables.build_noise_tables(_plain(rows), style))
+        published = tables.build_tables(rows, style)
+        scores.beside.extend(t for t in published if any(bound.startswith("[") for bound in t.bounds))
+    return scores
 
 
 def _markdown(
-    dataset: str, planned: list[Planned], results: list[CellResult], content: Content, boards: list[BoardDataset]
+    dataset: str, scores: _Scores, planned: list[Planned], results: list[CellResult], boards: list[BoardDataset]
 ) -> str:
     """All tables of a dataset on one page."""
-    found = [(style, _rows(planned, results, content, style)) for style in _shown(dataset, content)]
-    plain = [table for style, rows in found for table in tables.build_tables(_plain(rows), style)]
-    noise = [table for style, rows in found for table in tables.build_noise_tables(_plain(rows), style)]
-    published = [table for style, rows in found for table in tables.build_tables(rows, style)]
-    beside = [table for table in published if any(bound.startswith("[") for bound in table.bounds)]
     sections = [
-        ("Results", tables.to_markdown(plain)),
+        ("Results", tables.to_markdown(scores.plain)),
         ("Who is best, and can these seeds tell", _claims(boards)),
         ("Ranks", _ranks(boards)),
-        ("Noise", tables.to_markdown(noise)),
-        ("Beside published values", tables.to_markdown(beside)),
+        ("Noise", tables.to_markdown(scores.noise)),
+        ("Beside published values", tables.to_markdown(scores.beside)),
         ("Pseudo-labels", tables.to_markdown(parts.pseudo_tables(planned, results))),
         ("Time", tables.to_markdown(parts.time_tables(planned, results))),
     ]

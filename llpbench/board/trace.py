@@ -114,11 +114,11 @@ def _check_preset_label(result: CellResult, method: MethodSpec) -> None:
 
 def set_labels(result: CellResult, registry: Registry) -> None:
     """Name a traced result for what it is, whatever its run called it."""
-    method = registry.methods[result.cell.method]
-    if result.cell.preset:
-        _check_preset_label(result, method)
-    result.label = true_label(result.cell, method) or result.label
     cell = result.cell
+    method = registry.methods[cell.method]
+    if cell.preset:
+        _check_preset_label(result, method)
+    result.label = true_label(cell, method) or result.label
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
     result.dataset_label = data_label(cell, dataset, scheme)

@@ -144,16 +144,8 @@ def prune_bounds(histories: Iterable[Sequence[float | None]], higher_is_better: 
     A trial that made fewer reports counts with the best it had. No bound is set for the first reports, nor before
     enough trials have finished.
     """
-    better = max if higher_is_better else min
-    running: list[list[float]] = []
-    for history in histories:
-        best: list[float] = []
-        for value in history:
-            known = [v for v in (*best[-1:], value) if v is not None]
-            if known:
-                best.append(better(known))
-        if best:
-            running.append(best)
+    bests = ([best for best in best_so_far(history, higher_is_better) if best is not None] for history in histories)
+    running = [best for best in bests if best]
     if len(running) < FIRST_TRIALS:
         return ()
     longest = max(map(len, running))
@@ -161,20 +153,26 @@ def prune_bounds(histories: Iterable[Sequence[float | None]], higher_is_better: 
     return tuple(None if r < FIRST_REPORTS else bound for r, bound in enumerate(medians))
 
 
+def best_so_far(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
+    """The best of the values up to each; None before the first that is known."""
+    better = max if higher_is_better else min
+    found: list[float | None] = []
+    for value in values:
+        known = [v for v in (*found[-1:], value) if v is not None]
+        found.append(better(known) if known else None)
+    return found
+
+
 def held_to(result: CellResult, prune: Prune) -> CellResult:
     """A result of the store as the study would have had it from a run of its own: cut where it would have given up.
 
     Without this the history of a study would depend on which other studies had run its cells before.
     """
-    if result.status != "ok":
-        return result
-    better = max if HIGHER_IS_BETTER[prune.rule] else min
-    best: float | None = None
-    for number, report in enumerate(result.history):
-        known = [v for v in (best, report.get(prune.rule)) if v is not None]
-        best = better(known) if known else None
-        bound = prune.bounds[min(number, len(prune.bounds) - 1)]
-        if best is not None and bound is not None and best != better(best, bound):
+    higher = HIGHER_IS_BETTER[prune.rule]
+    bests = best_so_far([report.get(prune.rule) for report in result.history], higher)
+    for number, best in enumerate(bests):
+        bound = prune.bound(number)
+        if best is not None and bound is not None and (best < bound if higher else best > bound):
             return msgspec.structs.replace(
                 result,
                 status="pruned",
@@ -273,7 +271,7 @@ class Tuner:
                 self._submit(trial, plan)
                 return
             claim.release()
-            prune = self._prune(trial, plan)
+            prune = self._prune(trial, plan) if known.status == "ok" else None
             trial.results.append(known if prune is None else held_to(known, prune))
         self._end(trial)
 
