@@ -86,12 +86,13 @@ def _bag_work(stage: str, labels: Any, X: Any, bag: int, phases: dict[str, float
 
     import numpy as np
 
-    from llpbench.bags import make_bags, random_bags
-    from llpbench.data import Part
-    from llpbench.monitor import HarnessMonitor
-    from llpbench.registry import load_registry
-    from llpbench.selection import make_rules
-    from llpbench.worker import fit_method
+    from llpbench.contracts.data import Part
+    from llpbench.experiment.bags import make_bags
+    from llpbench.experiment.fit_cell import fit_method
+    from llpbench.experiment.monitor import HarnessMonitor
+    from llpbench.experiment.rules import make_rules
+    from llpbench.experiment.schemes import random_bags
+    from llpbench.plugins.registry import load_registry
     from llpbench_datasets.criteo.sample import part_sizes
 
     sizes = part_sizes(len(X))

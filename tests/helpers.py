@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from hypothesis import settings
 
-from llpbench.bags import make_bags, random_bags
-from llpbench.cells import Cell, CellResult, Selected
-from llpbench.data import Bags, IntArray, Part
-from llpbench.store import Planned
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.data import Bags, IntArray, Part
+from llpbench.contracts.result import CellResult, Selected
+from llpbench.experiment.bags import make_bags
+from llpbench.experiment.plan import Planned
+from llpbench.experiment.schemes import random_bags
 
 quick = settings(deadline=None, max_examples=50)
 """For properties: a busy machine is no failure."""

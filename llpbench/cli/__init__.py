@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from llpbench import __version__
-from llpbench.errors import DataUnavailableError, ExecutorError, LLPBenchError
+from llpbench.contracts.errors import DataUnavailableError, ExecutorError, LLPBenchError
 
 _VERBS = {
     "run": "llpbench.cli.run:run",
@@ -45,14 +45,14 @@ class _Verbs(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def _add_plugin_verbs(self) -> None:
-        from llpbench.registry import load_registry
+        from llpbench.plugins.registry import load_registry
 
         load_registry().add_commands(self)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from llpbench.errors import UnknownNameError
+        from llpbench.contracts.errors import UnknownNameError
 
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise UnknownNameError("command", args[0], self.list_commands(ctx))

@@ -13,7 +13,7 @@ import click
 from llpbench.cli.options import plugin_options
 
 if TYPE_CHECKING:
-    from llpbench.testing import Verdict
+    from llpbench.conformance.kit import Verdict
 
 _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "yellow"}
 
@@ -29,7 +29,7 @@ def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], overr
 
     Prints each demand with its verdict and how many ran, were skipped and failed. Exit code 1 when one failed.
     """
-    from llpbench.testing import checks_of, run_checks
+    from llpbench.conformance.kit import checks_of, run_checks
 
     os.environ["KERAS_BACKEND"] = backend
     checks = checks_of(names, backend=backend, plugins=plugins, override=override)

@@ -11,9 +11,9 @@ import click
 from llpbench.cli.options import F, Names, plugin_options
 
 if TYPE_CHECKING:
-    from llpbench.download import Located
-    from llpbench.registry import Registry
-    from llpbench.specs import DatasetSpec
+    from llpbench.contracts.specs import DatasetSpec
+    from llpbench.datafiles.store import Located
+    from llpbench.plugins.registry import Registry
 
 
 @click.group(short_help="Fetch and check the files of datasets.")
@@ -42,8 +42,8 @@ def list_(
     datasets: list[str] | None, data_dir: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]
 ) -> None:
     """List the files of DATASETS (comma-separated; all by default)."""
-    from llpbench.download import locate
-    from llpbench.registry import load_registry
+    from llpbench.datafiles.store import locate
+    from llpbench.plugins.registry import load_registry
 
     sizes: dict[str, int] = {}
     here: dict[str, int] = {}
@@ -68,8 +68,8 @@ def check(
 
     A missing file that no source gives, so that only you can bring it, is named but is no fault.
     """
-    from llpbench.download import has_source
-    from llpbench.registry import load_registry
+    from llpbench.datafiles.store import has_source
+    from llpbench.plugins.registry import load_registry
 
     bad = False
     for spec in _chosen(load_registry(plugins, override), datasets):
@@ -97,8 +97,8 @@ def fetch(
 
     A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
     """
-    from llpbench.download import locate
-    from llpbench.registry import load_registry
+    from llpbench.datafiles.store import locate
+    from llpbench.plugins.registry import load_registry
 
     for spec in _chosen(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
@@ -132,10 +132,10 @@ def embed(
     """
     import os
 
-    from llpbench.download import DataStore
-    from llpbench.errors import UsageError
-    from llpbench.registry import load_registry
-    from llpbench.specs import import_attribute
+    from llpbench.contracts.errors import UsageError
+    from llpbench.contracts.specs import import_attribute
+    from llpbench.datafiles.store import DataStore
+    from llpbench.plugins.registry import load_registry
 
     options = dict(text.partition("=")[::2] for text in settings)
     if bad := [text for text in settings if not text.partition("=")[1] or not text.partition("=")[0]]:
@@ -162,7 +162,7 @@ def megabytes(size: int) -> str:
 
 def _missing(item: Located) -> str:
     """What to say of a file that is not there, or is another."""
-    from llpbench.download import has_source
+    from llpbench.datafiles.store import has_source
 
     if item.state == "missing" and not has_source(item.file):
         return f"not there; no source gives it: put it at {item.where} or in a data folder"
@@ -171,7 +171,7 @@ def _missing(item: Located) -> str:
 
 def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
     """Every file read again; on a terminal a line says which dataset is being read."""
-    from llpbench.download import locate
+    from llpbench.datafiles.store import locate
 
     if sys.stderr.isatty():
         total = sum(file.size for file in spec.files)
@@ -181,7 +181,7 @@ def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
 
 def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
     """Fetch with a progress bar on a terminal."""
-    from llpbench import download
+    from llpbench.datafiles import store as download
 
     if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in download.locate(spec, data_dir)):
         return download.fetch(spec, data_dir, offline=offline)

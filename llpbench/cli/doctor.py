@@ -19,9 +19,9 @@ from llpbench.cli.options import plugin_options
 def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Check versions, engines, plugins, data files and folders. Exit code 1 when something is broken."""
     from llpbench.cli.execution import default_memory_mb
-    from llpbench.executors.launch import FORK_IS_SAFE
-    from llpbench.registry import load_registry
-    from llpbench.sysinfo import machine, usable_cores, versions
+    from llpbench.execution.launch import FORK_IS_SAFE
+    from llpbench.plugins.registry import load_registry
+    from llpbench.system.machine import machine, usable_cores, versions
 
     registry = load_registry(plugins, override)
     facts = machine()
@@ -48,7 +48,7 @@ def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
 
 
 def _check_data(registry: object) -> bool:
-    from llpbench.download import locate
+    from llpbench.datafiles.store import locate
 
     bad = False
     for entry in registry.datasets:  # type: ignore[attr-defined]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
-    from llpbench.executors.base import Executor
-    from llpbench.registry import Registry
-    from llpbench.runner import Context, Limits
+    from llpbench.contracts.executor import Executor
+    from llpbench.execution.driver import Context, Limits
+    from llpbench.plugins.registry import Registry
 
 
 def typed_command() -> str:
@@ -22,7 +22,7 @@ def typed_command() -> str:
 
 def limits_of(how: HowToRun) -> Limits:
     """What each cell is given."""
-    from llpbench.runner import Limits
+    from llpbench.execution.driver import Limits
 
     return Limits(how.threads, how.timeout, how.memory or default_memory_mb())
 
@@ -31,7 +31,7 @@ def context_of(
     data: str | None, offline: bool, plugins: Iterable[Path], override: tuple[str, ...], *, predictions: bool
 ) -> Context:
     """Where cells find data and plugins."""
-    from llpbench.runner import Context
+    from llpbench.execution.driver import Context
 
     return Context(
         data=str(Path(data).resolve()) if data else "",
@@ -65,7 +65,7 @@ def fetch_for(
 
 def default_memory_mb() -> float:
     """8 GiB for each cell, or four fifths of a smaller machine; never what happens to be free."""
-    from llpbench.sysinfo import total_memory_mb
+    from llpbench.system.machine import total_memory_mb
 
     return min(8192.0, 0.8 * total_memory_mb())
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from llpbench.board.add import Added
+    from llpbench.leaderboard.publish import Added
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _folder_option = click.option("--from", "folder", type=_FOLDER, default="leaderboards", show_default=True)
@@ -38,10 +38,10 @@ def add(results: Path, folder: Path, replace: bool) -> None:
     predictions. What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the
     better documented one stays, the published one when both are alike. Exit code 1: some were refused.
     """
-    from llpbench.board.add import add_results
-    from llpbench.board.files import built_files
-    from llpbench.board.folder import Content, raw_files, read_folder, write_files
-    from llpbench.registry import load_registry
+    from llpbench.leaderboard.files import built_files
+    from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
+    from llpbench.leaderboard.publish import add_results
+    from llpbench.plugins.registry import load_registry
 
     content = read_folder(folder) if folder.is_dir() else Content()
     before = raw_files(content)
@@ -57,8 +57,8 @@ def add(results: Path, folder: Path, replace: bool) -> None:
 @click.option("--out", type=_FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
 def build(folder: Path, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
-    from llpbench.board.files import built_files, site_files
-    from llpbench.board.folder import read_folder, write_files
+    from llpbench.leaderboard.files import built_files, site_files
+    from llpbench.leaderboard.folder import read_folder, write_files
 
     content = read_folder(folder)
     files = built_files(content) if out is None else site_files(content)
@@ -72,8 +72,8 @@ def build(folder: Path, out: Path | None) -> None:
 @_folder_option
 def check(folder: Path) -> None:
     """Read every published cell with all checks, build everything again in memory and compare byte by byte."""
-    from llpbench.board.files import differences
-    from llpbench.board.folder import read_folder
+    from llpbench.leaderboard.files import differences
+    from llpbench.leaderboard.folder import read_folder
 
     content = read_folder(folder)
     problems = differences(folder, content)

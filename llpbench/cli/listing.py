@@ -9,11 +9,11 @@ import click
 import msgspec
 
 from llpbench.cli.options import Names, plugin_options
-from llpbench.labels import format_scalar
+from llpbench.plugins.options import format_scalar
 
 if TYPE_CHECKING:
-    from llpbench.registry import Entry, Registry
-    from llpbench.specs import DataFile, DatasetSpec
+    from llpbench.contracts.specs import DataFile, DatasetSpec
+    from llpbench.plugins.registry import Entry, Registry
 
 _KINDS = ("methods", "datasets", "metrics", "schemes")
 
@@ -24,7 +24,7 @@ _KINDS = ("methods", "datasets", "metrics", "schemes")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """List what is registered, who brought it, and which plugins are broken."""
-    from llpbench.registry import load_registry
+    from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
     kinds = (kind,) if kind else _KINDS
@@ -53,8 +53,8 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
 @plugin_options
 def show(name: str, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Show everything about one method, dataset, metric or bag scheme."""
-    from llpbench.errors import UnknownNameError
-    from llpbench.registry import load_registry
+    from llpbench.contracts.errors import UnknownNameError
+    from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
     shelves = [getattr(registry, kind) for kind in _KINDS]
@@ -82,8 +82,8 @@ def _facts(entry: Entry[Any]) -> dict[str, Any]:
 
 def _needs(entry: Entry[Any]) -> str:
     """What must still be installed, with the line that brings it; empty when nothing is missing."""
-    from llpbench.registry import install_hint, missing_modules
-    from llpbench.specs import DatasetSpec, MethodSpec
+    from llpbench.contracts.specs import DatasetSpec, MethodSpec
+    from llpbench.plugins.registry import install_hint, missing_modules
 
     if not isinstance(entry.spec, MethodSpec | DatasetSpec):
         return ""
@@ -100,7 +100,7 @@ def _needs(entry: Entry[Any]) -> str:
 
 
 def _print_entry(entry: Entry[Any]) -> None:
-    from llpbench.specs import DatasetSpec, MethodSpec
+    from llpbench.contracts.specs import DatasetSpec, MethodSpec
 
     spec = entry.spec
     click.secho(spec.name, bold=True, nl=False)
@@ -154,8 +154,8 @@ def _balance(shares: tuple[float, ...]) -> str:
 
 def _places(file: DataFile) -> list[str]:
     """Where a file comes from, in the order in which it is tried."""
-    from llpbench.download import has_source
-    from llpbench.sources import origins
+    from llpbench.datafiles.sources import origins
+    from llpbench.datafiles.store import has_source
 
     places = [f"from {origin.label}" for form in (file, *file.forms) for origin in origins(form)]
     return places if has_source(file) else ["no source gives it: bring it yourself"]

@@ -22,8 +22,8 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     A cell that several folders hold is kept once, with a number rather than without. Same cell, different metrics:
     the first folder's result is kept, the other one lies under conflicts/, and the exit code is 1.
     """
-    from llpbench.errors import printable
-    from llpbench.merge import merge as merge_folders
+    from llpbench.contracts.errors import printable
+    from llpbench.results.merge import merge as merge_folders
 
     report = merge_folders(folders, out or folders[0])
     for note in report.notes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.errors import UsageError
+from llpbench.contracts.errors import UsageError
 
 
 @click.command(short_help="Write a working plugin package to start from.")
@@ -28,7 +28,7 @@ def new(kind: str, name: str, out: Path | None) -> None:
         raise UsageError(f"{folder} exists and is not empty; choose another --out.")
     package = "llpbench_" + name.replace("-", "_")
     words = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("-"))}
-    for path, text in _templates(files("llpbench") / "templates" / kind):
+    for path, text in _templates(files("llpbench.cli") / "templates" / kind):
         target = folder / str(path).replace("package", package, 1).removesuffix(".txt")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_fill(text, words), encoding="utf-8")

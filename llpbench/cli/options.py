@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from llpbench.errors import LLPBenchError, UsageError
-from llpbench.labels import split_list
+from llpbench.contracts.errors import LLPBenchError, UsageError
+from llpbench.plugins.options import split_list
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ class Names(click.ParamType[list[str]]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that continue what is typed after the last comma."""
         del ctx, param
-        from llpbench.registry import load_registry
+        from llpbench.plugins.registry import load_registry
 
         head, comma, last = incomplete.rpartition(",")
         try:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cells import FAILURES, CellResult, Job
+from llpbench.contracts.job import Job
+from llpbench.contracts.result import FAILURES, CellResult
 
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
     from rich.text import Text
 
-    from llpbench.runner import View
+    from llpbench.execution.driver import View
 
 _STYLE = {"ok": "green", "skipped": "yellow"}
 

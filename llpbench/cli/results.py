@@ -13,12 +13,13 @@ import msgspec
 from llpbench.cli.options import folder_argument, plugin_options
 
 if TYPE_CHECKING:
-    from llpbench.cells import CellResult
-    from llpbench.registry import Registry
-    from llpbench.report.aggregate import MetricStyle, Row
+    from llpbench.contracts.result import CellResult
+    from llpbench.contracts.specs import Reference
+    from llpbench.experiment.plan import Planned
+    from llpbench.plugins.registry import Registry
     from llpbench.report.tables import Table
-    from llpbench.specs import Reference
-    from llpbench.store import Planned, Store
+    from llpbench.results.store import Store
+    from llpbench.results.table import MetricStyle, Row
 
 
 @click.command(short_help="Print the table of a results folder.")
@@ -56,7 +57,7 @@ def table(
     FOLDER is a results folder, by default the newest under results/. The selection rule is part of every heading:
     'bags' selects on held-back bags, 'instances' on labels of held-back rows (as the paper did).
     """
-    from llpbench.registry import load_registry
+    from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
     registry = load_registry(plugins, override)
@@ -124,15 +125,15 @@ def describe_cell(plan: Planned) -> str:
 
 def open_store(folder: Path | None) -> Store:
     """The given results folder, or the newest one."""
-    from llpbench.store import Store, newest_store
+    from llpbench.results.store import Store, newest_store
 
     return newest_store(Path("results")) if folder is None else Store(folder)
 
 
 def metric_style(registry: Registry, name: str) -> MetricStyle:
     """How a metric is printed; an unknown name lists the known ones."""
-    from llpbench.errors import UnknownNameError
-    from llpbench.report.aggregate import COST_METRICS, MetricStyle
+    from llpbench.contracts.errors import UnknownNameError
+    from llpbench.results.table import COST_METRICS, MetricStyle
 
     if name in COST_METRICS:
         return MetricStyle(name, higher_is_better=False, percent=False)
@@ -152,10 +153,10 @@ def table_rows(
     references: Sequence[Reference] = (),
 ) -> list[Row]:
     """Aggregated rows under one rule or both, with published values where there are any."""
-    from llpbench.cells import RULES
-    from llpbench.privacy import epsilon_of
-    from llpbench.report.aggregate import aggregate
-    from llpbench.report.references import with_references
+    from llpbench.contracts.result import RULES
+    from llpbench.experiment.privacy import epsilon_of
+    from llpbench.results.references import with_references
+    from llpbench.results.table import aggregate
 
     rows = aggregate(planned, results, [style], RULES if rule == "both" else (rule,))
     rows = [msgspec.structs.replace(row, epsilon=epsilon_of(row.noise.split(", ")[0])) for row in rows]
@@ -171,12 +172,12 @@ def make_tables(
     references: Sequence[Reference] = (),
 ) -> list[Table]:
     """The tables of a kind."""
-    from llpbench.report import parts, tables
+    from llpbench.report import phases, tables
 
     if kind == "time":
-        return parts.time_tables(planned, results)
+        return phases.time_tables(planned, results)
     if kind == "pseudo":
-        return parts.pseudo_tables(planned, results)
+        return phases.pseudo_tables(planned, results)
     rows = table_rows(planned, results, style, rule, references)
     return tables.build_noise_tables(rows, style) if kind == "noise" else tables.build_tables(rows, style)
 

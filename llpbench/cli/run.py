@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cells import RULES
 from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
+from llpbench.contracts.result import RULES
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
-    from llpbench.grid import RunSpec
-    from llpbench.registry import Registry
-    from llpbench.store import Planned, Store
-    from llpbench.tune.chosen import TunedParams
+    from llpbench.experiment.grid import RunSpec
+    from llpbench.experiment.plan import Planned
+    from llpbench.plugins.registry import Registry
+    from llpbench.results.store import Store
+    from llpbench.tuning.chosen import TunedParams
 
 
 @click.command(short_help="Run a grid of cells and print its table.")
@@ -52,9 +53,9 @@ def run(
     itself is wrong.
     """
     from llpbench.cli.runfile import combine, find_run_file, read_run_file
-    from llpbench.grid import plan_cells
-    from llpbench.registry import load_registry
-    from llpbench.store import Store
+    from llpbench.experiment.grid import plan_cells
+    from llpbench.plugins.registry import load_registry
+    from llpbench.results.store import Store
 
     registry = load_registry(plugins, override)
     spec, how = combine(read_run_file(find_run_file(config, registry)) if config else {}, flags)
@@ -85,10 +86,10 @@ def _execute(
 ) -> int:
     """Run what is wanted; returns the number of failed cells of this request, old and new."""
     from llpbench import __version__
-    from llpbench.cells import FAILURES
     from llpbench.cli.execution import context_of, fetch_for, interrupt, limits_of, make_executor, typed_command
     from llpbench.cli.progress import make_view
-    from llpbench.runner import Run, make_jobs, wanted_cells
+    from llpbench.contracts.result import FAILURES
+    from llpbench.execution.driver import Run, make_jobs, wanted_cells
 
     command = typed_command()
     view = make_view(quiet)
@@ -115,7 +116,7 @@ def _execute(
 def _tuned_params(spec: RunSpec) -> TunedParams | None:
     if not spec.params:
         return None
-    from llpbench.tune.chosen import TunedParams
+    from llpbench.tuning.chosen import TunedParams
 
     return TunedParams(Path(spec.params), spec.params_rule)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from llpbench.cli.options import parse_duration, parse_memory
-from llpbench.errors import UnknownNameError, UsageError
-from llpbench.grid import RunSpec
-from llpbench.labels import split_list
+from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.experiment.grid import RunSpec
+from llpbench.plugins.options import split_list
 
 if TYPE_CHECKING:
-    from llpbench.registry import Registry
+    from llpbench.plugins.registry import Registry
 
 _LISTS = ("methods", "datasets", "schemes", "noise")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cells import RULES
 from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
+from llpbench.contracts.result import RULES
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
-    from llpbench.registry import Registry
-    from llpbench.tune.chosen import Trial
-    from llpbench.tune.trials import Search, TuneSpec
+    from llpbench.plugins.registry import Registry
+    from llpbench.tuning.chosen import Trial
+    from llpbench.tuning.trials import Search, TuneSpec
 
 
 @click.command(short_help="Search for a method's parameters; run --params uses them.")
@@ -63,9 +63,9 @@ def tune(
     gives test scores.
     """
     from llpbench.cli.runfile import combine
-    from llpbench.registry import load_registry
-    from llpbench.tune.study import import_optuna
-    from llpbench.tune.trials import TuneSpec
+    from llpbench.plugins.registry import load_registry
+    from llpbench.tuning.study import import_optuna
+    from llpbench.tuning.trials import TuneSpec
 
     import_optuna()
     registry = load_registry(plugins, override)
@@ -88,10 +88,10 @@ def _search(
 ) -> list[Search]:
     from llpbench import __version__
     from llpbench.cli.execution import context_of, fetch_for, interrupt, limits_of, make_executor, typed_command
-    from llpbench.grid import plan_cells
-    from llpbench.store import Store
-    from llpbench.tune.study import Journal
-    from llpbench.tune.trials import Tuner, plan_searches
+    from llpbench.experiment.grid import plan_cells
+    from llpbench.results.store import Store
+    from llpbench.tuning.study import Journal
+    from llpbench.tuning.trials import Tuner, plan_searches
 
     command = typed_command()
     context = context_of(how.data, how.offline, plugins, override, predictions=False)
@@ -135,7 +135,7 @@ def _heard(search: Search, trial: Trial) -> None:
 
 
 def _print(searches: list[Search], out: Path, as_json: bool) -> None:
-    from llpbench.labels import format_scalar
+    from llpbench.plugins.options import format_scalar
 
     rows: list[dict[str, Any]] = []
     for search in searches:

@@ -1,1 +1,1 @@
-"""Reports: they read result tables only, and know nothing of how results were made."""
+"""Tables as people read them: on a terminal, in Markdown, LaTeX, CSV and JSON."""

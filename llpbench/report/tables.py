@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from llpbench.report.aggregate import MetricStyle, Row
+from llpbench.results.table import MetricStyle, Row
 
 Mark = Literal["", "best", "second"]
 Key = int | str

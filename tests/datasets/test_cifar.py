@@ -18,9 +18,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tiny_cifar import EACH, Tiny, binary_batch, draw, make_tiny, python_batch
 
 from llpbench import DatasetError, Split, UnknownNameError, UsageError
-from llpbench.download import DataStore, locate
-from llpbench.errors import ChecksumError, DataUnavailableError
-from llpbench.worker import check_split
+from llpbench.contracts.errors import ChecksumError, DataUnavailableError
+from llpbench.datafiles.store import DataStore, locate
+from llpbench.experiment.split import check_split
 from llpbench_datasets import cifar
 from llpbench_datasets.cifar import batches
 from llpbench_datasets.cifar.batches import read_batch, to_binary

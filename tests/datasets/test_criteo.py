@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llpbench import DatasetError, Split, UnknownNameError, UsageError
-from llpbench.download import DataStore
-from llpbench.errors import ChecksumError, DataUnavailableError
+from llpbench.contracts.errors import ChecksumError, DataUnavailableError
+from llpbench.datafiles.store import DataStore
 from llpbench_datasets.criteo import CRITEO, SAMPLE, text
 from llpbench_datasets.criteo.encode import encode, frequent, hashed_features
 from llpbench_datasets.criteo.load import load, met_steps

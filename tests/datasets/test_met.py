@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llpbench.download import DataStore
+from llpbench.datafiles.store import DataStore
 from llpbench_datasets.criteo import CRITEO
 from llpbench_datasets.criteo.encode import Encoded, encode
 from llpbench_datasets.criteo.load import load

@@ -179,9 +179,9 @@ def test_flat_images_are_finite(exact: int, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 def test_real_images_are_better_than_chance() -> None:
     """Two hundred real images, a small dictionary: the features tell machines from animals."""
-    from llpbench.download import DataStore
-    from llpbench.errors import DataUnavailableError
-    from llpbench.metrics import auroc
+    from llpbench.contracts.errors import DataUnavailableError
+    from llpbench.datafiles.store import DataStore
+    from llpbench.experiment.metrics import auroc
     from llpbench_datasets.cifar import CIFAR10, FILES
     from llpbench_datasets.cifar.batches import read_batch
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from llpbench import DatasetSpec
-from llpbench.download import fetch, locate
-from llpbench.errors import DataUnavailableError
+from llpbench.contracts.errors import DataUnavailableError
+from llpbench.datafiles.store import fetch, locate
 from llpbench_datasets.adult import ADULT
 from llpbench_datasets.marketing import MARKETING
 

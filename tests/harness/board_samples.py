@@ -9,14 +9,15 @@ import msgspec
 import numpy as np
 from helpers import make_cell, make_plan, make_result
 
-from llpbench.board.compact import Line, compact, encode_line
-from llpbench.board.folder import Content, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
-from llpbench.cells import Cell, CellResult, Selected
-from llpbench.metrics import auroc
-from llpbench.registry import Registry, load_registry
-from llpbench.specs import Reference
-from llpbench.store import Store
-from llpbench.worker import bags_seed, split_seed
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.result import CellResult, Selected
+from llpbench.contracts.specs import Reference
+from llpbench.experiment.metrics import auroc
+from llpbench.experiment.split import bags_seed, split_seed
+from llpbench.leaderboard.compact import Line, compact, encode_line
+from llpbench.leaderboard.folder import Content, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.plugins.registry import Registry, load_registry
+from llpbench.results.store import Store
 
 MACHINE = "0123456789"
 MACHINE_FACTS = {
@@ -109,10 +110,10 @@ def write_run(
 
 def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
     """A result of an installed method with the seeds its cell has."""
-    from llpbench.cells import Job
+    from llpbench.contracts.job import Job
 
     job = Job(cell=cell, label="", dataset_label="", out="")
-    seeds = {"split": split_seed(job), "bags": bags_seed(job), "method": 3}
+    seeds = {"split": split_seed(job.cell), "bags": bags_seed(job.cell), "method": 3}
     return published(value, cell, **{"seeds": seeds, **facts})
 
 

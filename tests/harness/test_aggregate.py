@@ -9,8 +9,8 @@ from helpers import make_cell, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench.cells import FAILURES, STATUSES, Selected
-from llpbench.report.aggregate import MetricStyle, Row, aggregate, mean_sd, value_of
+from llpbench.contracts.result import FAILURES, STATUSES, Selected
+from llpbench.results.table import MetricStyle, Row, aggregate, mean_sd, value_of
 
 AUROC = MetricStyle("auroc")
 

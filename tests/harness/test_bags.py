@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llpbench import Bags, Column, DatasetError, UsageError, random_split
-from llpbench.bags import bag_order, feature_bags, make_bags, own_bags, random_bags, uneven_bags
-from llpbench.errors import UnknownNameError
+from llpbench.contracts.errors import UnknownNameError
+from llpbench.experiment.bags import bag_order, make_bags
+from llpbench.experiment.schemes import feature_bags, own_bags, random_bags, uneven_bags
 
 ROWS, SIZES = st.integers(1, 300), st.integers(1, 60)
 COLUMNS = (Column("number", "numeric"), Column("colour", "category", 3), Column("other", "numeric"))

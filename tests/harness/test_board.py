@@ -12,15 +12,15 @@ import pytest
 from board_samples import MACHINE, content_of, grid, published
 from helpers import make_cell
 
-from llpbench.board.build import make_board
-from llpbench.board.compact import compact, encode_line
-from llpbench.board.files import built_files, differences, plan_of
-from llpbench.board.folder import DatasetFacts, MetricFacts, read_folder
-from llpbench.board.replicates import Replicates, pack, unpack
-from llpbench.board.settings import expected_seeds, setting_of
-from llpbench.cells import RULES, CellResult, Selected
-from llpbench.report.board import Board, BoardDataset, Entry, encode_board
-from llpbench.specs import Reference
+from llpbench.contracts.result import RULES, CellResult, Selected
+from llpbench.contracts.specs import Reference
+from llpbench.leaderboard.build import make_board
+from llpbench.leaderboard.compact import compact, encode_line
+from llpbench.leaderboard.files import built_files, differences, plan_of
+from llpbench.leaderboard.folder import DatasetFacts, MetricFacts, read_folder
+from llpbench.leaderboard.replicates import Replicates, pack, unpack
+from llpbench.leaderboard.schema import Board, BoardDataset, Entry, encode_board
+from llpbench.leaderboard.settings import expected_seeds, setting_of
 
 CLEAR = {"good": [0.90, 0.91, 0.92], "fair": [0.80, 0.81, 0.82], "poor": [0.60, 0.61, 0.62]}
 

@@ -11,7 +11,10 @@ from helpers import make_cell, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench.cells import Cell, CellResult, Damaged, Job, decode_result, encode_result
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.job import Job
+from llpbench.contracts.result import CellResult
+from llpbench.results.sealing import Damaged, decode_result, encode_result
 
 SCALARS = st.one_of(
     st.booleans(),

@@ -225,7 +225,7 @@ def test_a_missing_engine_is_a_skip_with_the_pip_line(tmp_path: Path) -> None:
 
 
 def test_stale_results_run_again(tmp_path: Path) -> None:
-    from llpbench.store import Store
+    from llpbench.results.store import Store
 
     command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", SMALL, "--bags", "4,8"]
     command += ["--seeds", "1", "--out", "out"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli_runner import llpbench
 
-from llpbench.registry import load_registry
+from llpbench.plugins.registry import load_registry
 
 BODY = b"x;y\n" * 50_000
 OWN = b"only the user has it\n"

@@ -23,13 +23,13 @@ import pytest
 from cli_runner import llpbench, status, table
 from helpers import make_cell
 
-from llpbench.cells import Job
-from llpbench.errors import UsageError
-from llpbench.executors import remote
-from llpbench.executors.dask import DaskExecutor
-from llpbench.executors.local import LocalExecutor
-from llpbench.executors.remote import Order, at_home, held_cores, obey
-from llpbench.sysinfo import usable_cores
+from llpbench.contracts.errors import UsageError
+from llpbench.contracts.job import Job
+from llpbench.execution import remote
+from llpbench.execution.dask import DaskExecutor
+from llpbench.execution.local import LocalExecutor
+from llpbench.execution.remote import Order, at_home, held_cores, obey
+from llpbench.system.machine import usable_cores
 
 COUNTED = Path(__file__).parent / "faults" / "counted.py"
 SMALL = "synthetic[rows=400;dim=4]"

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from helpers import serving
 
-from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError, cache, sources
-from llpbench.download import DataStore, fetch, locate
-from llpbench.errors import ChecksumError, DataUnavailableError
+from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError
+from llpbench.contracts.errors import ChecksumError, DataUnavailableError
+from llpbench.datafiles import cache, sources
+from llpbench.datafiles.store import DataStore, fetch, locate
 
 BODY = b"age;income\n39;0\n50;1\n" * 500
 OTHER = b"a second file\n"
@@ -331,7 +332,7 @@ def test_read_only_cache_serves_what_it_has(server: Server, cached: Path, monkey
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("llpbench.cache.write_atomically", refuse)
+    monkeypatch.setattr("llpbench.datafiles.cache.write_atomically", refuse)
     monkeypatch.setattr("tempfile.mkdtemp", refuse)
     store = DataStore(toy_spec(toy_file(), other))
     assert store.path("toy/toy.csv") == cached
@@ -362,7 +363,7 @@ def test_system_without_locks(server: Server, cached: Path, monkeypatch: pytest.
 CHILD = """
 import sys
 from llpbench import DataFile, DatasetSpec
-from llpbench.download import fetch
+from llpbench.datafiles.store import fetch
 url, sha256, size = sys.argv[1:]
 file = DataFile("toy/toy.csv", sha256, int(size), urls=(url,))
 print(fetch(DatasetSpec(name="toy", factory="toy.load:load", files=(file,)))[0].read_bytes()[:3].decode())
@@ -408,7 +409,7 @@ def test_default_cache_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_light_until_the_network_is_needed() -> None:
     code = (
-        "import sys, llpbench.download, llpbench_datasets.adult, llpbench_datasets.marketing, "
+        "import sys, llpbench.datafiles.store, llpbench_datasets.adult, llpbench_datasets.marketing, "
         "llpbench_datasets.synthetic; "
         "print(sorted({'pooch', 'requests', 'pandas', 'numpy', 'sklearn'} & set(sys.modules)))"
     )

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 
 import llpbench
-from llpbench.calibration import calibrate
-from llpbench.data import Bags, Part
-from llpbench.encoder import CategoryColumn, Encoder, as_frame, fit_encoder
-from llpbench.errors import LLPBenchError, MethodError, UsageError
-from llpbench.fitting import fit_and_choose, hold_back
-from llpbench.metrics import auroc
-from llpbench.monitor import HarnessMonitor, MethodView
-from llpbench.selection import bag_means, make_rules
-from llpbench.specs import MethodSpec
+from llpbench.contracts.data import Bags, Part
+from llpbench.contracts.errors import LLPBenchError, MethodError, UsageError
+from llpbench.contracts.specs import MethodSpec
+from llpbench.estimator.calibration import calibrate
+from llpbench.estimator.encoder import CategoryColumn, Encoder, as_frame, fit_encoder
+from llpbench.estimator.fitting import fit_and_choose, hold_back
+from llpbench.experiment.metrics import auroc
+from llpbench.experiment.monitor import HarnessMonitor, MethodView
+from llpbench.experiment.rules import bag_means, make_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 

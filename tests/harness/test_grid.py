@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import BagScheme, DatasetSpec, MethodSpec, Param, UsageError
-from llpbench.errors import UnknownNameError
-from llpbench.grid import RunSpec, plan_cells
-from llpbench.plugins import Plugin
-from llpbench.registry import Entry, Registry, load_registry
+from llpbench.contracts.errors import UnknownNameError
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.plugins.loading import Plugin
+from llpbench.plugins.registry import Entry, Registry, load_registry
 
 METHODS = (
     MethodSpec(name="net", factory="m:Net", params=(Param("lr", 0.1), Param("epochs", 5)), backends=("jax", "torch")),

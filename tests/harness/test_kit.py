@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli_runner import llpbench
 
-from llpbench.errors import UsageError
-from llpbench.registry import Registry, load_registry
-from llpbench.testing import checks_for, run_checks
+from llpbench.conformance.kit import checks_for, run_checks
+from llpbench.contracts.errors import UsageError
+from llpbench.plugins.registry import Registry, load_registry
 
 BAD = """
 import numpy as np

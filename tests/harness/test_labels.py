@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
-from llpbench.labels import expand, format_label, format_scalar, parse_label, split_list
+from llpbench.plugins.options import expand, format_label, format_scalar, parse_label, split_list
 
 SPEC = MethodSpec(
     name="toy",

@@ -16,17 +16,18 @@ import pytest
 from board_samples import MACHINE, content_of, grid, published, real_cell, shared, traced, write_run
 from helpers import make_cell, make_plan
 
-from llpbench.board.add import Added, add_results
-from llpbench.board.build import make_board
-from llpbench.board.compact import seal
-from llpbench.board.files import built_files, differences
-from llpbench.board.folder import Content, raw_files, read_folder, write_files
-from llpbench.board.replicates import tied_share
-from llpbench.cells import CellResult, Selected, encode_result
-from llpbench.errors import StoreError
-from llpbench.metrics import auroc
-from llpbench.specs import Reference
-from llpbench.store import Store
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.result import CellResult, Selected
+from llpbench.contracts.specs import Reference
+from llpbench.experiment.metrics import auroc
+from llpbench.leaderboard.build import make_board
+from llpbench.leaderboard.compact import seal
+from llpbench.leaderboard.files import built_files, differences
+from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.publish import Added, add_results
+from llpbench.leaderboard.replicates import tied_share
+from llpbench.results.sealing import encode_result
+from llpbench.results.store import Store
 
 METHODS = ("mean-ridge", "best-feature")
 
@@ -388,7 +389,7 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_predictions_that_are_not_those_of_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], bytes], reason: str
 ) -> None:
-    monkeypatch.setattr("llpbench.board.replicates.PREDICTION_BYTES", 4 << 20)
+    monkeypatch.setattr("llpbench.leaderboard.replicates.PREDICTION_BYTES", 4 << 20)
     _, result = run_of_one(tmp_path)
     Store(tmp_path / "run").predictions_path(result.id).write_bytes(make())
     assert reason in the_reason(add(tmp_path / "run")[1])

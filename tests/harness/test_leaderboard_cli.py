@@ -14,11 +14,11 @@ from board_samples import as_line
 from cli_runner import llpbench
 from plugin_install import with_plugins
 
-from llpbench.board.again import compare
-from llpbench.board.compact import encode_line
-from llpbench.board.files import built_files
-from llpbench.board.folder import raw_files, read_folder, write_files
-from llpbench.cells import CellResult, Selected
+from llpbench.contracts.result import CellResult, Selected
+from llpbench.leaderboard.compact import encode_line
+from llpbench.leaderboard.files import built_files
+from llpbench.leaderboard.folder import raw_files, read_folder, write_files
+from llpbench.leaderboard.rerun import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (

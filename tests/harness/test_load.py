@@ -19,13 +19,15 @@ import pytest
 from cli_runner import FAULTY, llpbench, status, table
 from helpers import make_cell, make_plan, make_result
 
-from llpbench import files
-from llpbench.cells import CellResult, Job, encode_result
-from llpbench.errors import StoreError
-from llpbench.executors.base import Outcome
-from llpbench.registry import load_registry
-from llpbench.runner import Run
-from llpbench.store import Store
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.executor import Outcome
+from llpbench.contracts.job import Job
+from llpbench.contracts.result import CellResult
+from llpbench.execution.driver import Run
+from llpbench.plugins.registry import load_registry
+from llpbench.results.sealing import encode_result
+from llpbench.results.store import Store
+from llpbench.system import files
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = Path(__file__).parent / "faults" / "counted.py"

@@ -12,10 +12,12 @@ from helpers import make_cell, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench.cells import STATUSES, encode_result
-from llpbench.errors import LLPBenchError, StoreError
-from llpbench.merge import merge
-from llpbench.store import Planned, Store
+from llpbench.contracts.errors import LLPBenchError, StoreError
+from llpbench.contracts.result import STATUSES
+from llpbench.experiment.plan import Planned
+from llpbench.results.merge import merge
+from llpbench.results.sealing import encode_result
+from llpbench.results.store import Store
 
 
 def folder(root: Path, values: dict[int, float | str | None], predictions: bool = True) -> Store:

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from llpbench.metrics import accuracy, auroc, average_precision, log_loss, to_probabilities
+from llpbench.experiment.metrics import accuracy, auroc, average_precision, log_loss, to_probabilities
 
 COARSE = st.integers(-3, 3).map(float)  # few values: many ties
 FINE = st.floats(-1e6, 1e6, width=32)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import llpbench
-from llpbench.errors import LLPBenchError, MethodError, UnknownNameError
-from llpbench.modelfile import Header, ModelFileError, read_model, write_model
+from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError
+from llpbench.estimator.model_file import Header, ModelFileError, read_model, write_model
 
 Members = dict[str, bytes]
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, MethodError, QuietMonitor
-from llpbench.monitor import HarnessMonitor, MethodView, PhaseClock
-from llpbench.selection import SelectionRule, make_rules
+from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
+from llpbench.experiment.rules import SelectionRule, make_rules
 
 VALID, TEST = 24, 10
 

@@ -12,13 +12,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llpbench.cells import Cell, Job
-from llpbench.data import Bags, IntArray, Part
-from llpbench.monitor import HarnessMonitor
-from llpbench.registry import load_registry, missing_modules
-from llpbench.selection import make_rules
-from llpbench.specs import MethodSpec
-from llpbench.worker import bag_split, fit_method, load_split
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.data import Bags, IntArray, Part
+from llpbench.contracts.job import Job
+from llpbench.contracts.specs import MethodSpec
+from llpbench.experiment.fit_cell import fit_method
+from llpbench.experiment.monitor import HarnessMonitor
+from llpbench.experiment.rules import make_rules
+from llpbench.experiment.split import bag_split, load_split
+from llpbench.plugins.registry import load_registry, missing_modules
 
 REGISTRY = load_registry()
 LLP_METHODS = sorted(e.spec.name for e in REGISTRY.methods if not e.spec.oracle)

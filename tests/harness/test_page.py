@@ -14,7 +14,7 @@ import pytest
 from chromium import Chromium, find_chromium
 from fake_board import HOSTILE, fake_board, hostile_board, odd_boards
 
-from llpbench.report.page import render_page
+from llpbench.leaderboard.page import render_page
 
 needs_browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 CELLS = "[...document.querySelectorAll('table.board tbody tr[data-m]')]"

@@ -17,9 +17,9 @@ from fake_board import HOSTILE, fake_board, hostile_board
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llpbench.report.board import Board
-from llpbench.report.page import embed, render_page
-from llpbench.report.page.pack import pack
+from llpbench.leaderboard.page import embed, render_page
+from llpbench.leaderboard.page.pack import pack
+from llpbench.leaderboard.schema import Board
 
 
 def unpack(packed: dict[str, Any]) -> Any:

@@ -14,11 +14,13 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from llpbench import DataUnavailableError, UsageError
-from llpbench.cells import Cell, Job
 from llpbench.cli.runfile import combine
-from llpbench.data import Split
-from llpbench.grid import RunSpec, plan_cells
-from llpbench.privacy import (
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.data import Split
+from llpbench.contracts.job import Job
+from llpbench.execution.worker import run_job
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.privacy import (
     add_count_noise,
     count_noise_sd,
     count_sensitivity,
@@ -26,9 +28,9 @@ from llpbench.privacy import (
     log_gaussian_delta,
     noise_label,
 )
-from llpbench.registry import load_registry
-from llpbench.report.aggregate import MetricStyle, aggregate
-from llpbench.worker import bag_split, load_split, run_job
+from llpbench.experiment.split import bag_split, load_split
+from llpbench.plugins.registry import load_registry
+from llpbench.results.table import MetricStyle, aggregate
 
 REGISTRY = load_registry()
 

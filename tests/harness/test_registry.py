@@ -13,10 +13,10 @@ from cli_runner import llpbench
 from plugin_install import with_module, with_plugins
 
 from llpbench import hookimpl
-from llpbench.errors import PluginError, UnknownNameError, UsageError
-from llpbench.plugins import Plugin
-from llpbench.registry import Entry, Shelf, install_hint, load_registry, missing_modules
-from llpbench.specs import MethodSpec
+from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError
+from llpbench.contracts.specs import MethodSpec
+from llpbench.plugins.loading import Plugin
+from llpbench.plugins.registry import Entry, Shelf, install_hint, load_registry, missing_modules
 
 BUILT_IN = {"dllp", "mean-ridge", "supervised"}
 DRY = ("run", "--datasets", "synthetic", "--bags", "8", "--seeds", "1", "--dry-run")

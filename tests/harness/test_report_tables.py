@@ -10,9 +10,9 @@ import re
 import pytest
 from rich.console import Console
 
-from llpbench.report.aggregate import MetricStyle, Row
 from llpbench.report.tables import Table, build_tables, format_value, to_csv, to_json, to_latex, to_markdown
 from llpbench.report.terminal import print_tables
+from llpbench.results.table import MetricStyle, Row
 
 AUROC = MetricStyle("auroc")
 SECONDS = MetricStyle("fit_seconds", higher_is_better=False, percent=False)

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from helpers import serving
 
-from llpbench import DataFile, DatasetSpec, transfer
-from llpbench.download import DataStore
-from llpbench.errors import DataUnavailableError
+from llpbench import DataFile, DatasetSpec
+from llpbench.contracts.errors import DataUnavailableError
+from llpbench.datafiles import transfer
+from llpbench.datafiles.store import DataStore
 
 BODY = bytes(range(256)) * 1200
 CUT = 150_000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags
-from llpbench.selection import SelectionRule, bag_cross_entropy, bag_error, bag_means, make_rules
+from llpbench.experiment.rules import SelectionRule, bag_cross_entropy, bag_error, bag_means, make_rules
 
 HIGHER = SelectionRule("h", lambda p, s: 0.0, higher_is_better=True)
 LOWER = SelectionRule("l", lambda p, s: 0.0, higher_is_better=False)

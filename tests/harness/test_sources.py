@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench import DataFile, DatasetSpec, PackageSource, sources
-from llpbench.download import DataStore, fetch
-from llpbench.errors import DataUnavailableError
-from llpbench.sources import Origin, SourceError, is_inside, produce, read_member
+from llpbench import DataFile, DatasetSpec, PackageSource
+from llpbench.contracts.errors import DataUnavailableError
+from llpbench.datafiles import sources
+from llpbench.datafiles.sources import Origin, SourceError, is_inside, produce, read_member
+from llpbench.datafiles.store import DataStore, fetch
 
 BODY = b"1,2,3\n" * 100
 OTHER = b"other\n"

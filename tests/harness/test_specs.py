@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import llpbench
 from llpbench import DatasetSpec, MethodSpec, Param, UsageError
-from llpbench.errors import PluginError, UnknownNameError
-from llpbench.seeds import derive_seed
+from llpbench.contracts.errors import PluginError, UnknownNameError
+from llpbench.experiment.seeds import derive_seed
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from helpers import make_cell, make_plan, make_result
 
-from llpbench import files
-from llpbench.cells import Damaged
-from llpbench.errors import StoreError
-from llpbench.files import write_atomically
-from llpbench.store import Claim, Store, newest_store
+from llpbench.contracts.errors import StoreError
+from llpbench.results.sealing import Damaged
+from llpbench.results.store import Store, newest_store
+from llpbench.system import files
+from llpbench.system.files import write_atomically
+from llpbench.system.locks import Claim
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from llpbench.files import write_atomically
+from llpbench.system.files import write_atomically
 for i in range(60):
     write_atomically(Path(sys.argv[1]), bytes([65 + i % 2]) * 200_000)
 """
@@ -99,8 +100,8 @@ def test_concurrent_plans_merge(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from llpbench.cells import Cell
-from llpbench.store import Planned, Store
+from llpbench.contracts.cells import Cell
+from llpbench.results.store import Planned, Store
 who = int(sys.argv[2])
 for i in range(8):
     cell = Cell(dataset="toy", method="guess", bag_size=8, seed=100 * who + i)
@@ -203,7 +204,7 @@ def test_a_machine_is_described_once(store: Store) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from llpbench.store import Store
+from llpbench.results.store import Store
 claim = Store(Path(sys.argv[1])).claim("cell")
 print("held" if claim else "refused", flush=True)
 time.sleep(60 if claim else 0)
@@ -268,7 +269,7 @@ def test_many_processes_never_hold_one_claim_together(store: Store) -> None:
     script = """
 import os, sys, time
 from pathlib import Path
-from llpbench.store import Store
+from llpbench.results.store import Store
 store, inside, done = Store(Path(sys.argv[1])), Path(sys.argv[1]) / "inside", 0
 deadline = time.monotonic() + 30
 while done < 25 and time.monotonic() < deadline:

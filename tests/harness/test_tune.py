@@ -23,20 +23,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
-from llpbench.cells import Job, Prune
-from llpbench.errors import StoreError
-from llpbench.executors.base import Outcome
-from llpbench.grid import RunSpec, plan_cells
-from llpbench.monitor import HarnessMonitor, Pruned
-from llpbench.registry import load_registry
-from llpbench.runner import Context, Limits
-from llpbench.selection import make_rules
-from llpbench.store import Store
-from llpbench.tune.chosen import HIGHER_IS_BETTER, History, Setting, Trial, TunedParams, read_chosen
-from llpbench.tune.space import NUMBER, Dimension, search_space, start_values
-from llpbench.tune.study import Journal, import_optuna
-from llpbench.tune.trials import FIRST_REPORTS, FIRST_TRIALS, Search, Tuner, TuneSpec, plan_searches, prune_bounds
-from llpbench.worker import run_job
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.executor import Outcome
+from llpbench.contracts.job import Job, Prune
+from llpbench.execution.driver import Context, Limits
+from llpbench.execution.worker import run_job
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.monitor import HarnessMonitor, Pruned
+from llpbench.experiment.rules import make_rules
+from llpbench.plugins.registry import load_registry
+from llpbench.results.store import Store
+from llpbench.tuning.chosen import HIGHER_IS_BETTER, History, Setting, Trial, TunedParams, read_chosen
+from llpbench.tuning.space import NUMBER, Dimension, search_space, start_values
+from llpbench.tuning.study import Journal, import_optuna
+from llpbench.tuning.trials import FIRST_REPORTS, FIRST_TRIALS, Search, Tuner, TuneSpec, plan_searches, prune_bounds
 
 PLUGIN = Path(__file__).parent / "tunable" / "tunable.py"
 REGISTRY = load_registry([PLUGIN])

@@ -315,7 +315,7 @@ def test_parameters_are_the_settings():
 
 def test_listing_imports_nothing_heavy():
     code = (
-        "import sys; from llpbench.registry import load_registry; load_registry();"
+        "import sys; from llpbench.plugins.registry import load_registry; load_registry();"
         "print([m for m in ('keras', 'jax', 'numba', 'scipy', 'sklearn') if m in sys.modules])"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -9,9 +9,9 @@ import pytest
 import llpbench_methods
 from llpbench import UsageError
 from llpbench.cli.runfile import combine, read_run_file, run_files
-from llpbench.grid import plan_cells
-from llpbench.labels import parse_label
-from llpbench.registry import load_registry
+from llpbench.experiment.grid import plan_cells
+from llpbench.plugins.options import parse_label
+from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp.preset import paper, rows
 
 REGISTRY = load_registry()

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from llpbench import Bags
-from llpbench.cells import Cell, Job
-from llpbench.monitor import HarnessMonitor
-from llpbench.privacy import count_noise_sd
-from llpbench.registry import load_registry, missing_modules
-from llpbench.selection import make_rules
-from llpbench.worker import bag_split, fit_method, load_split
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.job import Job
+from llpbench.experiment.fit_cell import fit_method
+from llpbench.experiment.monitor import HarnessMonitor
+from llpbench.experiment.privacy import count_noise_sd
+from llpbench.experiment.rules import make_rules
+from llpbench.experiment.split import bag_split, load_split
+from llpbench.plugins.registry import load_registry, missing_modules
 
 REGISTRY = load_registry()
 METHODS = sorted(e.spec.name for e in REGISTRY.methods if e.plugin.builtin)

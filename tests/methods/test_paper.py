@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from llpbench import Reference
-from llpbench.labels import expand, parse_label
-from llpbench.registry import load_registry
+from llpbench.plugins.options import expand, parse_label
+from llpbench.plugins.registry import load_registry
 from llpbench_methods.paper import llpbench_references
 
 REFERENCES = llpbench_references()

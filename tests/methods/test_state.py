@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import llpbench
-from llpbench.modelfile import plain_state
-from llpbench.protocols import QuietMonitor
-from llpbench.registry import load_registry
-from llpbench.state import is_restorable
-from llpbench.testing.methods import Problem
+from llpbench.conformance.methods import Problem
+from llpbench.contracts.protocols import QuietMonitor
+from llpbench.contracts.state import is_restorable
+from llpbench.estimator.model_file import plain_state
+from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp_count.learners import make_learner
 from llpbench_methods.bp_count.state import _learner, _learner_state
 from llpbench_methods.bp_count.trees import TreeArrays, TreeFields

@@ -1,7 +1,7 @@
 """An executor: jobs in, outcomes out. This one has no process of its own for a cell, so it watches nothing."""
 
-from llpbench.executors.base import Outcome
-from llpbench.worker import run_job
+from llpbench.contracts.executor import Outcome
+from llpbench.execution.worker import run_job
 
 
 class InlineExecutor:

@@ -1,0 +1,42 @@
+from .contracts.cell import Cell as Cell
+from .contracts.data import Bags as Bags
+from .contracts.data import Column as Column
+from .contracts.data import Files as Files
+from .contracts.data import FloatArray as FloatArray
+from .contracts.data import IntArray as IntArray
+from .contracts.data import Part as Part
+from .contracts.data import Split as Split
+from .contracts.data import random_split as random_split
+from .contracts.errors import DatasetError as DatasetError
+from .contracts.errors import DataUnavailableError as DataUnavailableError
+from .contracts.errors import LLPBenchError as LLPBenchError
+from .contracts.errors import MethodError as MethodError
+from .contracts.errors import Skip as Skip
+from .contracts.errors import UnknownNameError as UnknownNameError
+from .contracts.errors import UsageError as UsageError
+from .contracts.hookspecs import hookimpl as hookimpl
+from .contracts.protocols import Method as Method
+from .contracts.protocols import Monitor as Monitor
+from .contracts.protocols import Predict as Predict
+from .contracts.protocols import QuietMonitor as QuietMonitor
+from .contracts.result import CellResult as CellResult
+from .contracts.specs import BagScheme as BagScheme
+from .contracts.specs import DataFile as DataFile
+from .contracts.specs import DatasetSpec as DatasetSpec
+from .contracts.specs import MethodSpec as MethodSpec
+from .contracts.specs import MetricSpec as MetricSpec
+from .contracts.specs import PackageSource as PackageSource
+from .contracts.specs import Param as Param
+from .contracts.specs import Reference as Reference
+from .contracts.state import Restorable as Restorable
+from .contracts.state import State as State
+from .datafiles.cache import cache_root as cache_root
+from .estimator.model import LLPModel as LLPModel
+from .estimator.model import fit as fit
+from .estimator.model import load as load
+from .experiment.seeds import derive_seed as derive_seed
+from .system.files import whole_file as whole_file
+from .system.files import write_atomically as write_atomically
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,43 @@
+"""A cell of the grid: one fit, and the id that names it."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from llpbench.contracts.specs import Scalar
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One fit: a method with all its parameters on one draw of bags of a dataset.
+
+    Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
+    hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
+    held-back data alone, and its test rows are dropped unread.
+    """
+
+    dataset: str
+    method: str
+    bag_size: int
+    seed: int
+    dataset_options: dict[str, Scalar] = {}
+    params: dict[str, Scalar] = {}
+    scheme: str = "random"
+    scheme_options: dict[str, Scalar] = {}
+    noise: str = "none"
+    delta: float = 1e-5
+    mechanism: str = "gaussian"
+    feature_noise: float = 0.0
+    backend: str = ""
+    preset: str = ""
+    tuning: bool = False
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits of the sha256 of the cell's sorted JSON."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+
+
+USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
+"""A cell whose conditions are all at their defaults, to tell what is unusual about another."""

@@ -1,0 +1,60 @@
+"""The hooks a plugin may implement: signatures and one paragraph each. Prose is in ``docs/plugins.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from llpbench.contracts.cell import Cell
+    from llpbench.contracts.executor import Executor
+    from llpbench.contracts.result import CellResult
+    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
+
+PROJECT = "llpbench"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def llpbench_methods() -> Iterable[MethodSpec]:  # type: ignore[empty-body]
+    """Return the methods this plugin brings."""
+
+
+@hookspec
+def llpbench_datasets() -> Iterable[DatasetSpec]:  # type: ignore[empty-body]
+    """Return the datasets this plugin brings."""
+
+
+@hookspec
+def llpbench_metrics() -> Iterable[MetricSpec]:  # type: ignore[empty-body]
+    """Return the metrics this plugin brings; every metric is computed for every cell of its tasks."""
+
+
+@hookspec
+def llpbench_bag_schemes() -> Iterable[BagScheme]:  # type: ignore[empty-body]
+    """Return the ways of forming bags this plugin brings."""
+
+
+@hookspec
+def llpbench_references() -> Iterable[Reference]:  # type: ignore[empty-body]
+    """Return published numbers that tables and leaderboards may show beside results made here."""
+
+
+@hookspec(firstresult=True)
+def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
+    """Return an executor if ``name`` is one of yours, None otherwise. The first answer wins."""
+
+
+@hookspec
+def llpbench_cell_finished(cell: Cell, result: CellResult) -> None:
+    """Hear of each cell as it ends, in the parent process. An error here is logged and harms nothing."""
+
+
+@hookspec
+def llpbench_commands(group: click.Group) -> None:
+    """Add verbs to the command line (``group.add_command``)."""

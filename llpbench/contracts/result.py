@@ -1,0 +1,67 @@
+"""What became of a cell: numbers by selection rule, seconds by phase, and why there is no number."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from llpbench.contracts.cell import Cell
+
+Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "crashed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
+RULES = ("bags", "instances")
+
+
+class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What one selection rule chose: the report, its value under the rule, and the metrics on test rows."""
+
+    report: int
+    stage: str = ""
+    value: float | None = None
+    metrics: dict[str, float | None] = {}
+
+
+class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What became of a cell. A result without a number always says why.
+
+    Attributes:
+        label: the method as the user named it, with the parameters that differ from the defaults.
+        selected: for each selection rule, the chosen report with its test metrics.
+        stages: the same for each stage of a fit that has several (``iteration-1``, ``iteration-2``).
+        phases: seconds by phase; ``other`` is what no phase names. Scoring reports is ``report_seconds``.
+        history: for each report, its value under every rule.
+        pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
+        count_sd: standard deviation of the noise that was added to each count.
+        tuning_seconds: what the search for the cell's parameters took, when they were searched for.
+    """
+
+    id: str
+    cell: Cell
+    status: Status
+    label: str = ""
+    dataset_label: str = ""
+    oracle: bool = False
+    reason: str = ""
+    selected: dict[str, Selected] = {}
+    stages: dict[str, dict[str, Selected]] = {}
+    history: list[dict[str, float | None]] = []
+    pseudo_labels: dict[str, float | None] = {}
+    notes: dict[str, float | str | bool | None] = {}
+    phases: dict[str, float] = {}
+    data_seconds: float = 0.0
+    fit_seconds: float = 0.0
+    report_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    tuning_seconds: float = 0.0
+    count_sd: float = 0.0
+    rows: dict[str, int] = {}
+    bags: dict[str, int] = {}
+    seeds: dict[str, int] = {}
+    limits: dict[str, float] = {}
+    versions: dict[str, str] = {}
+    machine: str = ""
+    started: str = ""
+    traceback: str = ""

@@ -1,0 +1,1 @@
+"""Data files: where they come from, their checksums, the cache."""

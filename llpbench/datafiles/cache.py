@@ -1,0 +1,112 @@
+"""The cache folder: where it is, which of its files are known to be good, and who may write to it now."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from llpbench.system.files import write_atomically
+
+CACHE_VARIABLE = "LLPBENCH_CACHE"
+
+
+def cache_root() -> Path:
+    """The cache folder: ``LLPBENCH_CACHE``, else the platform's place for caches. It need not exist yet."""
+    given = os.environ.get(CACHE_VARIABLE)
+    if given:
+        return Path(given).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("llpbench")).expanduser()
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file's contents, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What lies at a path, compared with what should.
+
+    Attributes:
+        state: ``"ok"``, ``"missing"``, or ``"wrong"`` (other contents, not a file, unreadable).
+        detail: one line that says what was found; empty when it is the file asked for.
+    """
+
+    state: Literal["ok", "missing", "wrong"]
+    detail: str = ""
+
+
+def inspect_file(path: Path, sha256: str, size: int, *, rehash: bool = False) -> Finding:
+    """Compare the file at ``path`` with the expected checksum and size.
+
+    A file that was found good leaves a stamp in the cache (its size, times and checksum), so that the next
+    cell need not read gigabytes again. Any change to the file makes the stamp void.
+
+    Args:
+        path: the file.
+        sha256: expected checksum.
+        size: expected number of bytes.
+        rehash: read the contents even if a stamp vouches for them.
+    """
+    try:
+        status = path.stat()
+        if not path.is_file():
+            return Finding("wrong", "is not a regular file")
+        key = f"{path.absolute()}\n{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n{sha256}\n"
+        if status.st_size == size and not rehash and _stamped(path, key):
+            return Finding("ok")
+        found = file_sha256(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Finding("missing", "not there")
+    except OSError as error:
+        return Finding("wrong", f"cannot be read: {error.strerror or error}")
+    if found != sha256 or status.st_size != size:
+        return Finding("wrong", f"sha256 {found} ({status.st_size:,} bytes)")
+    _stamp(path, key)
+    return Finding("ok")
+
+
+def _stamp_path(path: Path) -> Path:
+    return cache_root() / "checked" / hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]
+
+
+def _stamped(path: Path, key: str) -> bool:
+    try:
+        return _stamp_path(path).read_text(encoding="utf-8", errors="replace") == key
+    except OSError:
+        return False
+
+
+def _stamp(path: Path, key: str) -> None:
+    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+        write_atomically(_stamp_path(path), key.encode("utf-8", errors="replace"))
+
+
+@contextlib.contextmanager
+def folder_lock(folder: Path) -> Iterator[bool]:
+    """Hold a folder for this process, waiting for whoever holds it now; yields whether the lock is real.
+
+    The lock dies with its holder. Where the system has none (or the file system refuses), work goes on
+    without: files are renamed into place, so the worst case is a download made twice.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    with (folder / ".lock").open("w", encoding="ascii") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            yield False
+        else:
+            yield True

@@ -1,0 +1,1 @@
+"""A model for your own bags: ``llpbench.fit``."""

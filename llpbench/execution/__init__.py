@@ -1,0 +1,1 @@
+"""Running cells: jobs, the driver, processes on this machine and elsewhere."""

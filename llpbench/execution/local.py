@@ -1,0 +1,97 @@
+"""The local executor: as many cells at once as cores allow, each on cores of its own, each watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from llpbench.contracts.errors import UsageError
+from llpbench.contracts.executor import Outcome
+from llpbench.contracts.job import Job
+from llpbench.contracts.specs import Scalar
+from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, Launcher, SpawnLauncher
+from llpbench.execution.watch import Watched
+from llpbench.results.store import Store
+from llpbench.system.machine import usable_cores
+
+_GLANCE = 0.1  # seconds between two looks at time and memory
+
+
+def cells_at_once(jobs: int, threads: int) -> int:
+    """How many cells of ``threads`` threads this machine runs at once: ``jobs``, or as many as it has cores for."""
+    cores = len(usable_cores())
+    if threads < 1 or threads > cores:
+        raise UsageError(f"--threads {threads}: this machine has {cores} usable cores.")
+    jobs = jobs or max(1, cores // threads)
+    if jobs < 1 or jobs * threads > cores:
+        raise UsageError(
+            f"--jobs {jobs} with --threads {threads} would need {jobs * threads} cores; "
+            f"{cores} are usable. Lower one of the two."
+        )
+    return jobs
+
+
+class LocalExecutor:
+    """Cells as child processes of this machine.
+
+    ``jobs`` times ``threads`` never exceeds the usable cores: two spinning thread pools on the same cores can be
+    thirty times slower than one thread each.
+    """
+
+    def __init__(self, jobs: int = 0, threads: int = 1, start: str = "") -> None:
+        cores = usable_cores()
+        jobs = cells_at_once(jobs, threads)
+        start = start or ("fork" if FORK_IS_SAFE else "spawn")
+        if start not in ("fork", "spawn"):
+            raise UsageError(f"--start {start!r} is not known. Available: fork, spawn.")
+        self.threads = threads
+        self._free = [cores[i * threads : (i + 1) * threads] for i in range(jobs)]
+        self._launcher: Launcher = ForkLauncher() if start == "fork" else SpawnLauncher()
+        self._running: dict[int, tuple[Watched, list[int]]] = {}
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Scalar]) -> LocalExecutor:
+        """Make one from ``jobs``, ``threads`` and ``start``."""
+        if options.get("scheduler"):
+            raise UsageError("--scheduler is for cells on a Dask cluster: add --executor dask.")
+        return cls(int(options.get("jobs") or 0), int(options.get("threads") or 1), str(options.get("start") or ""))
+
+    @property
+    def slots(self) -> int:
+        """How many more cells may start now."""
+        return len(self._free)
+
+    def submit(self, job: Job) -> None:
+        """Start a cell on free cores."""
+        cores = self._free.pop(0)
+        try:
+            pid = self._launcher.start(job, cores)
+        except BaseException:
+            self._free.append(cores)
+            raise
+        self._running[pid] = (Watched(job, pid), cores)
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Watch the running cells until one ends or the time is up."""
+        deadline = time.monotonic() + seconds
+        while True:
+            glance = max(0.0, min(_GLANCE, deadline - time.monotonic()))
+            outcomes = [self._finish(pid, code) for pid, code in self._launcher.ended(glance) if pid in self._running]
+            if outcomes or time.monotonic() >= deadline:
+                return outcomes
+            for watched, _ in self._running.values():
+                watched.check()
+
+    def _finish(self, pid: int, code: int) -> Outcome:
+        watched, cores = self._running.pop(pid)
+        self._free.append(cores)
+        job = watched.job
+        return watched.outcome(code, Store(Path(job.out)).log_path(job.cell.id))
+
+    def close(self) -> None:
+        """Stop every cell and the servers."""
+        for watched, _ in self._running.values():
+            watched.stop("crashed", "the run was stopped")
+        self._launcher.close()
+        self._running.clear()

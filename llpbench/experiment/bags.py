@@ -1,0 +1,61 @@
+"""From labelled rows to ``Bags``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, Part
+from llpbench.contracts.data import read_only as read_only
+from llpbench.contracts.errors import DatasetError, UsageError
+from llpbench.experiment.schemes import Assign
+
+
+def bag_order(bag_of: IntArray, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Rows bag after bag (shuffled inside each, so order tells nothing) and the bags' offsets.
+
+    Raises:
+        DatasetError: ``bag_of`` does not give each of the ``n`` rows a bag number.
+    """
+    bag_of = np.asarray(bag_of)
+    if bag_of.shape != (n,) or not np.issubdtype(bag_of.dtype, np.integer):
+        raise DatasetError(f"a bag scheme must return {n} integers, not {bag_of.dtype} of shape {bag_of.shape}")
+    order = np.lexsort((rng.random(n), bag_of))
+    _, sizes = np.unique(bag_of, return_counts=True)
+    return order, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def class_counts(labels: IntArray, offsets: IntArray, classes: int) -> FloatArray:
+    """(bags, 1) counts of class 1 for two classes, (bags, C) counts otherwise; ``labels`` in bag order."""
+    indicator = (labels == 1)[:, None] if classes == 2 else labels[:, None] == np.arange(classes)
+    return np.add.reduceat(indicator.astype(np.float64), offsets[:-1], axis=0)
+
+
+def make_bags(
+    part: Part,
+    assign: Assign,
+    bag_size: int,
+    *,
+    classes: int,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    own: bool = False,
+) -> tuple[Bags, IntArray]:
+    """Put labelled rows into bags; with ``own``, the scheme is told the part's own bags.
+
+    Returns:
+        The bags (exact counts, no noise) and the labels in the bags' row order.
+    """
+    if bag_size < 1:
+        raise UsageError(f"a bag size must be at least 1, not {bag_size}.")
+    told = {"bag_of": part.bag_of} if own else {}
+    bag_of = assign(part.X, bag_size, columns=columns, rng=rng, **told)
+    order, offsets = bag_order(bag_of, len(part), rng)
+    labels = part.y[order]
+    bags = Bags(
+        X=read_only(part.X[order]),
+        offsets=read_only(offsets),
+        counts=read_only(class_counts(labels, offsets, classes)),
+        classes=classes,
+        columns=columns,
+    )
+    return bags, labels

@@ -1,0 +1,204 @@
+"""From a request to cells: every combination once, in an order that fills whole tables early."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.contracts.result import RULES
+from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
+from llpbench.experiment.plan import Planned
+from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
+from llpbench.plugins.options import expand, format_label, parse_label
+from llpbench.plugins.registry import Registry, Shelf
+
+S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
+
+DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
+BACKENDS = ("jax", "tensorflow", "torch")
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run: the axes of the grid, as a TOML file or the command line states them."""
+
+    methods: list[str]
+    datasets: list[str] = msgspec.field(default_factory=lambda: ["adult"])
+    bags: list[int] = msgspec.field(default_factory=lambda: list(DEFAULT_BAGS))
+    seeds: int = 3
+    schemes: list[str] = msgspec.field(default_factory=lambda: ["random"])
+    noise: list[str] = msgspec.field(default_factory=lambda: ["none"])
+    delta: float = 1e-5
+    mechanism: str = "gaussian"
+    feature_noise: list[float] = msgspec.field(default_factory=lambda: [0.0])
+    backend: str = "jax"
+    preset: str = ""
+    params: str = ""
+    params_rule: str = "bags"
+
+    @property
+    def name(self) -> str:
+        """A folder name that is the same for the same request: what it runs, and a hash.
+
+        Settings that came later enter the hash only when they are used: folders keep the names they had.
+        """
+        words = [parse_label(label)[0] for label in (*self.methods, *self.datasets)]
+        slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
+        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
+        axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
+        return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
+
+
+@dataclass(frozen=True)
+class Variant(Generic[S]):
+    """A registered thing with the options that were given for it, and the label it is shown under."""
+
+    spec: S
+    given: dict[str, Scalar]
+
+    @property
+    def resolved(self) -> dict[str, Scalar]:
+        """All options, defaults filled in."""
+        return self.spec.resolve(self.given)
+
+    @property
+    def label(self) -> str:
+        """The name with the options that differ from the defaults."""
+        resolved = self.resolved
+        return format_label(
+            self.spec.name, {p.name: resolved[p.name] for p in self.spec.params if resolved[p.name] != p.default}
+        )
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Parameters that a search chose for a cell: values, the name of their origin, and what the search took."""
+
+    params: Mapping[str, Scalar]
+    preset: str
+    seconds: float
+
+
+FindTuned = Callable[[Cell, Mapping[str, Scalar]], Tuned | None]
+"""Tuned parameters for a cell and the parameters that were given for it; None when its method was never tuned."""
+
+
+def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None) -> list[Planned]:
+    """All cells of a request, checked; seeds run outermost, so a table with one seed is whole first.
+
+    A bound (a method that is given labels) does not depend on bags or noise: it is run once for each dataset and
+    seed, as bags of size one.
+    """
+    check_axes(spec)
+    methods = [variant for label in spec.methods for variant in _variants(registry.methods, label)]
+    datasets = [variant for label in spec.datasets for variant in _variants(registry.datasets, label)]
+    schemes = [variant for label in spec.schemes for variant in _variants(registry.schemes, label)]
+    noises = list(dict.fromkeys(noise_label(text) for text in spec.noise))
+    _check_sizes(spec, [dataset.spec for dataset in datasets])
+    _check_preset(spec, [method.spec for method in methods])
+    planned: dict[str, Planned] = {}
+    axes = itertools.product(range(spec.seeds), datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
+    for seed, dataset, asked, noise, feature_noise, bag_size, method in axes:
+        scheme = _scheme_for(dataset, asked, registry)
+        data: dict[str, Any] = {
+            "dataset": dataset.spec.name,
+            "dataset_options": dataset.resolved,
+            "feature_noise": feature_noise,
+        }
+        bags: dict[str, Any] = {"bag_size": 1}
+        if not method.spec.oracle:
+            bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
+            bags |= {} if noise == "none" else {"delta": spec.delta}
+            bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
+        params, label, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
+        backend = spec.backend if method.spec.backends else ""
+        cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
+        found = tuned(cell, method.given) if tuned is not None else None
+        if found is not None:
+            params = method.spec.resolve({**found.params, **method.given})
+            cell = msgspec.structs.replace(cell, params=params, preset=found.preset)
+            label = format_label(method.spec.name, {"params": found.preset, **method.given})
+        shown = data_label(cell, dataset, scheme)
+        seconds = found.seconds if found is not None else 0.0
+        plan = Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle, tuning_seconds=seconds)
+        planned.setdefault(cell.id, plan)
+    return list(planned.values())
+
+
+def data_label(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
+    """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
+
+    A bound does not depend on bags, so its label names no scheme.
+    """
+    conditions = [scheme.label] if scheme is not None and cell.scheme != USUAL.scheme else []
+    conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
+    return ", ".join([dataset.label, *conditions])
+
+
+def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
+    """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
+    option = dataset.spec.own_bags
+    if option and dataset.resolved[option] and asked.label == USUAL.scheme:
+        return Variant(registry.schemes[OWN_BAGS], {})
+    return asked
+
+
+def _settings(
+    method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
+) -> tuple[dict[str, Scalar], str, str]:
+    """Parameters, label and preset of a method: what was given wins over the preset, which wins over defaults."""
+    source = dict(method.spec.presets).get(preset)
+    if source is None:
+        return method.resolved, method.label, ""
+    values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
+    label = format_label(method.spec.name, {"preset": preset, **method.given})
+    return method.spec.resolve({**values, **method.given}), label, preset
+
+
+def check_axes(spec: RunSpec) -> None:
+    """Refuse a request that no dataset could serve, naming the axis."""
+    for axis in ("methods", "datasets", "bags", "schemes", "noise", "feature_noise"):
+        if not getattr(spec, axis):
+            raise UsageError(f"--{axis.replace('_', '-')} is empty; give at least one.")
+    for size in spec.bags:
+        if size < 1:
+            raise UsageError(f"bag size {size} is not possible: bag sizes are integers of at least 1.")
+    if spec.seeds < 1:
+        raise UsageError(f"--seeds {spec.seeds}: at least one seed is needed (3 runs seeds 0, 1, 2).")
+    for sigma in spec.feature_noise:
+        if not 0 <= sigma < float("inf"):
+            raise UsageError(f"feature noise {sigma:g} is not possible: it is a standard deviation.")
+    if spec.backend not in BACKENDS:
+        raise UsageError(f"unknown backend {spec.backend!r}. Available: {', '.join(BACKENDS)}.")
+    for text in spec.noise:
+        count_noise_sd(epsilon_of(text), spec.delta, spec.mechanism)
+    if spec.params and spec.preset:
+        raise UsageError("--params and --preset both set parameters; give one of them.")
+    if spec.params_rule not in RULES:
+        raise UnknownNameError("selection rule", spec.params_rule, RULES)
+
+
+def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:
+    name, options = parse_label(label)
+    spec = shelf[name]
+    return [Variant(spec, given) for given in expand(spec, options)]
+
+
+def _check_sizes(spec: RunSpec, datasets: Iterable[DatasetSpec]) -> None:
+    for dataset in datasets:
+        if dataset.rows is not None and max(spec.bags) > dataset.rows:
+            raise UsageError(
+                f"bag size {max(spec.bags)} is larger than {dataset.name}, which has {dataset.rows:,} rows in all."
+            )
+
+
+def _check_preset(spec: RunSpec, methods: Iterable[MethodSpec]) -> None:
+    known = {name for method in methods for name, _ in method.presets}
+    if spec.preset and spec.preset not in known:
+        raise UnknownNameError("preset of these methods:", spec.preset, known)

@@ -1,0 +1,1 @@
+"""Publishing results: what is accepted, the board made from it, its page."""

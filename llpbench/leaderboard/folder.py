@@ -1,0 +1,192 @@
+"""The leaderboards folder: what lies where, read with suspicion and written in one fixed form.
+
+::
+
+    cells/<dataset>.jsonl       published cells, one on a line, sorted by id
+    bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
+    machines/<id>.json          the machines that made them
+    facts.json                  what methods, datasets and metrics say of themselves; numbers published elsewhere
+
+Everything else in it is built from these and from nothing else, so building needs no plugin and no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.specs import Reference
+from llpbench.leaderboard.compact import Line, decode_line, encode_line
+from llpbench.leaderboard.replicates import Replicates, decode_replicates
+from llpbench.leaderboard.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
+from llpbench.system.files import write_atomically
+
+
+class MethodFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a method says of itself, and the distribution that brings it."""
+
+    summary: str = ""
+    origin: str = ""
+    oracle: bool = False
+    control: bool = False
+
+
+class DatasetFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a dataset says of itself."""
+
+    summary: str = ""
+    origin: str = ""
+    task: str = "binary"
+
+
+class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a metric is read."""
+
+    higher: bool = True
+    percent: bool = True
+
+
+class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """All that is known beside the results."""
+
+    methods: dict[str, MethodFacts] = {}
+    datasets: dict[str, DatasetFacts] = {}
+    metrics: dict[str, MetricFacts] = {}
+    references: list[Reference] = []
+
+
+class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine as a run describes it."""
+
+    cpu: str
+    cores: int
+    memory_gb: float
+    system: str
+    architecture: str
+    python: str
+
+
+@dataclass
+class Content:
+    """A leaderboards folder in memory."""
+
+    lines: dict[str, Line] = field(default_factory=dict)
+    replicates: dict[str, Replicates] = field(default_factory=dict)
+    machines: dict[str, MachineFacts] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+
+
+def read_folder(root: Path) -> Content:
+    """Everything published in a folder; the first thing that is not sound is an error that names its file."""
+    if not root.is_dir():
+        raise StoreError(f"{root} is not a leaderboards folder.")
+    content = Content()
+    for path in _files(root / "cells", ".jsonl"):
+        for line in _lines(path, decode_line):
+            if line.result.cell.dataset != path.stem:
+                raise StoreError(f"{path}: cell {line.result.id} is of dataset {line.result.cell.dataset!r}.")
+            _once(content.lines, line.result.id, line, path)
+    for path in _files(root / "bootstrap", ".jsonl"):
+        for replicates in _lines(path, decode_replicates):
+            _once(content.replicates, replicates.id, replicates, path)
+    for path in _files(root / "machines", ".json"):
+        content.machines[check_machine(path.stem)] = read_machine(path)
+    if (root / "facts.json").exists():
+        content.facts = _guarded(root / "facts.json", lambda p: _decode(read_plain(p), Facts))
+    lacking = sorted({line.result.machine for line in content.lines.values()} - set(content.machines))
+    if lacking:
+        raise StoreError(f"{root / 'machines'}: there is no {lacking[0]}.json, which results name.")
+    return content
+
+
+def read_machine(path: Path) -> MachineFacts:
+    """The record of a machine."""
+    machine: MachineFacts = _decode(read_plain(path, 1 << 16), MachineFacts)
+    return machine
+
+
+def raw_files(content: Content) -> dict[str, bytes]:
+    """The files that hold a content, by their path in the folder: the same bytes for the same content."""
+    files: dict[str, bytes] = {}
+    by_dataset: dict[str, list[Line]] = {}
+    for _, line in sorted(content.lines.items()):
+        by_dataset.setdefault(line.result.cell.dataset, []).append(line)
+    for dataset, lines in by_dataset.items():
+        files[f"cells/{dataset}.jsonl"] = _joined(encode_line(line.result, line.source) for line in lines)
+        kept = [content.replicates[line.result.id] for line in lines if line.result.id in content.replicates]
+        if kept:
+            files[f"bootstrap/{dataset}.jsonl"] = _joined(
+                msgspec.json.encode(replicates, order="deterministic") for replicates in kept
+            )
+    for name, machine in content.machines.items():
+        files[f"machines/{name}.json"] = _pretty(machine)
+    files["facts.json"] = _pretty(content.facts)
+    return files
+
+
+def write_files(root: Path, files: dict[str, bytes]) -> None:
+    """Write files below a folder; none is ever written through a symbolic link."""
+    try:
+        for name, data in files.items():
+            path = root / name
+            for part in (path, *path.parents):
+                if part == root.parent:
+                    break
+                if part.is_symlink():
+                    raise StoreError(f"{part} is a symbolic link; leaderboards hold plain files.")
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomically(path, data)
+    except OSError as error:
+        raise StoreError(f"cannot write to {root}: {error}.") from None
+
+
+def _files(folder: Path, ending: str) -> list[Path]:
+    if not folder.exists() and not folder.is_symlink():
+        return []
+    plain = _guarded(folder, plain_folder)
+    found = sorted(path for path in plain.iterdir() if not path.name.startswith("."))
+    for path in found:
+        if path.suffix != ending:
+            raise StoreError(f"{path}: only *{ending} files belong here.")
+        _guarded(path, lambda p: check_name(p.stem, "file"))
+    return found
+
+
+def _lines(path: Path, decode: Any) -> list[Any]:
+    data = _guarded(path, read_plain)
+    return [_guarded(path, lambda _, text=text: decode(text)) for text in data.splitlines() if text.strip()]
+
+
+def _guarded(path: Path, read: Any) -> Any:
+    try:
+        return read(path)
+    except Unsound as problem:
+        raise StoreError(f"{path}: {problem}.") from None
+
+
+def _once(table: dict[str, Any], name: str, value: Any, path: Path) -> None:
+    if name in table:
+        raise StoreError(f"{path}: {name} is there twice.")
+    table[name] = value
+
+
+def _decode(data: bytes, kind: Any) -> Any:
+    try:
+        found = msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unsound(f"not a {kind.__name__} file ({str(error)[:200]})") from None
+    check_values(msgspec.to_builtins(found))
+    return found
+
+
+def _joined(lines: Iterable[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _pretty(content: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content, order="sorted"), indent=1) + b"\n"

@@ -1,0 +1,199 @@
+"""The board: everything a leaderboard page or a program needs to know, as plain data.
+
+Numbers are in the unit of a table (AUROC in percent) and rounded, so that the same results give the same bytes.
+Dictionaries are keyed by text, because that is what JSON has: noise ``"none"``, bag ``"512"``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from llpbench.contracts.specs import Scalar
+
+SCHEMA = 1
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """How a metric is read."""
+
+    higher: bool
+    percent: bool
+
+
+class Mean(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean over seeds: of a bound (``method`` says which), or as published elsewhere."""
+
+    mean: float | None
+    sd: float | None = None
+    seeds: int = 0
+    method: str = ""
+    note: str = ""
+
+
+class RuleValue(msgspec.Struct, kw_only=True):
+    """A method in one setting under one selection rule.
+
+    Attributes:
+        mean: over seeds, with ``sd`` (n - 1; None for one seed) and ``values`` in the order of the seeds.
+        best: highest of its column among methods that have all seeds; ``second`` likewise.
+        separated: of the best, whether it is separated from the second; of any other, whether it is separated from
+            the best. None when that cannot be judged (one seed, or seeds are missing).
+    """
+
+    mean: float | None
+    sd: float | None
+    seeds: int
+    values: list[float]
+    best: bool = False
+    second: bool = False
+    separated: bool | None = None
+
+
+class Seconds(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean seconds of a fit and of its phases, and of the search for its parameters where there was one."""
+
+    fit: float
+    phases: dict[str, float]
+    tuning: float = 0.0
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What a publication reports for the same setting, and the rule it selected by."""
+
+    mean: float | None
+    sd: float | None
+    rule: str
+    source: str = ""
+    note: str = ""
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """A method in one setting, over its seeds.
+
+    Attributes:
+        status: ``ok``, ``partial`` (some seeds have no number), ``skipped``, ``failed`` or ``missing``.
+        reason: why there is no number, or why seeds are missing.
+        seed_ids: ids of the cells, in the order of the seeds.
+        command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
+    """
+
+    status: str
+    reason: str = ""
+    rules: dict[str, RuleValue] = {}
+    seconds: Seconds | None = None
+    memory_mb: float | None = None
+    pseudo: dict[str, float] = {}
+    params: dict[str, Scalar] = {}
+    seed_ids: list[str] = []
+    machine: str = ""
+    command: str = ""
+    paper: Published | None = None
+
+
+class BoardRow(msgspec.Struct, kw_only=True):
+    """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size."""
+
+    method: str
+    name: str
+    summary: str
+    oracle: bool = False
+    control: bool = False
+    origin: str = ""
+    cells: dict[str, dict[str, Entry]] = {}
+
+
+class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a publication reports for a method of its own naming, by bag size."""
+
+    method: str
+    cells: dict[str, Mean]
+    noise: str = "none"
+    rule: str = "instances"
+    source: str = ""
+    name: str = ""
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean rank (1 is best) and share of duels won over cells that all compared methods have.
+
+    ``mean_rank`` is None for a method that was left out because it lacks cells that the others have.
+    """
+
+    method: str
+    mean_rank: float | None
+    win_rate: float | None
+    cells: int
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """The best of a column against the second, with a 95 % interval of the difference; ``text`` says it in words."""
+
+    rule: str
+    bag: int
+    noise: str
+    best: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    separated: bool | None
+    text: str
+    basis: str = ""
+
+
+class BoardDataset(msgspec.Struct, kw_only=True):
+    """All results on one dataset (with its options and bag scheme)."""
+
+    name: str
+    title: str
+    task: str
+    metric: str
+    bags: list[int]
+    noises: list[str]
+    epsilons: dict[str, float | None]
+    bounds: dict[str, Mean]
+    rows: list[BoardRow]
+    paper: list[PaperRow]
+    ranks: dict[str, list[Rank]]
+    pareto: dict[str, dict[str, list[str]]]
+    claims: list[Claim]
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that made results, and the versions it made them with."""
+
+    cpu: str = ""
+    cores: int = 0
+    ram: float = 0.0
+    os: str = ""
+    python: str = ""
+    versions: dict[str, str] = {}
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that has no number, or not all of its seeds."""
+
+    dataset: str
+    method: str
+    noise: str
+    bag: int
+    status: str
+    reason: str
+
+
+class Board(msgspec.Struct, kw_only=True):
+    """A leaderboard. ``built`` is the date of the newest result, not of the building."""
+
+    schema: int
+    title: str
+    metric: dict[str, Metric]
+    rules: list[str]
+    datasets: list[BoardDataset]
+    machines: dict[str, Machine]
+    built: str
+    missing: list[Missing]
+
+
+def encode_board(board: Board) -> bytes:
+    """A board as indented JSON: the same bytes for the same board."""
+    return msgspec.json.format(msgspec.json.encode(board), indent=1) + b"\n"

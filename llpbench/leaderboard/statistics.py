@@ -1,0 +1,175 @@
+"""What three seeds can tell: paired intervals, ranks, fronts. Pure functions of arrays and numbers.
+
+Two things make an AUROC uncertain: the rows it is measured on, and the seed (split, bags, start of the fit). The
+first is estimated by a paired bootstrap over test rows: both methods are scored on the *same* resampled rows, so
+what is hard for both cancels. The second needs several seeds. With ``d_i`` the difference of two methods at seed i,
+``s^2`` the variance of the ``d_i`` and ``v`` the mean bootstrap variance of a single ``d_i``, the interval is
+
+    mean(d)  +-  t(n - 1, 0.975) * sqrt(max(s^2, v) / n).
+
+Every seed has its own split, so ``s^2`` estimates both sources together; but three numbers may lie close by luck, and
+``v`` is a floor that luck cannot pass. Resampling three seeds instead (the plain bootstrap) covers far less than it
+says; Student's quantile does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench.contracts.data import FloatArray, IntArray
+
+REPLICATES = 128
+_CHUNK = 4_000_000  # weights held in memory at once
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean difference and its 95 % interval; ``low`` and ``high`` are None for a single seed."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    seeds: int
+    rows_only: tuple[float, float] | None = None
+
+    @property
+    def separated(self) -> bool | None:
+        """Whether the interval excludes zero; None when there is no interval."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Mean rank and win rate of a method over ``cells`` cells."""
+
+    mean_rank: float
+    win_rate: float
+    cells: int
+
+
+def resamples(rows: int, seed: int, replicates: int = REPLICATES) -> Iterable[NDArray[np.float32]]:
+    """Bootstrap resamples of ``rows`` rows as weights (how often each row was drawn), one replicate at a time.
+
+    Only raw output of PCG64 is used, whose stream numpy keeps for good: replicates made years apart can be paired.
+    """
+    bits = np.random.PCG64(seed)
+    for _ in range(replicates):
+        drawn = ((bits.random_raw(rows) >> np.uint64(11)).astype(np.float64) * 2.0**-53 * rows).astype(np.int64)
+        yield np.bincount(drawn, minlength=rows).astype(np.float32)
+
+
+def weighted_auroc(positive: NDArray[np.bool_], scores: FloatArray, weights: NDArray[Any]) -> NDArray[np.float64]:
+    """AUROC of weighted rows, for each line of ``weights`` (replicates x rows); NaN where a class has no weight.
+
+    Rows are sorted once; with ``p_g`` and ``n_g`` the weights of positives and negatives that share a score,
+    ``AUROC = sum_g p_g (sum_{h<g} n_h + n_g / 2) / (P N)``.
+    """
+    order = np.argsort(scores, kind="stable")
+    ranked = scores[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    flags = positive[order]
+    sorted_weights = np.asarray(weights, dtype=np.float64)[:, order]
+    p = np.add.reduceat(sorted_weights * flags, starts, axis=1)
+    n = np.add.reduceat(sorted_weights * ~flags, starts, axis=1)
+    below = np.cumsum(n, axis=1) - n
+    total = p.sum(axis=1) * n.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((p * (below + n / 2)).sum(axis=1) / total)
+
+
+def auroc_replicates(
+    labels: IntArray, scores: FloatArray, seed: int, replicates: int = REPLICATES
+) -> NDArray[np.float64]:
+    """AUROC on bootstrap resamples of the rows: macro average over classes where scores have several columns.
+
+    Equal ``seed`` and number of rows give equal resamples, so the replicates of two methods may be subtracted.
+    """
+    columns = [(labels == 1, scores)] if scores.ndim == 1 else [(labels == c, s) for c, s in enumerate(scores.T)]
+    size = max(1, _CHUNK // max(1, len(labels)))
+    found, chunk = [], []
+    for number, weights in enumerate(resamples(len(labels), seed, replicates), start=1):
+        chunk.append(weights)
+        if len(chunk) == size or number == replicates:
+            stacked = np.stack(chunk)
+            found.append(np.mean([weighted_auroc(flags, s, stacked) for flags, s in columns], axis=0))
+            chunk.clear()
+    return np.concatenate(found)
+
+
+def variance_of_difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Bootstrap variance of a paired difference; replicates that lack a class are left out. NaN when too few."""
+    difference = (a - b)[np.isfinite(a) & np.isfinite(b)]
+    return float(difference.var(ddof=1)) if len(difference) > 1 else math.nan
+
+
+def difference_interval(differences: Sequence[float], row_variances: Sequence[float] = ()) -> Interval:
+    """The 95 % interval of the mean of paired differences, one for each seed (see the module).
+
+    Args:
+        differences: for each seed, one method's value minus the other's.
+        row_variances: for each seed, the bootstrap variance of that difference over test rows; may be empty.
+    """
+    n = len(differences)
+    if n == 0:
+        raise ValueError("no differences")
+    mean = math.fsum(differences) / n
+    known = [v for v in row_variances if math.isfinite(v)]
+    rows = math.fsum(known) / len(known) if known else 0.0
+    half_rows = 1.959963984540054 * math.sqrt(rows / n)
+    rows_only = (mean - half_rows, mean + half_rows) if known else None
+    if n == 1:
+        return Interval(mean, None, None, 1, rows_only)
+    seeds = math.fsum((d - mean) ** 2 for d in differences) / (n - 1)
+    half = student_quantile(n - 1) * math.sqrt(max(seeds, rows) / n)
+    return Interval(mean, mean - half, mean + half, n, rows_only)
+
+
+def student_quantile(degrees: int, level: float = 0.975) -> float:
+    """Quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, level))
+
+
+def standings(scores: Mapping[str, Mapping[Hashable, float]], higher_is_better: bool = True) -> dict[str, Standing]:
+    """Mean rank (ties share the mean of their places) and win rate (ties count half) over common cells.
+
+    Args:
+        scores: for each method, its value in each cell. Only cells that every method has are counted, so the answer
+            depends on which methods are compared: compute it again when some are left out.
+        higher_is_better: which end of the scale wins.
+    """
+    methods = list(scores)
+    if not methods:
+        return {}
+    common = [cell for cell in scores[methods[0]] if all(cell in scores[m] for m in methods)]
+    if not common:
+        return {}
+    table = np.array([[scores[m][cell] for m in methods] for cell in common], dtype=np.float64)
+    table = table if higher_is_better else -table
+    better = (table[:, None, :] > table[:, :, None]).sum(axis=2)  # how many beat each method
+    equal = (table[:, None, :] == table[:, :, None]).sum(axis=2) - 1
+    rank = (1 + better + equal / 2).mean(axis=0)
+    rivals = len(methods) - 1
+    wins = ((rivals - better - equal / 2).mean(axis=0) / rivals) if rivals else np.ones(1)
+    return {m: Standing(float(rank[i]), float(wins[i]), len(common)) for i, m in enumerate(methods)}
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]], higher_is_better: bool = True) -> list[str]:
+    """Methods that no other beats in both value and cost (``name -> (value, cost)``), cheapest first."""
+    sign = 1.0 if higher_is_better else -1.0
+    front: list[str] = []
+    best, best_cost = -math.inf, math.inf
+    for name, (value, cost) in sorted(points.items(), key=lambda item: (item[1][1], -sign * item[1][0], item[0])):
+        if sign * value > best or (sign * value == best and cost == best_cost):
+            front.append(name)
+            best, best_cost = sign * value, cost
+    return front

@@ -1,0 +1,135 @@
+"""Whether a result can be traced: to code that others can install, to seeds, to a machine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import TypeVar
+
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
+from llpbench.contracts.result import CellResult
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
+from llpbench.experiment.grid import Variant, data_label
+from llpbench.leaderboard.validate import Unsound, clip
+from llpbench.plugins.loading import Plugin
+from llpbench.plugins.options import format_scalar, parse_label
+from llpbench.plugins.registry import Entry, Registry, Shelf
+from llpbench.results.references import ORIGINS
+
+_RELEASE = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?")
+S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
+
+
+def check_traced(result: CellResult, registry: Registry) -> None:
+    """Refuse a result that nobody could make again, naming what is missing."""
+    if result.cell.tuning or result.status == "pruned":
+        raise Unsound("it is a trial of a search, not a result")
+    method = _registered(registry.methods, result.cell.method)
+    dataset = _registered(registry.datasets, result.cell.dataset)
+    if result.status == "ok" or result.versions:
+        _check_versions(result, [method.plugin, dataset.plugin])
+    if result.status == "ok":
+        _check_seeds(result)
+    if result.oracle != method.spec.oracle:
+        raise Unsound(f"{method.spec.name} {'is' if method.spec.oracle else 'is not'} given labels, the result differs")
+    _check_declared(method.spec, result.cell.params)
+    _check_declared(dataset.spec, result.cell.dataset_options)
+
+
+def check_commands(commands: Iterable[str]) -> None:
+    """Refuse a run in which a file may have stood in for an installed plugin."""
+    for command in commands:
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            words = command.split()
+        if any(word.partition("=")[0] == "--plugin-override" for word in words):
+            raise Unsound("it was run with --plugin-override, so a name may stand for other code")
+
+
+def _registered(shelf: Shelf[S], name: str) -> Entry[S]:
+    try:
+        entry = shelf.entry(name)
+    except (UnknownNameError, PluginError):
+        raise Unsound(
+            f"no installed plugin brings the {shelf.kind} {name!r}; a plugin in a single file cannot be traced "
+            "(make it a package: llpbench new)"
+        ) from None
+    if entry.plugin.from_file:
+        raise Unsound(f"the {shelf.kind} {name!r} comes from a single file; make it a package (llpbench new)")
+    return entry
+
+
+def _check_versions(result: CellResult, plugins: list[Plugin]) -> None:
+    engine = ["keras", result.cell.backend] if result.cell.backend else []
+    code = ["llpbench", *(p.distribution for p in plugins if not p.builtin)]
+    for name in ("python", "numpy", *engine, *code):
+        version = result.versions.get(name)
+        if version is None:
+            raise Unsound(f"it does not say which version of {name} made it")
+        if name in code and not _RELEASE.fullmatch(version):
+            raise Unsound(f"version {clip(version)} of {name} is not a release: nobody else has it")
+
+
+def _check_seeds(result: CellResult) -> None:
+    from llpbench.experiment.split import bags_seed, split_seed
+
+    cell = result.cell
+    for name, derived in (("split", split_seed(cell)), ("bags", bags_seed(cell))):
+        if result.seeds.get(name) != derived:
+            raise Unsound(f"its {name} seed is {result.seeds.get(name)}, the cell's is {derived}")
+    if "method" not in result.seeds:
+        raise Unsound("it does not say which seed the method had")
+    if not result.rows or not result.bags:
+        raise Unsound("it does not say how many rows and bags it had")
+    if not result.limits:
+        raise Unsound("it does not say which limits it ran under")
+
+
+def true_label(cell: Cell, method: MethodSpec) -> str | None:
+    """What a method with these settings is called today; None when that is not for the settings to say.
+
+    A label names what differs from the defaults. Defaults change, and nothing may run under another's name: what was
+    ``a`` under old defaults is ``a[lr=0.1]`` under new ones.
+    """
+    if cell.preset:
+        return None
+    try:
+        stated = method.resolve(cell.params) == cell.params
+    except LLPBenchError:
+        return None
+    return Variant(method, cell.params).label if stated else None
+
+
+def _check_preset_label(result: CellResult, method: MethodSpec) -> None:
+    """A label with a preset names it, and beside it only settings that the cell has."""
+    cell = result.cell
+    name, options = parse_label(result.label)
+    given = {key: values for key, values in options.items() if key not in ORIGINS}
+    honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
+    if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):
+        raise Unsound(f"its label {clip(result.label)} is not that of its settings")
+
+
+def set_labels(result: CellResult, registry: Registry) -> None:
+    """Name a traced result for what it is, whatever its run called it."""
+    cell = result.cell
+    method = registry.methods[cell.method]
+    if cell.preset:
+        _check_preset_label(result, method)
+    result.label = true_label(cell, method) or result.label
+    dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
+    scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
+    result.dataset_label = data_label(cell, dataset, scheme)
+
+
+def _check_declared(spec: MethodSpec | DatasetSpec, given: dict[str, Scalar]) -> None:
+    try:
+        resolved = spec.resolve(given)
+    except LLPBenchError as error:
+        raise Unsound(f"{spec.name} as installed does not take these settings: {error}") from None
+    if resolved != given:
+        lacking = sorted(set(resolved) - set(given))
+        raise Unsound(f"it does not state every setting of {spec.name}: {', '.join(lacking) or 'values differ'}")

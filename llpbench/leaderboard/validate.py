@@ -1,0 +1,113 @@
+"""What a file may hold to be read at all: text from elsewhere is hostile until it has passed these."""
+
+from __future__ import annotations
+
+import math
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from llpbench.contracts.errors import LLPBenchError, printable
+
+RESULT_BYTES = 4 << 20
+FILE_BYTES = 64 << 20
+PREDICTION_BYTES = 512 << 20
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,79}")
+_ID = re.compile(r"[0-9a-f]{16}")
+_MACHINE = re.compile(r"[0-9a-f]{10}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_LONGEST = 400
+_LARGEST = 1e15
+
+
+class Unsound(LLPBenchError):  # noqa: N818 - a state of a file, not a failure of the program
+    """Content that is refused; the sentence says what and why."""
+
+
+def read_plain(path: Path, limit: int = FILE_BYTES) -> bytes:
+    """The bytes of a plain file of at most ``limit`` bytes; never through a symbolic link."""
+    try:
+        info = path.lstat()
+    except OSError as error:
+        raise Unsound(f"{path.name}: cannot be read ({error.strerror})") from None
+    if not stat.S_ISREG(info.st_mode):
+        raise Unsound(f"{path.name}: not a plain file (a symbolic link, a folder or a device)")
+    if info.st_size > limit:
+        raise Unsound(f"{path.name}: {info.st_size / 2**20:.0f} MB; at most {limit / 2**20:.0f} MB are read")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unsound(f"{path.name}: cannot be read ({error.strerror})") from None
+
+
+def plain_folder(path: Path) -> Path:
+    """A folder that is really there and not a symbolic link."""
+    if path.is_symlink() or not path.is_dir():
+        raise Unsound(f"{path}: not a folder (or a symbolic link)")
+    return path
+
+
+def check_name(text: str, what: str) -> str:
+    """A registered name: lower-case letters, digits, '-', '_', '.'; it may be part of a file name."""
+    if not _NAME.fullmatch(text) or ".." in text:
+        raise Unsound(f"{what} {clip(text)} is not a name")
+    return text
+
+
+def check_id(text: str) -> str:
+    """The id of a cell."""
+    return _formed(_ID, text, "cell id {} is not sixteen hexadecimal digits")
+
+
+def check_machine(text: str) -> str:
+    """The id of a machine."""
+    return _formed(_MACHINE, text, "machine id {} is not ten hexadecimal digits")
+
+
+def check_date(text: str) -> str:
+    """A moment in UTC, as results write it."""
+    return _formed(_DATE, text, "time {} does not read like 2025-01-31T12:00:00Z")
+
+
+def _formed(pattern: re.Pattern[str], text: str, complaint: str) -> str:
+    if not pattern.fullmatch(text):
+        raise Unsound(complaint.format(clip(text)))
+    return text
+
+
+def check_values(content: Any) -> None:
+    """Refuse text that is long or not printable and numbers that no measurement has, anywhere inside."""
+    for value in _leaves(content):
+        if isinstance(value, str):
+            if len(value) > _LONGEST:
+                raise Unsound(f"text of {len(value):,} characters: {clip(value)}")
+            if not value.isprintable():
+                raise Unsound(f"text with characters that cannot be printed: {clip(value)}")
+        elif isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _LARGEST):
+            raise Unsound(f"the number {value:.3g} is out of range")
+
+
+def clip(text: str, length: int = 60) -> str:
+    """Foreign text for an error message: quoted, escaped, short."""
+    return repr(text if len(text) <= length else text[:length] + "…")
+
+
+def short_line(text: str, length: int = 300) -> str:
+    """Foreign text as a terminal may show it: one short line without control characters."""
+    return printable(" ".join(text.split())[:length])
+
+
+def _leaves(content: Any, depth: int = 0) -> Iterator[Any]:
+    if depth > 12:
+        raise Unsound("nested too deeply")
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield key
+            yield from _leaves(value, depth + 1)
+    elif isinstance(content, list | tuple):
+        for value in content:
+            yield from _leaves(value, depth + 1)
+    else:
+        yield content

@@ -1,0 +1,1 @@
+"""Finding plugins and what they register; the option syntax that names them."""

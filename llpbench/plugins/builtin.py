@@ -1,0 +1,86 @@
+"""The harness's own plugin: metrics, bag schemes and the executors, registered like anyone else's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from llpbench.contracts.hookspecs import hookimpl
+from llpbench.contracts.specs import OWN_BAGS, BagScheme, MetricSpec, Param, Scalar
+
+if TYPE_CHECKING:
+    from llpbench.contracts.executor import Executor
+
+
+@hookimpl
+def llpbench_metrics() -> list[MetricSpec]:
+    """Scores on test rows, per selection rule."""
+    return [
+        MetricSpec(name="auroc", factory="llpbench.experiment.metrics:auroc", summary="area under the ROC curve"),
+        MetricSpec(
+            name="average_precision",
+            factory="llpbench.experiment.metrics:average_precision",
+            summary="area under the precision-recall curve",
+        ),
+        MetricSpec(
+            name="accuracy",
+            factory="llpbench.experiment.metrics:accuracy",
+            summary="share of rows whose most probable class is right",
+            needs="probabilities",
+        ),
+        MetricSpec(
+            name="log_loss",
+            factory="llpbench.experiment.metrics:log_loss",
+            summary="mean negative log-probability of the true class",
+            needs="probabilities",
+            higher_is_better=False,
+            percent=False,
+        ),
+    ]
+
+
+@hookimpl
+def llpbench_bag_schemes() -> list[BagScheme]:
+    """Ways of forming bags."""
+    return [
+        BagScheme(
+            name="random",
+            factory="llpbench.experiment.schemes:random_bags",
+            summary="disjoint bags drawn without replacement (the paper's)",
+        ),
+        BagScheme(
+            name="random-uneven",
+            factory="llpbench.experiment.schemes:uneven_bags",
+            summary="random bags whose sizes vary around the given one",
+            params=(Param("spread", 0.5, low=0.0, high=1.0, doc="sizes lie within bag_size * (1 +- spread)"),),
+        ),
+        BagScheme(
+            name="by-feature",
+            factory="llpbench.experiment.schemes:feature_bags",
+            summary="rows that share a column's value, or a cluster, fall together",
+            params=(
+                Param("column", "", doc="name of a column; empty: k-means clusters of the rows"),
+                Param("clusters", 16, low=2, high=10_000, doc="number of clusters when no column is named"),
+            ),
+        ),
+        BagScheme(
+            name=OWN_BAGS,
+            factory="llpbench.experiment.schemes:own_bags",
+            summary="the bags a dataset brings itself; those above the bag size are cut at random",
+            own=True,
+        ),
+    ]
+
+
+@hookimpl(tryfirst=True)
+def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
+    """Cells on this machine, or on a Dask cluster; asked first, so that no plugin answers to these names unseen."""
+    if name == "dask":
+        from llpbench.execution.dask import DaskExecutor
+
+        return DaskExecutor.from_options(options)
+    if name != "local":
+        return None
+    from llpbench.execution.local import LocalExecutor
+
+    return LocalExecutor.from_options(options)

@@ -1,0 +1,163 @@
+"""Finding plugins: entry points one by one, and single files. A broken one is reported, never fatal.
+
+pluggy's own entry-point loader lets a later plugin silently replace an earlier one of the same name and dies of
+the first import error, so the loop is ours; the hooks themselves are pluggy's.
+
+Switches (environment): ``LLPBENCH_PLUGINS=a,b`` loads only these entry points, ``LLPBENCH_BLOCK=c`` leaves some
+out, ``LLPBENCH_STRICT=1`` makes a broken plugin fatal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+import pluggy
+
+from llpbench.contracts import hookspecs
+from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe
+
+GROUP = "llpbench"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A loaded plugin and where it came from."""
+
+    name: str
+    distribution: str
+    version: str
+    module: ModuleType = field(repr=False, compare=False)
+    from_file: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Distribution and version, or the file: what an error message names."""
+        return f"{self.distribution} {self.version}".strip()
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it ships with llpbench itself."""
+        return self.distribution == "llpbench"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """A plugin that could not be used, and why."""
+
+    name: str
+    distribution: str
+    error: str
+
+
+def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list[Plugin], list[BrokenPlugin]]:
+    """Load the harness's own plugin, all entry points, then the given files, each on its own.
+
+    Raises:
+        UsageError: a given file cannot be used (the user asked for it by name).
+    """
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    plugins: list[Plugin] = []
+    broken: list[BrokenPlugin] = []
+
+    from llpbench import __version__
+    from llpbench.plugins import builtin
+
+    own = Plugin("core", "llpbench", __version__, builtin)
+    _register(manager, own)
+    plugins.append(own)
+    for entry in _wanted_entry_points():
+        distribution, version = _distribution(entry)
+        try:
+            plugin = Plugin(entry.name, distribution, version, _module(entry.load(), entry))
+            _register(manager, plugin)
+        except (Exception, SystemExit) as error:
+            broken.append(BrokenPlugin(entry.name, f"{distribution} {version}".strip(), describe(error)))
+        else:
+            plugins.append(plugin)
+    plugins.extend(_load_file(manager, Path(file)) for file in files)
+    return manager, plugins, broken
+
+
+def refuse_broken(broken: Iterable[BrokenPlugin]) -> None:
+    """Under ``LLPBENCH_STRICT`` (for continuous integration), make broken plugins fatal."""
+    sentences = [f"plugin {b.name!r} of {b.distribution} is broken: {b.error}" for b in broken]
+    if sentences and os.environ.get("LLPBENCH_STRICT", "") not in ("", "0"):
+        raise PluginError("; ".join(sentences))
+
+
+def _wanted_entry_points() -> list[EntryPoint]:
+    only, block = _names("LLPBENCH_PLUGINS"), _names("LLPBENCH_BLOCK")
+    entries = sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e)[0] != "llpbench", e.name))
+    known = {e.name for e in entries}
+    for name in sorted((only | block) - known):
+        raise UnknownNameError("plugin (in LLPBENCH_PLUGINS or LLPBENCH_BLOCK)", name, known)
+    return [e for e in entries if e.name not in block and (not only or e.name in only)]
+
+
+def _names(variable: str) -> set[str]:
+    return {part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()}
+
+
+def _distribution(entry: EntryPoint) -> tuple[str, str]:
+    return (entry.dist.name, entry.dist.version) if entry.dist is not None else ("unknown", "")
+
+
+def _module(loaded: object, entry: EntryPoint) -> ModuleType:
+    if isinstance(loaded, ModuleType):
+        return loaded
+    raise PluginError(f"entry point {entry.name!r} must name a module, not {entry.value!r}")
+
+
+def _register(manager: pluggy.PluginManager, plugin: Plugin) -> None:
+    _check_hook_names(manager, plugin.module)
+    try:
+        manager.register(plugin.module, name=f"{plugin.distribution}:{plugin.name}")
+    except pluggy.PluginValidationError:  # a hook with wrong arguments: pluggy 1.5 keeps those before it
+        if manager.is_registered(plugin.module):
+            manager.unregister(plugin.module)
+        raise
+
+
+def _check_hook_names(manager: pluggy.PluginManager, module: ModuleType) -> None:
+    """A misspelt hook would never be called: refuse it, as well as a hook without its marker."""
+    hooks = {name for name in vars(hookspecs) if name.startswith("llpbench_")}
+    implemented = 0
+    for name, value in vars(module).items():
+        marked = callable(value) and manager.parse_hookimpl_opts(module, name) is not None
+        implemented += marked
+        if marked and name not in hooks:
+            raise PluginError(str(UnknownNameError("hook", name, hooks)))
+        if not marked and name in hooks and callable(value):
+            raise PluginError(f"{name} lacks its marker: write @hookimpl above it (from llpbench import hookimpl)")
+    if not implemented:
+        raise PluginError(f"it implements no hook; one of {', '.join(sorted(hooks))} is expected")
+
+
+def _load_file(manager: pluggy.PluginManager, path: Path) -> Plugin:
+    if not path.is_file():
+        raise UsageError(f"--plugin {path}: no such file.")
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None and Path(getattr(known, "__file__", None) or "") != path.resolve():
+        raise UsageError(f"--plugin {path}: a module called {name!r} is already loaded; rename the file.")
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--plugin {path}: not a Python file (the name must end in .py).")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that factory="<stem>:Class" can be imported
+    try:
+        spec.loader.exec_module(module)
+        plugin = Plugin(name, str(path), "", module, from_file=True)
+        _register(manager, plugin)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name, None)
+        raise UsageError(f"--plugin {path}: {describe(error)}") from error
+    return plugin

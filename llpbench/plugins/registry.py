@@ -1,0 +1,217 @@
+"""What is registered: methods, datasets, metrics and bag schemes by name, with who brought each.
+
+The registry is made by a function and passed on; there is no global one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import pluggy
+
+from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
+from llpbench.plugins.loading import BrokenPlugin, Plugin, load_plugins, refuse_broken
+
+if TYPE_CHECKING:
+    import click
+
+    from llpbench.contracts.cell import Cell
+    from llpbench.contracts.executor import Executor
+    from llpbench.contracts.result import CellResult
+
+S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme)
+log = logging.getLogger("llpbench")
+
+
+@dataclass(frozen=True)
+class Entry(Generic[S]):
+    """A spec and the plugin that brought it."""
+
+    spec: S
+    plugin: Plugin
+
+
+@dataclass
+class Shelf(Generic[S]):
+    """All specs of one kind. A name that two plugins claim answers with an error that names both."""
+
+    kind: str
+    entries: dict[str, Entry[S]] = field(default_factory=dict)
+    conflicts: dict[str, list[Entry[S]]] = field(default_factory=dict)
+    broken: list[BrokenPlugin] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Entry[S]]:
+        return iter(sorted(self.entries.values(), key=lambda e: e.spec.name))
+
+    def __getitem__(self, name: str) -> S:
+        return self.entry(name).spec
+
+    def entry(self, name: str) -> Entry[S]:
+        """The entry of that name, or an error with close matches, or the conflict about it."""
+        if name in self.conflicts:
+            raise PluginError(self.conflict(name))
+        if name not in self.entries:
+            names = ", ".join(plugin.name for plugin in self.broken)
+            hint = f" Broken plugins: {names} (llpbench doctor)." if names else ""
+            raise UnknownNameError(self.kind, name, self.entries, hint)
+        return self.entries[name]
+
+    def conflict(self, name: str) -> str:
+        """The sentence about a name that several plugins claim."""
+        claims = self.conflicts[name]
+        who = " and ".join(f"{e.plugin.origin} (plugin {e.plugin.name!r})" for e in claims)
+        installed = sorted({e.plugin.name for e in claims if not (e.plugin.builtin or e.plugin.from_file)})
+        block = (
+            f"Uninstall one, leave one out with LLPBENCH_BLOCK={','.join(installed)}, or let" if installed else "Let"
+        )
+        return (
+            f"{self.kind} {name!r} is registered twice: by {who}. "
+            f"{block} the last one win with --plugin-override {name}."
+        )
+
+    def add(self, entry: Entry[S], override: bool) -> None:
+        """Register one more; a name taken already is a conflict unless it is overridden."""
+        name = entry.spec.name
+        if name in self.entries and not override:
+            self.conflicts.setdefault(name, [self.entries[name]]).append(entry)
+        else:
+            self.entries[name] = entry
+
+
+@dataclass
+class Registry:
+    """Everything that is registered, and the typed doors to the hooks."""
+
+    manager: pluggy.PluginManager
+    plugins: list[Plugin]
+    broken: list[BrokenPlugin]
+    methods: Shelf[MethodSpec] = field(default_factory=lambda: Shelf[MethodSpec]("method"))
+    datasets: Shelf[DatasetSpec] = field(default_factory=lambda: Shelf[DatasetSpec]("dataset"))
+    metrics: Shelf[MetricSpec] = field(default_factory=lambda: Shelf[MetricSpec]("metric"))
+    schemes: Shelf[BagScheme] = field(default_factory=lambda: Shelf[BagScheme]("bag scheme"))
+
+    @property
+    def conflicts(self) -> list[str]:
+        """One sentence for each name claimed twice."""
+        shelves = (self.methods, self.datasets, self.metrics, self.schemes)
+        return [shelf.conflict(name) for shelf in shelves for name in shelf.conflicts]
+
+    def executor(self, name: str, options: Mapping[str, Scalar]) -> Executor:
+        """The executor that answers to ``name``."""
+        made: Executor | None = self.manager.hook.llpbench_executor(name=name, options=options)
+        if made is None:
+            raise UnknownNameError("executor", name, ("dask", "local"))
+        return made
+
+    def cell_finished(self, cell: Cell, result: CellResult) -> None:
+        """Tell every plugin that a cell has ended; a plugin's error is logged and harms nothing."""
+        for impl in self.manager.hook.llpbench_cell_finished.get_hookimpls():
+            arguments = {"cell": cell, "result": result}
+            try:
+                impl.function(*(arguments[name] for name in impl.argnames))
+            except Exception as error:
+                log.warning("plugin %s failed on a finished cell: %s", impl.plugin_name, describe(error))
+
+    def references(self) -> list[Reference]:
+        """Published numbers that plugins know of; a plugin that fails is logged and harms nothing."""
+        order = {id(plugin.module): i for i, plugin in enumerate(self.plugins)}
+        impls = self.manager.hook.llpbench_references.get_hookimpls()
+        found: list[Reference] = []
+        for impl in sorted(impls, key=lambda i: order[id(i.plugin)]):
+            try:
+                given: list[Reference] = list(impl.function())  # type: ignore[call-overload]
+                wrong = next((g for g in given if not isinstance(g, Reference)), None)
+                if wrong is not None:
+                    raise PluginError(f"llpbench_references must return Reference objects, not {type(wrong).__name__}")
+            except Exception as error:
+                log.warning("plugin %s failed to give its references: %s", impl.plugin_name, describe(error))
+                continue
+            found.extend(given)
+        return found
+
+    def add_commands(self, group: click.Group) -> None:
+        """Let plugins add their verbs; one that fails is logged and harms nothing."""
+        for impl in self.manager.hook.llpbench_commands.get_hookimpls():
+            try:
+                impl.function(*((group,) if impl.argnames else ()))
+            except Exception as error:
+                log.warning("plugin %s failed to add its commands: %s", impl.plugin_name, describe(error))
+
+
+def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> Registry:
+    """Load all plugins and collect what they register.
+
+    Args:
+        files: single-file plugins (``--plugin``).
+        override: names for which the plugin loaded last wins instead of a conflict.
+
+    Raises:
+        UsageError: a given file cannot be used (the user asked for it by name).
+        PluginError: an entry point is broken and ``LLPBENCH_STRICT`` is set.
+    """
+    manager, plugins, broken = load_plugins(files)
+    registry = Registry(manager, plugins, broken)
+    by_module = {id(p.module): p for p in plugins}
+    names = set(override)
+    _collect(registry, "llpbench_methods", MethodSpec, registry.methods, by_module, names)
+    _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, by_module, names)
+    _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, by_module, names)
+    _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, by_module, names)
+    refuse_broken(registry.broken)
+    registry.methods.broken = registry.datasets.broken = registry.broken
+    return registry
+
+
+def _collect(
+    registry: Registry,
+    hook: str,
+    kind: type[S],
+    shelf: Shelf[S],
+    by_module: Mapping[int, Plugin],
+    override: set[str],
+) -> None:
+    order = {id(p.module): i for i, p in enumerate(registry.plugins)}
+    impls = getattr(registry.manager.hook, hook).get_hookimpls()
+    for impl in sorted(impls, key=lambda i: order[id(i.plugin)]):
+        plugin = by_module[id(impl.plugin)]
+        try:
+            specs = list(impl.function())
+            for spec in specs:
+                if not isinstance(spec, kind):
+                    raise PluginError(f"{hook} must return {kind.__name__} objects, not {type(spec).__name__}")
+        except Exception as error:
+            if plugin.from_file:
+                raise UsageError(f"--plugin {plugin.distribution}: {describe(error)}") from error
+            registry.broken.append(BrokenPlugin(plugin.name, plugin.origin, describe(error)))
+            continue
+        for spec in specs:
+            shelf.add(Entry(spec, plugin), spec.name in override)
+
+
+def missing_modules(spec: MethodSpec | DatasetSpec, backend: str = "") -> list[str]:
+    """Modules that ``spec`` needs and that are not installed (looked up, not imported)."""
+    wanted = [*spec.requires, *([backend] if backend else [])]
+    return [name for name in wanted if find_spec(name.partition(".")[0]) is None]
+
+
+def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec], backend: str = "") -> str:
+    """What must be installed before this can run, as a sentence with the pip line; empty when nothing is missing."""
+    missing = missing_modules(entry.spec, backend)
+    return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}" if missing else ""
+
+
+def install_hint(plugin: Plugin, modules: Iterable[str]) -> str:
+    """The pip line that brings missing modules: the plugin's own extra when it has one of that name."""
+    try:
+        extras = set(metadata(plugin.distribution).get_all("Provides-Extra") or ())
+    except PackageNotFoundError:
+        extras = set()
+    words = [f'"{plugin.distribution}[{m}]"' if m in extras else m for m in modules]
+    return f"pip install {' '.join(words)}"

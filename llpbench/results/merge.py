@@ -1,0 +1,245 @@
+"""Putting results folders together that ran apart: what is equal is kept once, what differs is reported.
+
+Nothing is lost: source folders are only read, and a file of the target that must give way is kept under
+``conflicts/``, as is the other side of every conflict.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from llpbench.contracts.errors import StoreError, UsageError
+from llpbench.contracts.result import STATUSES, CellResult, Selected
+from llpbench.experiment.plan import Planned
+from llpbench.results.sealing import Damaged, decode_result
+from llpbench.results.store import Manifest, Store
+from llpbench.system.files import write_atomically
+
+_RESULT = re.compile(r"[0-9a-f]{16}\Z")
+
+
+@dataclass
+class Report:
+    """What a merge did. ``conflicts`` need a look; ``notes`` were settled by rule."""
+
+    folders: list[str] = field(default_factory=list)
+    planned: int = 0
+    results: int = 0
+    copied: int = 0
+    conflicts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A cell's result file in one folder: its bytes, and the result when it is sound."""
+
+    store: Store
+    data: bytes
+    result: CellResult | None
+    damage: str = ""
+
+
+def merge(sources: Iterable[Path], out: Path) -> Report:
+    """Merge results folders into ``out``, which may be one of them, hold results already, or not exist.
+
+    For a cell that several folders hold: results with a number win over those without (``ok``, then ``skipped``,
+    then failures), the earlier folder wins otherwise. Two ``ok`` results with different metrics are a conflict.
+
+    Raises:
+        StoreError: a folder is no results folder, ``out`` cannot be written, or a run works on one of its cells.
+    """
+    target = Store(out)
+    given = [Store(Path(path)) for path in sources]
+    if target.manifest_path.exists():  # what is there comes first
+        given = [target, *(store for store in given if not _same(store.root, out))]
+    if len(given) < 2 and (not given or given[0] is target):
+        raise UsageError("a merge needs at least two different results folders.")
+    report = Report(folders=[str(store.root) for store in given])
+    planned, commands = _plan(given, report)
+    version = given[0].manifest().version
+    target.plan(planned.values(), commands[0] if commands else "", version)
+    for command in commands[1:]:
+        target.plan((), command, version)
+    for cell_id in planned:
+        _merge_cell(cell_id, given, target, report)
+    for store in given:
+        for path in _files(store.root / "machines", "*.json"):
+            if not (target.root / "machines" / path.name).exists():
+                write_atomically(target.root / "machines" / path.name, path.read_bytes())
+    report.planned = len(planned)
+    return report
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.resolve() == b.resolve()
+
+
+def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list[str]]:
+    """The cells of all plans and of results outside of any plan, and all commands."""
+    planned: dict[str, Planned] = {}
+    commands: dict[str, None] = {}
+    plans: list[tuple[Store, set[str]]] = []
+    for store in stores:
+        manifest: Manifest = store.manifest()
+        commands |= dict.fromkeys(manifest.commands)
+        for cell_id, plan in manifest.planned.items():
+            if plan.cell.id != cell_id:
+                report.conflicts.append(f"{store.manifest_path}: the entry {cell_id!r} is not of the cell it holds")
+                continue
+            known = planned.setdefault(cell_id, plan)
+            if known != plan:
+                words = f"as {known.label!r} on {known.dataset_label!r} and {plan.label!r} on {plan.dataset_label!r}"
+                report.conflicts.append(f"{cell_id}: planned {words}; the first is kept")
+        plans.append((store, set(manifest.planned)))
+    _compare_plans(plans, report)
+    for store in stores:
+        for path in _files(store.root / "cells", "*.json"):
+            found = _find(store, path.stem) if _RESULT.match(path.stem) else None
+            if found is None:
+                report.conflicts.append(f"{path}: not the name of a result; left where it is")
+            elif path.stem not in planned and found.result is None:
+                report.conflicts.append(f"{path}: {found.damage}, and in no plan; left where it is")
+            elif path.stem not in planned and found.result is not None:
+                cell, result = found.result.cell, found.result
+                label, dataset = result.label or cell.method, result.dataset_label or cell.dataset
+                planned[path.stem] = Planned(cell=cell, label=label, dataset_label=dataset, oracle=result.oracle)
+                report.notes.append(f"{path.stem}: a result of {store.root} that was in no plan is taken in")
+    return planned, list(commands)
+
+
+def _compare_plans(plans: list[tuple[Store, set[str]]], report: Report) -> None:
+    (first, cells), *others = plans
+    for store, more in others:
+        if more != cells:
+            report.notes.append(
+                f"different plans: {first.root} has {len(cells)} cells, {store.root} {len(more)}, "
+                f"{len(cells & more)} of them in both"
+            )
+
+
+def _files(folder: Path, pattern: str) -> Iterator[Path]:
+    """Regular files, in the order of their names; links lead elsewhere and are left alone."""
+    yield from (path for path in sorted(folder.glob(pattern)) if _is_there(path))
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _find(store: Store, cell_id: str) -> _Found | None:
+    path = store.result_path(cell_id)
+    if not _is_there(path):
+        return None
+    data = path.read_bytes()
+    try:
+        result = decode_result(data)
+        if result.id != cell_id:
+            raise Damaged(f"it holds the result of cell {result.id}")
+    except Damaged as damage:
+        return _Found(store, data, None, str(damage))
+    return _Found(store, data, result)
+
+
+def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report) -> None:
+    found = [f for store in stores if (f := _find(store, cell_id)) is not None]
+    sound = [f for f in found if f.result is not None]
+    report.conflicts += [f"{f.store.result_path(cell_id)}: damaged: {f.damage}" for f in found if f.result is None]
+    report.results += bool(sound)
+    best = min(sound, key=_rank, default=None)
+    aside = [f for f in found if f.result is None]
+    for other in sound:
+        difference = _difference(best, other) if best is not None else ""
+        if best is None or other is best or not difference:
+            continue
+        aside.append(other)
+        line = f"{cell_id}: {difference} ({best.store.root} and {other.store.root}); the first is kept"
+        (report.conflicts if _rank(other) == 0 else report.notes).append(line)
+    if not aside and (best is None or best.store is target):
+        return
+    claim = target.claim(cell_id)
+    if claim is None:
+        raise StoreError(f"a run is working on cell {cell_id} in {target.root}. Merge again when it has ended.")
+    try:
+        for other in aside:
+            _set_aside(cell_id, other, stores.index(other.store), target)
+        if best is not None and best.store is not target:
+            same = [f.store for f in sound if f is best or not _difference(best, f)]
+            _copy(cell_id, best, same, target)
+            report.copied += 1
+    except OSError as error:
+        raise StoreError(f"cannot write to {target.root}: {error}") from None
+    finally:
+        claim.release()
+
+
+def _rank(found: _Found) -> int:
+    """``ok`` before ``skipped`` before failures, which are all alike."""
+    assert found.result is not None
+    return min(STATUSES.index(found.result.status), STATUSES.index("failed"))
+
+
+def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None:
+    """Take over the files of a cell, the result last; test scores from any folder whose result is the same."""
+    donor = next((s for s in same if _is_there(s.predictions_path(cell_id))), found.store)
+    pairs = [(donor.predictions_path(cell_id), target.predictions_path(cell_id))]
+    pairs.append((found.store.log_path(cell_id), target.log_path(cell_id)))
+    for source, place in pairs:
+        if _is_there(source):
+            write_atomically(place, source.read_bytes())
+        else:
+            place.unlink(missing_ok=True)  # of the result that gives way; it was set aside with it
+    write_atomically(target.result_path(cell_id), found.data)
+
+
+def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
+    """Keep a file that gives way under ``conflicts/``; the same content is kept once."""
+    folder = target.root / "conflicts"
+    kept = [path for path in _files(folder, f"{cell_id}-*.json") if path.read_bytes() == found.data]
+    if kept:
+        return
+    while (place := folder / f"{cell_id}-{number}.json").exists():
+        number += 1
+    predictions = found.store.predictions_path(cell_id)
+    if _is_there(predictions):
+        write_atomically(place.with_suffix(".npz"), predictions.read_bytes())
+    write_atomically(place, found.data)
+
+
+def _difference(first: _Found, other: _Found) -> str:
+    """What tells two results of one cell apart, in words; empty when their numbers agree."""
+    a, b = first.result, other.result
+    assert a is not None
+    assert b is not None
+    if a.status != b.status:
+        return f"status {a.status} and {b.status}"
+    pairs = [(a.selected, b.selected, "")]
+    stages = dict.fromkeys([*a.stages, *b.stages])
+    pairs += [(a.stages.get(stage, {}), b.stages.get(stage, {}), f"{stage}, ") for stage in stages]
+    for ours, theirs, where in pairs:
+        for rule in dict.fromkeys([*ours, *theirs]):
+            words = _differing_metric(ours.get(rule), theirs.get(rule))
+            if words:
+                return f"{where}rule {rule}: {words}"
+    return ""
+
+
+def _differing_metric(a: Selected | None, b: Selected | None) -> str:
+    """The metric that differs most in words, or one that only one side has; empty when all agree."""
+    ours, theirs = (selected.metrics if selected is not None else {} for selected in (a, b))
+    found = []
+    for name in dict.fromkeys([*ours, *theirs]):
+        x, y = ours.get(name), theirs.get(name)
+        words = f"{name} {msgspec.json.encode(x).decode()} and {msgspec.json.encode(y).decode()}"
+        if x is None or y is None:
+            if x is not y or (name in ours) != (name in theirs):
+                found.append((0.0, words))
+        elif not math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12):
+            found.append((abs(x - y), words))
+    return max(found, default=(0.0, ""))[1]

@@ -1,0 +1,45 @@
+"""A result as a file: JSON sealed with the digest of its content."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from llpbench.contracts.result import CellResult
+
+
+class Damaged(Exception):  # noqa: N818 - a state of a file, not a failure of the program
+    """A result file that is truncated, was edited by hand, or is not a result at all."""
+
+
+def encode_result(result: CellResult) -> bytes:
+    """A result as indented JSON, sealed with the digest of its content."""
+    body = _canonical(msgspec.json.decode(msgspec.json.encode(result), type=CellResult))
+    sealed = b'{"digest":"' + _digest(body).encode() + b'","result":' + body + b"}"
+    return msgspec.json.format(sealed, indent=1) + b"\n"
+
+
+def decode_result(data: bytes) -> CellResult:
+    """Read a sealed result, or raise ``Damaged`` with what is wrong with it."""
+    try:
+        outer: dict[str, Any] = msgspec.json.decode(data)
+        body = outer["result"]
+        result = msgspec.convert(body, CellResult)
+    except (msgspec.MsgspecError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise Damaged(f"not a readable result ({error})") from None
+    if outer.get("digest") != _digest(_canonical(result)):
+        raise Damaged("its content does not match its digest (edited by hand?)")
+    if result.id != result.cell.id:
+        raise Damaged("its id is not the id of its cell")
+    return result
+
+
+def _canonical(result: CellResult) -> bytes:
+    """The bytes that are sealed: sorted keys, numbers in the type the field declares."""
+    return msgspec.json.encode(result, order="deterministic")
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]

@@ -1,0 +1,169 @@
+"""The results folder: one file per cell, written whole or not at all, and a manifest written before the first.
+
+::
+
+    <run>/manifest.json         what was asked for: the cells, the commands, when
+    <run>/cells/<id>.json       a result, sealed with a digest
+    <run>/predictions/<id>.npz  test scores by selection rule, for paired statistics
+    <run>/logs/<id>.log         what a cell printed, kept when there is something to read
+    <run>/machines/<id>.json    the machines that ran cells
+
+Merging two runs is copying files. Several runs may work on one folder at once: a cell is claimed before it is
+started, and the manifest is extended under a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.result import CellResult
+from llpbench.experiment.plan import Planned
+from llpbench.results.sealing import Damaged, decode_result, encode_result
+from llpbench.system.files import write_atomically
+from llpbench.system.locks import Claim, held
+
+
+class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a folder is meant to hold."""
+
+    created: str
+    version: str
+    commands: list[str] = []
+    planned: dict[str, Planned] = {}
+
+
+class Store:
+    """One results folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where the manifest lies."""
+        return self.root / "manifest.json"
+
+    def result_path(self, cell_id: str) -> Path:
+        """Where the result of a cell lies."""
+        return self.root / "cells" / f"{cell_id}.json"
+
+    def log_path(self, cell_id: str) -> Path:
+        """Where a cell's own output goes."""
+        return self.root / "logs" / f"{cell_id}.log"
+
+    def predictions_path(self, cell_id: str) -> Path:
+        """Where a cell's test scores lie."""
+        return self.root / "predictions" / f"{cell_id}.npz"
+
+    def plan(self, planned: Iterable[Planned], command: str, version: str) -> Manifest:
+        """Write the manifest before anything runs; a folder that has one gains the new cells."""
+        try:
+            for folder in ("cells", "logs", "predictions", "machines", "claims"):
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+            with self._locked("manifest"):
+                manifest = self.manifest() if self.manifest_path.exists() else _new_manifest(version)
+                manifest.planned |= {p.cell.id: p for p in planned}
+                if command not in manifest.commands:
+                    manifest.commands.append(command)
+                write_atomically(self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+        except OSError as error:
+            raise StoreError(
+                f"cannot write results to {self.root}: {error}. Choose another folder with --out."
+            ) from None
+        return manifest
+
+    def manifest(self) -> Manifest:
+        """Read the manifest, or say what is wrong with the folder."""
+        try:
+            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise StoreError(f"{self.root} is not a results folder (it has no manifest.json).") from None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StoreError(
+                f"{self.manifest_path} cannot be read: {error}. Restore it, or use another --out."
+            ) from None
+
+    def read(self, cell_id: str) -> CellResult | None:
+        """The result of a cell; None when there is none. Raises ``Damaged`` when the file is not sound."""
+        try:
+            data = self.result_path(cell_id).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Damaged(str(error)) from None
+        result = decode_result(data)
+        if result.id != cell_id:
+            raise Damaged(f"it holds the result of cell {result.id}")
+        return result
+
+    def results(self, on_damage: Callable[[Path, str], None] | None = None) -> list[CellResult]:
+        """All sound results of planned cells, in the order of the plan; damaged files are handed to ``on_damage``."""
+        found = []
+        for cell_id, planned in self.manifest().planned.items():
+            try:
+                result = self.read(cell_id)
+            except Damaged as damage:
+                if on_damage is not None:
+                    on_damage(self.result_path(cell_id), str(damage))
+                continue
+            if result is not None:
+                result.label, result.dataset_label = planned.label, planned.dataset_label
+                found.append(result)
+        return found
+
+    def write(self, result: CellResult) -> None:
+        """Write a result whole or not at all."""
+        try:
+            write_atomically(self.result_path(result.id), encode_result(result))
+        except OSError as error:
+            raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
+
+    def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
+        """Keep the description of a machine once; it is not worth a result, so a disk that refuses it is let be."""
+        path = self.root / "machines" / f"{machine_id}.json"
+        with contextlib.suppress(OSError):
+            if not path.exists():
+                write_atomically(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+
+    def check_room(self) -> None:
+        """Make sure that another result could be written, or say why not (a full disk, a folder that is gone)."""
+        probe = self.root / ".room"
+        try:
+            write_atomically(probe, bytes(1 << 20))
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"cannot write results to {self.root}: {error.strerror or error}. Finished cells are kept; "
+                "make room, then the same command goes on with what is missing."
+            ) from None
+
+    def claim(self, cell_id: str) -> Claim | None:
+        """Take a cell for this run; None when another run holds it."""
+        try:
+            return Claim.take(self.root / "claims" / f"{cell_id}.lock")
+        except OSError as error:
+            raise StoreError(
+                f"cannot claim cell {cell_id} in {self.root}: {error.strerror or error}. Finished cells are kept."
+            ) from None
+
+    def _locked(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return held(self.root / "claims" / f"{name}.lock", f"{self.root} is locked by another run", seconds=30)
+
+
+def newest_store(base: Path) -> Store:
+    """The results folder under ``base`` that was changed last."""
+    found = sorted(base.glob("*/manifest.json"), key=lambda p: p.stat().st_mtime)
+    if not found:
+        raise StoreError(f"no results under {base}/. Start with: llpbench run --methods mean-ridge --bags 8")
+    return Store(found[-1].parent)
+
+
+def _new_manifest(version: str) -> Manifest:
+    return Manifest(created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), version=version)

@@ -1,0 +1,1 @@
+"""The machine below: whole files, locks between processes, cores and memory."""

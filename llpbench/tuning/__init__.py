@@ -1,0 +1,1 @@
+"""Searching for parameters on held-back data."""

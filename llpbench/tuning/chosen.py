@@ -1,0 +1,198 @@
+"""What tuning publishes: the whole history of every study, and the parameters each one chose.
+
+::
+
+    <out>/studies/<name>.json   every trial: parameters, value, seconds, status
+    <out>/tuned.json            the chosen parameters: what ``llpbench run --params`` reads
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.errors import StoreError, UsageError
+from llpbench.contracts.specs import Scalar
+from llpbench.experiment.grid import Tuned
+from llpbench.system.files import write_atomically
+
+HIGHER_IS_BETTER = {"bags": False, "instances": True}
+"""Which end of a selection rule's value is better."""
+
+FILE = "tuned.json"
+T = TypeVar("T")
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One trial. ``value`` is the mean over seeds; that of a pruned trial is the best it had shown."""
+
+    number: int
+    params: dict[str, Scalar]
+    status: str
+    value: float | None = None
+    seconds: float = 0.0
+    reports: int = 0
+    cells: list[str] = []
+    reason: str = ""
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is tuned: a method with what the user fixed, on one setting, by one rule, on some seeds.
+
+    Attributes:
+        cell: the setting as a cell without parameters.
+        fixed: parameters the user gave; they are not searched.
+        seeds: the seeds whose training and validation parts are used.
+        own: the parameters are for runs of this one seed only.
+    """
+
+    cell: Cell
+    fixed: dict[str, Scalar]
+    rule: str
+    seeds: list[int]
+    own: bool = False
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A study as it is published."""
+
+    study: str
+    setting: Setting
+    space: dict[str, str]
+    sampler: str
+    sampler_seed: int
+    wanted: int
+    trials: list[Trial]
+
+    @property
+    def best(self) -> Trial | None:
+        """The finished trial with the best value, the earlier one when they tie; None when none has a value."""
+        done = [t for t in self.trials if t.status == "ok" and t.value is not None]
+        sign = -1.0 if HIGHER_IS_BETTER[self.setting.rule] else 1.0
+        return min(done, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
+
+    @property
+    def first(self) -> Trial | None:
+        """The trial of the method's defaults."""
+        return next((t for t in self.trials if t.number == 0), None)
+
+    @property
+    def seconds(self) -> float:
+        """Time of all trials."""
+        return sum(t.seconds for t in self.trials)
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one study chose."""
+
+    study: str
+    setting: Setting
+    params: dict[str, Scalar]
+    value: float
+    default_value: float | None
+    trials: int
+    seconds: float
+
+
+class TunedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of ``tuned.json``."""
+
+    chosen: list[Chosen]
+
+
+def write_history(out: Path, history: History) -> Path:
+    """Write a study's history whole or not at all, under its name: words, then the key that makes it unique."""
+    words, _, key = re.sub(r"[^A-Za-z0-9._=-]+", "-", history.study).rpartition("-")
+    path = out / "studies" / f"{words[:120]}-{key}.json"
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(history), indent=1) + b"\n")
+    return path
+
+
+def write_chosen(out: Path) -> list[Chosen]:
+    """Gather what all studies of a folder chose into ``tuned.json``."""
+    chosen = []
+    for path in sorted((out / "studies").glob("*.json")):
+        history = _decode(path, History)
+        best, first = history.best, history.first
+        if best is not None and best.value is not None:
+            chosen.append(
+                Chosen(
+                    study=history.study,
+                    setting=history.setting,
+                    params={**history.setting.fixed, **best.params},
+                    value=best.value,
+                    default_value=first.value if first is not None and first.status == "ok" else None,
+                    trials=len(history.trials),
+                    seconds=history.seconds,
+                )
+            )
+    write_atomically(out / FILE, msgspec.json.format(msgspec.json.encode(TunedFile(chosen=chosen)), indent=1) + b"\n")
+    return chosen
+
+
+def read_chosen(path: Path) -> list[Chosen]:
+    """The chosen parameters in a file, or in the folder that ``llpbench tune`` wrote."""
+    return _decode(path / FILE if path.is_dir() else path, TunedFile).chosen
+
+
+def _decode(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file. llpbench tune writes it.") from None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} holds no tuned parameters: {error}.") from None
+
+
+def bare(cell: Cell) -> Cell:
+    """The setting of a cell: without parameters, seed and purpose."""
+    return msgspec.structs.replace(cell, params={}, seed=0, preset="", tuning=False)
+
+
+class TunedParams:
+    """Finds tuned parameters for cells, by one rule; remembers what the user should be told."""
+
+    def __init__(self, path: Path, rule: str) -> None:
+        self.path, self.rule = path, rule
+        self._all = read_chosen(path)
+        self.untuned: dict[str, None] = {}
+        self.overlapping: dict[int, tuple[int, ...]] = {}
+
+    def __call__(self, cell: Cell, given: Mapping[str, Scalar]) -> Tuned | None:
+        """The parameters for a cell; None for a method that was never tuned.
+
+        Raises:
+            UsageError: the method was tuned, but not for this setting.
+        """
+        of_method = [c for c in self._all if c.setting.cell.method == cell.method]
+        if not of_method:
+            self.untuned[cell.method] = None
+            return None
+        tests: list[tuple[str, Callable[[Chosen], bool]]] = [
+            (f"by rule {self.rule}", lambda c: c.setting.rule == self.rule),
+            (f"on {cell.dataset}", lambda c: c.setting.cell.dataset == cell.dataset),
+            (f"at bag size {cell.bag_size}", lambda c: c.setting.cell.bag_size == cell.bag_size),
+            (f"with noise {cell.noise}", lambda c: c.setting.cell.noise == cell.noise),
+            ("with these options of dataset, scheme, noise and engine", lambda c: bare(c.setting.cell) == bare(cell)),
+            (f"with {dict(given) or 'nothing'} fixed", lambda c: c.setting.fixed == dict(given)),
+            (f"for seed {cell.seed}", lambda c: not c.setting.own or c.setting.seeds == [cell.seed]),
+        ]
+        left, words = of_method, []
+        for word, test in tests:
+            words.append(word)
+            left = [c for c in left if test(c)]
+            if not left:
+                others = ", ".join(sorted({c.study for c in of_method})[:6])
+                raise UsageError(
+                    f"{self.path}: {cell.method} was not tuned {', '.join(words)}. It has: {others}. "
+                    "llpbench tune with the same settings adds to it."
+                )
+        found = max(left, key=lambda c: (c.setting.own, c.trials))
+        if found.setting.seeds != [cell.seed]:
+            self.overlapping[cell.seed] = tuple(found.setting.seeds)
+        return Tuned(found.params, f"tuned-{self.rule}", found.seconds)

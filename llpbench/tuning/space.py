@@ -1,0 +1,102 @@
+"""What is searched: the declared parameters of a method, but for budgets and for what the user fixed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from llpbench.contracts.specs import MethodSpec, Param, Scalar
+
+NUMBER = "a number"
+"""Stands, among the words of a parameter that takes words or numbers, for a number."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One searched parameter: words to choose from, a range of numbers, or both.
+
+    With both, a word or ``NUMBER`` is drawn first, and the number only when it is called for.
+    """
+
+    name: str
+    words: tuple[Scalar, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    integer: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether there is a range."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def number_name(self) -> str:
+        """What the number is called in a study; the parameter's own name where there are no words."""
+        return f"{self.name} ({NUMBER})" if self.words else self.name
+
+    def describe(self) -> str:
+        """The dimension in words, for the published history."""
+        parts = [str(word) for word in self.words]
+        if self.numeric:
+            parts.append(
+                f"{'whole numbers' if self.integer else 'numbers'} from {self.low:g} to {self.high:g}"
+                f"{' on a log scale' if self.log else ''}"
+            )
+        return " or ".join(parts)
+
+    def start(self, value: Scalar) -> dict[str, Scalar]:
+        """How a study writes ``value``."""
+        if not self.words:
+            return {self.name: value}
+        if any(value == word and type(value) is type(word) for word in self.words):
+            return {self.name: value}
+        return {self.name: NUMBER, self.number_name: value}
+
+    def suggest(self, trial: Any) -> Scalar:
+        """A value drawn by the trial of a study."""
+        if self.words:
+            options = (*self.words, NUMBER) if self.numeric else self.words
+            word: Scalar = trial.suggest_categorical(self.name, options)
+            if not (self.numeric and word == NUMBER):
+                return word
+        assert self.low is not None
+        assert self.high is not None
+        if self.integer:
+            return int(trial.suggest_int(self.number_name, int(self.low), int(self.high), log=self.log))
+        return float(trial.suggest_float(self.number_name, self.low, self.high, log=self.log))
+
+
+def search_space(spec: MethodSpec, fixed: Iterable[str] = ()) -> tuple[Dimension, ...]:
+    """The dimensions of a method: declared parameters that have something to choose.
+
+    Left out are parameters that declare ``tune=False`` or that the user fixed, and ``patience``, which the harness
+    reads as a budget.
+    """
+    left_out = {"patience", *fixed}
+    found = (_dimension(p) for p in spec.params if p.tune and p.name not in left_out)
+    return tuple(d for d in found if d is not None)
+
+
+def _dimension(p: Param) -> Dimension | None:
+    words = (False, True) if p.kind == "bool" and not p.choices else p.choices
+    if p.default is None and None not in words:
+        words = (None, *words)
+    if p.numeric and p.low is not None and p.high is not None and p.low < p.high:
+        log = p.log and p.low >= (1 if p.kind == "int" else 5e-324)
+        return Dimension(p.name, words, p.low, p.high, log, p.kind == "int")
+    return Dimension(p.name, words) if len(words) > 1 else None
+
+
+def start_values(space: Iterable[Dimension], values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """How a study writes the given parameters: those of its first trial."""
+    return {key: value for d in space for key, value in d.start(values[d.name]).items()}
+
+
+def space_digest(space: Iterable[Dimension]) -> str:
+    """Eight digits that change with the space: a study of another space is another study."""
+    return hashlib.sha256(msgspec.json.encode([msgspec.to_builtins(d) for d in space])).hexdigest()[:8]

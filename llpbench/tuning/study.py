@@ -1,0 +1,261 @@
+"""The memory of a search: an Optuna study in a journal file.
+
+The journal is a text file to which every event is appended under a lock that the system releases when its owner dies.
+Several processes may work on one study; a trial belongs to the process that holds its claim, and the trial of a dead
+process is taken over with the parameters it had. All of Optuna that llpbench uses is in this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llpbench.contracts.errors import StoreError, UsageError, describe
+from llpbench.contracts.specs import Scalar
+from llpbench.experiment.seeds import derive_seed
+from llpbench.system.locks import Claim, held
+from llpbench.tuning.chosen import HIGHER_IS_BETTER, Trial
+from llpbench.tuning.space import Dimension, start_values
+
+SAMPLERS = ("tpe", "random")
+
+
+def import_optuna() -> Any:
+    """Optuna, or what to install."""
+    try:
+        import optuna
+    except ImportError:
+        raise UsageError("tuning needs optuna: pip install 'llpbench[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def locked(path: Path) -> contextlib.AbstractContextManager[None]:
+    """Hold the lock file ``path``; an error names it when somebody else keeps it too long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return held(path, f"{path} is held by another process", seconds=60)
+
+
+class Journal:
+    """The journal file of a folder and the locks around it."""
+
+    def __init__(self, out: Path) -> None:
+        optuna = import_optuna()
+        self.path, self.claims = out / "journal.log", out / "claims"
+        self.claims.mkdir(parents=True, exist_ok=True)
+        lock = self.claims / "journal.lock"
+        with locked(lock):
+            _mend(self.path)
+        try:
+            backend = optuna.storages.journal.JournalFileBackend(str(self.path), lock_obj=_Lock(lock))
+            self.storage = optuna.storages.JournalStorage(backend)
+        except Exception as error:
+            raise StoreError(_damaged(self.path, describe(error))) from None
+
+    def claim(self, name: str) -> Claim | None:
+        """Take a name for this process; None when another one holds it."""
+        return Claim.take(self.claims / f"{name}.lock")
+
+
+class _Lock:
+    """The journal's lock, as Optuna wants it. Unlike Optuna's own, it is free again the moment its owner dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = contextlib.ExitStack()
+
+    def acquire(self) -> bool:
+        self._held.enter_context(locked(self._path))
+        return True
+
+    def release(self) -> None:
+        self._held.close()
+
+
+def _mend(path: Path) -> None:
+    """Cut off a last line that a crash left unfinished; refuse a file that is damaged elsewhere."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            event = json.loads(line)
+            sound = isinstance(event, dict) and isinstance(event.get("op_code"), int)
+        except (ValueError, RecursionError):
+            sound = False
+        if not sound:
+            raise StoreError(_damaged(path, f"line {number} is not an event of a study"))
+    if len(whole) < len(data):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+
+
+def _damaged(path: Path, what: str) -> str:
+    return f"{path} is damaged: {what}. Restore it, or tune into another folder with --out."
+
+
+class _Sampler:
+    """Draws every parameter by itself, with a seed of its own: a draw depends on finished trials and its name alone.
+
+    So a trial whose process died half-way through its parameters is drawn to its end as it would have been.
+    """
+
+    def __init__(self, kind: str, seed: int) -> None:
+        samplers = import_optuna().samplers
+        self._kind = samplers.RandomSampler if kind == "random" else samplers.TPESampler
+        self._seed = seed
+
+    def infer_relative_search_space(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def sample_relative(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(self, study: Any, trial: Any, name: str, distribution: Any) -> Any:
+        seed = derive_seed("tune", seed=self._seed, trial=trial.number, parameter=name)
+        return self._kind(seed=seed).sample_independent(study, trial, name, distribution)
+
+    def before_trial(self, *_: Any) -> None:
+        pass
+
+    def after_trial(self, *_: Any) -> None:
+        pass
+
+
+@dataclass
+class Asked:
+    """A trial this process is to run: its number and the searched parameters."""
+
+    number: int
+    params: dict[str, Scalar]
+    claim: Claim
+
+
+class Study:
+    """One search in a journal. The first trial is the given start; each later one draws.
+
+    Args:
+        journal: where it is kept.
+        name: its name, unique in the journal.
+        key: the same as a file name.
+        rule: the selection rule that judges it.
+        space: what is searched.
+        start: the parameters of the first trial.
+        sampler: ``tpe`` or ``random``.
+        seed: trial n draws a parameter with a seed derived from this, n and the parameter's name, so that methods
+            draw alike.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        name: str,
+        *,
+        key: str,
+        rule: str,
+        space: tuple[Dimension, ...],
+        start: Mapping[str, Scalar],
+        sampler: str,
+        seed: int,
+    ) -> None:
+        self._optuna = import_optuna()
+        self.journal, self.key, self.space = journal, key, space
+        direction = "maximize" if HIGHER_IS_BETTER[rule] else "minimize"
+        try:
+            with self._locked():
+                self._study = self._optuna.create_study(
+                    study_name=name,
+                    storage=journal.storage,
+                    sampler=_Sampler(sampler, seed),
+                    direction=direction,
+                    load_if_exists=True,
+                )
+                if not self._study.get_trials(deepcopy=False):
+                    self._study.enqueue_trial(start_values(space, start))
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(_damaged(journal.path, describe(error))) from None
+
+    def _locked(self) -> contextlib.AbstractContextManager[None]:
+        return locked(self.journal.claims / f"study-{self.key}.lock")
+
+    def ask(self, wanted: int) -> Asked | None:
+        """A trial to run: one whose process died, else a new one while fewer than ``wanted`` were begun."""
+        states = self._optuna.trial.TrialState
+        with self._locked():
+            trials = self._study.get_trials(deepcopy=False)
+            for trial in trials:
+                if trial.state == states.RUNNING and (claim := self._claim(trial.number)) is not None:
+                    if self._still_running(trial.number):
+                        return self._asked(self._trial(trial.number), claim)
+                    claim.release()  # its owner told it and let go while we were looking
+            if sum(trial.state != states.WAITING for trial in trials) >= wanted:
+                return None
+            number = next((t.number for t in trials if t.state == states.WAITING), len(trials))
+            claim = self._claim(number)
+            assert claim is not None
+            trial = self._study.ask()
+            assert trial.number == number
+            return self._asked(trial, claim)
+
+    def _claim(self, number: int) -> Claim | None:
+        return self.journal.claim(f"trial-{self.key}-{number}")
+
+    def _still_running(self, number: int) -> bool:
+        trials = self._study.get_trials(deepcopy=False)
+        return any(t.number == number and not t.state.is_finished() for t in trials)
+
+    def _asked(self, trial: Any, claim: Claim) -> Asked:
+        """Draw what is not drawn yet: a process may have died in between, which must not change what is drawn."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Asked(trial.number, {d.name: d.suggest(trial) for d in self.space}, claim)
+
+    def _trial(self, number: int) -> Any:
+        """A trial of the journal as one that can still be told."""
+        found = next(t for t in self._study.get_trials(deepcopy=False) if t.number == number)
+        return self._optuna.trial.Trial(self._study, found._trial_id)
+
+    def tell(self, asked: Asked, done: Trial) -> None:
+        """Record how a trial ended, and let go of it."""
+        states = self._optuna.trial.TrialState
+        trial = self._trial(asked.number)
+        facts = {"status": done.status, "seconds": done.seconds, "reports": done.reports, "cells": done.cells}
+        trial.set_user_attr("outcome", {**facts, "reason": done.reason, "value": done.value})
+        if done.status == "ok" and done.value is not None:
+            self._study.tell(trial, done.value)
+        elif done.status == "pruned":
+            if done.value is not None:
+                trial.report(done.value, max(done.reports - 1, 0))
+            self._study.tell(trial, state=states.PRUNED)
+        else:
+            self._study.tell(trial, state=states.FAIL)
+        asked.claim.release()
+
+    def trials(self) -> list[Trial]:
+        """Every trial that was begun, as the journal has it."""
+        states = self._optuna.trial.TrialState
+        begun = [t for t in self._study.get_trials(deepcopy=False) if t.state != states.WAITING]
+        try:
+            return [_record(trial, self.space) for trial in begun]
+        except (KeyError, TypeError, msgspec.ValidationError) as error:
+            raise StoreError(_damaged(self.journal.path, f"a trial cannot be read ({describe(error)})")) from None
+
+
+def _record(trial: Any, space: tuple[Dimension, ...]) -> Trial:
+    params: dict[str, Scalar] = {}
+    for d in space:
+        if d.name in trial.params or d.number_name in trial.params:
+            number = d.number_name in trial.params
+            params[d.name] = trial.params[d.number_name if number else d.name]
+    outcome = trial.user_attrs["outcome"] if trial.state.is_finished() else {"status": "running"}
+    return msgspec.convert({"number": trial.number, "params": params, **outcome}, Trial)
