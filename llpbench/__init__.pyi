@@ -35,8 +35,11 @@ from .estimator.model import LLPModel as LLPModel
 from .estimator.model import fit as fit
 from .estimator.model import load as load
 from .experiment.seeds import derive_seed as derive_seed
+from .system.backend import BACKENDS as BACKENDS
+from .system.backend import prepare_keras as prepare_keras
 from .system.files import whole_file as whole_file
 from .system.files import write_atomically as write_atomically
+from .system.locks import lock_if_possible as lock_if_possible
 
 __version__: str
 __all__: list[str]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from llpbench.system.files import write_atomically
+from llpbench.system.locks import lock_if_possible
 
 CACHE_VARIABLE = "LLPBENCH_CACHE"
 
@@ -90,23 +90,10 @@ def _stamp(path: Path, key: str) -> None:
         write_atomically(_stamp_path(path), key.encode("utf-8", errors="replace"))
 
 
-@contextlib.contextmanager
-def folder_lock(folder: Path) -> Iterator[bool]:
-    """Hold a folder for this process, waiting for whoever holds it now; yields whether the lock is real.
+def folder_lock(folder: Path) -> contextlib.AbstractContextManager[bool]:
+    """Hold a folder for this process, waiting for whoever holds it now; gives whether the lock is real.
 
-    The lock dies with its holder. Where the system has none (or the file system refuses), work goes on
-    without: files are renamed into place, so the worst case is a download made twice.
+    Where the file system has no locks, work goes on without: files are renamed into place, so the worst case is a
+    download made twice.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
-    with (folder / ".lock").open("w", encoding="ascii") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:
-            yield False
-        else:
-            yield True
+    return lock_if_possible(folder / ".lock")

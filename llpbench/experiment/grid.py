@@ -18,11 +18,11 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
 from llpbench.plugins.options import expand, format_label, parse_label
 from llpbench.plugins.registry import Registry, Shelf
+from llpbench.system.backend import BACKENDS
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
 DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
-BACKENDS = ("jax", "tensorflow", "torch")
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,7 +27,7 @@ from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
-from llpbench.system.locks import Claim, held
+from llpbench.system.locks import Claim, file_lock
 
 
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -154,7 +154,8 @@ class Store:
             ) from None
 
     def _locked(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return held(self.root / "claims" / f"{name}.lock", f"{self.root} is locked by another run", seconds=30)
+        lock = self.root / "claims" / f"{name}.lock"
+        return file_lock(lock, seconds=30, trouble=f"{self.root} is locked by another run")
 
 
 def newest_store(base: Path) -> Store:

@@ -1,63 +1,90 @@
-"""Locks between processes: a file that one process holds, and that is free again the moment it dies."""
+"""Locks between processes: a file that one process holds, free again the moment its holder dies.
+
+The locking itself is the package filelock's. It is imported on first use: it costs 50 ms, and most commands lock nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llpbench.contracts.errors import StoreError
 
-try:
-    import fcntl
-except ImportError:  # a platform without POSIX locks: runs are then not shared between processes
-    fcntl = None  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+def _lock(path: Path) -> BaseFileLock:
+    from filelock import FileLock
+
+    return FileLock(path, thread_local=False, mode=0o644)
 
 
 @contextlib.contextmanager
-def held(path: Path, trouble: str, seconds: float) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it now; ``trouble`` is said when that takes too long."""
-    deadline = time.monotonic() + seconds
-    while (claim := Claim.take(path)) is None:
-        if time.monotonic() > deadline:
-            raise StoreError(f"{trouble} for more than {seconds:.0f} s.")
-        time.sleep(0.01)
+def file_lock(path: Path, *, seconds: float = -1.0, trouble: str = "") -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for whoever holds it now.
+
+    Args:
+        path: the lock file; its folder is made if need be.
+        seconds: how long to wait; for ever by default.
+        trouble: what to say when that was not enough.
+
+    Raises:
+        StoreError: somebody else kept it longer than ``seconds``.
+    """
+    from filelock import Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = _lock(path)
+    try:
+        lock.acquire(timeout=seconds, poll_interval=0.01)
+    except Timeout:
+        raise StoreError(f"{trouble or f'{path} is held by another process'} for more than {seconds:.0f} s.") from None
     try:
         yield
     finally:
-        claim.release()
+        _let_go(lock, path)
+
+
+@contextlib.contextmanager
+def lock_if_possible(path: Path) -> Iterator[bool]:
+    """Hold ``path`` like ``file_lock``, or go on without where the file system has no locks; yields which it is."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(file_lock(path))
+        except (OSError, NotImplementedError):
+            yield False
+        else:
+            yield True
 
 
 class Claim:
-    """An exclusive lock on a file; the system releases it when the process dies, so none is ever left behind."""
+    """A lock that is taken at once or not at all."""
 
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path, self._handle = path, handle
+    def __init__(self, path: Path, lock: BaseFileLock) -> None:
+        self._path, self._lock = path, lock
 
     @classmethod
     def take(cls, path: Path) -> Claim | None:
         """The claim, or None when somebody else has it."""
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(handle)
-                return None
-            # The previous owner removes its file while it holds the lock: make sure this one is still the file.
-            try:
-                current = path.stat().st_ino
-            except FileNotFoundError:
-                current = -1
-            if current != os.fstat(handle).st_ino:
-                os.close(handle)
-                return None
-        return cls(path, handle)
+        from filelock import Timeout
+
+        lock = _lock(path)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+        return cls(path, lock)
 
     def release(self) -> None:
         """Give the claim back."""
-        with contextlib.suppress(OSError):
-            self._path.unlink()
-        os.close(self._handle)
+        _let_go(self._lock, self._path)
+
+
+def _let_go(lock: BaseFileLock, path: Path) -> None:
+    """Remove the lock file while it is still held, then release it: a waiter sees that its file is gone and retries."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+    lock.release()

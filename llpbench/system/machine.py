@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-ENGINES = ("jax", "tensorflow", "torch")
 _CORE = ("llpbench", "numpy", "scipy", "scikit-learn", "pandas", "numba")
 
 

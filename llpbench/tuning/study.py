@@ -20,7 +20,7 @@ import msgspec
 from llpbench.contracts.errors import StoreError, UsageError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.seeds import derive_seed
-from llpbench.system.locks import Claim, held
+from llpbench.system.locks import Claim, file_lock
 from llpbench.tuning.chosen import HIGHER_IS_BETTER, Trial
 from llpbench.tuning.space import Dimension, start_values
 
@@ -39,8 +39,7 @@ def import_optuna() -> Any:
 
 def locked(path: Path) -> contextlib.AbstractContextManager[None]:
     """Hold the lock file ``path``; an error names it when somebody else keeps it too long."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return held(path, f"{path} is held by another process", seconds=60)
+    return file_lock(path, seconds=60)
 
 
 class Journal:

@@ -100,8 +100,9 @@ def test_concurrent_plans_merge(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from llpbench.contracts.cells import Cell
-from llpbench.results.store import Planned, Store
+from llpbench.contracts.cell import Cell
+from llpbench.experiment.plan import Planned
+from llpbench.results.store import Store
 who = int(sys.argv[2])
 for i in range(8):
     cell = Cell(dataset="toy", method="guess", bag_size=8, seed=100 * who + i)
