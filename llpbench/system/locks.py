@@ -1,6 +1,6 @@
 """Locks between processes: a file that one process holds, free again the moment its holder dies.
 
-The locking itself is the package filelock's. It is imported on first use: it costs 50 ms, and most commands lock nothing.
+The locking itself is the package filelock's, imported on first use: it costs 50 ms, and most commands lock nothing.
 """
 
 from __future__ import annotations
