@@ -14,7 +14,12 @@ from .contracts.errors import MethodError as MethodError
 from .contracts.errors import Skip as Skip
 from .contracts.errors import UnknownNameError as UnknownNameError
 from .contracts.errors import UsageError as UsageError
+from .contracts.executor import Executor as Executor
+from .contracts.executor import ExecutorSettings as ExecutorSettings
+from .contracts.executor import Outcome as Outcome
+from .contracts.held_back import HeldBack as HeldBack
 from .contracts.hookspecs import hookimpl as hookimpl
+from .contracts.job import Job as Job
 from .contracts.protocols import Method as Method
 from .contracts.protocols import Monitor as Monitor
 from .contracts.protocols import Predict as Predict
@@ -23,11 +28,13 @@ from .contracts.result import CellResult as CellResult
 from .contracts.specs import BagScheme as BagScheme
 from .contracts.specs import DataFile as DataFile
 from .contracts.specs import DatasetSpec as DatasetSpec
+from .contracts.specs import ExecutorSpec as ExecutorSpec
 from .contracts.specs import MethodSpec as MethodSpec
 from .contracts.specs import MetricSpec as MetricSpec
 from .contracts.specs import PackageSource as PackageSource
 from .contracts.specs import Param as Param
 from .contracts.specs import Reference as Reference
+from .contracts.specs import RuleSpec as RuleSpec
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root

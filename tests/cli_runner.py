@@ -24,9 +24,9 @@ def llpbench(*arguments: str, cwd: Path, timeout: float = 300, **environment: st
     )
 
 
-def table(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+def table(folder: Path, *arguments: str, **environment: str) -> list[dict[str, Any]]:
     """The rows of ``llpbench table --format json``."""
-    done = llpbench("table", str(folder), "--format", "json", *arguments, cwd=folder.parent)
+    done = llpbench("table", str(folder), "--format", "json", *arguments, cwd=folder.parent, **environment)
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows

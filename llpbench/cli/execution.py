@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from llpbench.contracts.executor import ExecutorSettings
+
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
     from llpbench.contracts.executor import Executor
@@ -44,10 +46,7 @@ def context_of(
 
 def make_executor(how: HowToRun, registry: Registry) -> Executor:
     """The executor that was asked for."""
-    return registry.executor(
-        how.executor,
-        {"jobs": how.jobs, "threads": how.threads, "start": how.start, "scheduler": how.scheduler},
-    )
+    return registry.executor(how.executor, ExecutorSettings(how.jobs, how.threads, how.start))
 
 
 def fetch_for(

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from llpbench.contracts.specs import DataFile, DatasetSpec
     from llpbench.plugins.registry import Entry, Registry
 
-_KINDS = ("methods", "datasets", "metrics", "schemes")
+_KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
 
 
-@click.command("list", short_help="Methods, datasets, metrics and bag schemes.")
+@click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors.")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -52,7 +52,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def show(name: str, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Show everything about one method, dataset, metric or bag scheme."""
+    """Show everything about one method, dataset, metric, bag scheme, selection rule or executor."""
     from llpbench.contracts.errors import UnknownNameError
     from llpbench.plugins.registry import load_registry
 

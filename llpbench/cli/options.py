@@ -140,8 +140,9 @@ grid_options = _together(
 """The axes of a grid, without its methods and seeds."""
 
 cell_options = _together(
-    click.option("--executor", help="Where cells run: local, dask, or a plugin's.  [default: local]"),
-    click.option("--scheduler", help="Address of a Dask scheduler, for --executor dask.  [default: a local cluster]"),
+    click.option(
+        "--executor", help="Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].  [default: local]"
+    ),
     click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]"),
     click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]"),
     click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]"),

@@ -27,7 +27,6 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     out: str = ""
     rerun: str = "missing"
     executor: str = "local"
-    scheduler: str = ""
     jobs: int = 0
     threads: int = 1
     timeout: float = 3600.0

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from llpbench.contracts.errors import Skip, UnknownNameError, UsageError, describe
 from llpbench.contracts.specs import DatasetSpec, MethodSpec
-from llpbench.plugins.options import expand, parse_label
+from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import Entry, Registry, load_registry, unmet_needs
 
 S = TypeVar("S", MethodSpec, DatasetSpec)
@@ -62,7 +62,7 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
         backend: the engine a method that needs one runs on.
     """
     registry = registry or load_registry()
-    name, options = parse_label(name)
+    name, options = parse_options(name)
     checks: list[Check] = []
     if name in registry.methods.entries:
         from llpbench.conformance import methods

@@ -24,6 +24,21 @@ class Outcome:
     machine: str = ""
 
 
+@dataclass(frozen=True)
+class ExecutorSettings:
+    """What every executor is told, beside its own options.
+
+    Attributes:
+        jobs: cells at once; 0 leaves it to the executor.
+        threads: threads (and cores) of each cell.
+        start: how a cell's process starts, ``"fork"`` or ``"spawn"``; empty leaves it to the executor.
+    """
+
+    jobs: int = 0
+    threads: int = 1
+    start: str = ""
+
+
 class Executor(Protocol):
     """Runs jobs, several at once.
 

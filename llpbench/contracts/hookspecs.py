@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -11,9 +11,16 @@ if TYPE_CHECKING:
     import click
 
     from llpbench.contracts.cell import Cell
-    from llpbench.contracts.executor import Executor
     from llpbench.contracts.result import CellResult
-    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
+    from llpbench.contracts.specs import (
+        BagScheme,
+        DatasetSpec,
+        ExecutorSpec,
+        MethodSpec,
+        MetricSpec,
+        Reference,
+        RuleSpec,
+    )
 
 PROJECT = "llpbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -45,9 +52,14 @@ def llpbench_references() -> Iterable[Reference]:  # type: ignore[empty-body]
     """Return published numbers that tables and leaderboards may show beside results made here."""
 
 
-@hookspec(firstresult=True)
-def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
-    """Return an executor if ``name`` is one of yours, None otherwise. The first answer wins."""
+@hookspec
+def llpbench_selection_rules() -> Iterable[RuleSpec]:  # type: ignore[empty-body]
+    """Return the selection rules this plugin brings; every rule is applied to every cell."""
+
+
+@hookspec
+def llpbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
+    """Return the executors this plugin brings, each with its own options."""
 
 
 @hookspec

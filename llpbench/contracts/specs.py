@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 def import_attribute(path: str) -> Any:
     """The object that ``"module:attribute"`` names."""
     module, attribute = path.split(":")
-    return getattr(importlib.import_module(module), attribute)
+    return operator.attrgetter(attribute)(importlib.import_module(module))
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,36 @@ class MetricSpec(_Spec):
     needs: Literal["scores", "probabilities"] = "scores"
     higher_is_better: bool = True
     percent: bool = True
+
+
+DEFAULT_RULE = "bags"
+"""Name of the rule that looks at held-back bags alone: the default, and the only one a method hears of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSpec(_Spec):
+    """A selection rule: how the best report of a fit is chosen.
+
+    ``factory`` names ``value(held: HeldBack) -> float``, the value of a report on held-back data. Every rule is applied
+    to every cell; each chooses by itself and closes by its own patience, so a further rule changes no other's choice.
+
+    Attributes:
+        title: what the values are, for tables and progress: ``"cross-entropy"``.
+        higher_is_better: which end of the scale wins.
+        uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+    """
+
+    title: str = "value"
+    higher_is_better: bool = True
+    uses_labels: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorSpec(_Spec):
+    """Where cells run: ``factory`` names ``make(settings: ExecutorSettings, **options) -> Executor``.
+
+    ``params`` are its own options, typed in brackets: ``--executor 'dask[scheduler=tcp://host:8786]'``.
+    """
 
 
 OWN_BAGS = "own-bags"

@@ -8,7 +8,6 @@ that ends badly on a healthy worker is guilty and is not tried again.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 import logging
 import queue
@@ -16,7 +15,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,8 @@ from typing import Any
 import msgspec
 
 from llpbench.contracts.errors import ExecutorError, StoreError, UsageError, describe
-from llpbench.contracts.executor import Outcome
+from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.contracts.specs import Scalar
 from llpbench.execution.local import cells_at_once
 from llpbench.execution.remote import Order, Reply, run_cell
 from llpbench.results.sealing import Damaged, decode_result
@@ -67,8 +65,6 @@ class DaskExecutor:
     """Cells run elsewhere: every machine sees to its own data."""
 
     def __init__(self, scheduler: str = "", jobs: int = 0, threads: int = 1, start: str = "") -> None:
-        if importlib.util.find_spec("distributed") is None:
-            raise UsageError("--executor dask needs the package distributed: pip install 'llpbench[dask]'")
         if start not in ("", "fork", "spawn"):
             raise UsageError(f"--start {start!r} is not known. Available: fork, spawn.")
         if jobs < 0 or threads < 1:
@@ -91,14 +87,9 @@ class DaskExecutor:
             self._connect()
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Scalar]) -> DaskExecutor:
-        """Make one from ``scheduler``, ``jobs``, ``threads`` and ``start``."""
-        return cls(
-            str(options.get("scheduler") or ""),
-            int(options.get("jobs") or 0),
-            int(options.get("threads") or 1),
-            str(options.get("start") or ""),
-        )
+    def from_settings(cls, settings: ExecutorSettings, scheduler: str = "") -> DaskExecutor:
+        """Make one as the command line asks for it."""
+        return cls(scheduler, settings.jobs, settings.threads, settings.start)
 
     @property
     def slots(self) -> int:
@@ -188,7 +179,8 @@ class DaskExecutor:
             self._unmute()
             name = self.scheduler or "the local cluster"
             raise UsageError(
-                f"--scheduler {name}: no Dask scheduler answers there ({' '.join(str(error).split())[:200]}). "
+                f"--executor dask[scheduler={name}]: no Dask scheduler answers there "
+                f"({' '.join(str(error).split())[:200]}). "
                 "Start one with: dask scheduler"
             ) from None
         if not self._workers:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from llpbench.contracts.errors import UsageError
-from llpbench.contracts.executor import Outcome
+from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.contracts.specs import Scalar
 from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, Launcher, SpawnLauncher
 from llpbench.execution.watch import Watched
 from llpbench.results.store import Store
@@ -51,11 +49,9 @@ class LocalExecutor:
         self._running: dict[int, tuple[Watched, list[int]]] = {}
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Scalar]) -> LocalExecutor:
-        """Make one from ``jobs``, ``threads`` and ``start``."""
-        if options.get("scheduler"):
-            raise UsageError("--scheduler is for cells on a Dask cluster: add --executor dask.")
-        return cls(int(options.get("jobs") or 0), int(options.get("threads") or 1), str(options.get("start") or ""))
+    def from_settings(cls, settings: ExecutorSettings) -> LocalExecutor:
+        """Make one as the command line asks for it."""
+        return cls(settings.jobs, settings.threads, settings.start)
 
     @property
     def slots(self) -> int:

@@ -53,7 +53,7 @@ def fit_cell(job: Job, registry: Registry, result: CellResult) -> Predictions:
     result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": seed}
     factory = method_spec.load()
     monitor = HarnessMonitor(
-        rules=make_rules(train.validation, valid_labels),
+        rules=make_rules(train.validation, valid_labels, registry.rules.specs),
         valid=train.validation,
         test_rows=None if cell.tuning else split.test.X,
         train_labels=train_labels,

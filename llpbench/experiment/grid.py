@@ -16,7 +16,7 @@ from llpbench.contracts.result import RULES
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
-from llpbench.plugins.options import expand, format_label, parse_label
+from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry, Shelf
 from llpbench.system.backend import BACKENDS
 
@@ -48,7 +48,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
         Settings that came later enter the hash only when they are used: folders keep the names they had.
         """
-        words = [parse_label(label)[0] for label in (*self.methods, *self.datasets)]
+        words = [parse_options(label)[0] for label in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
         later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
@@ -71,7 +71,7 @@ class Variant(Generic[S]):
     def label(self) -> str:
         """The name with the options that differ from the defaults."""
         resolved = self.resolved
-        return format_label(
+        return format_options(
             self.spec.name, {p.name: resolved[p.name] for p in self.spec.params if resolved[p.name] != p.default}
         )
 
@@ -123,7 +123,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
         if found is not None:
             params = method.spec.resolve({**found.params, **method.given})
             cell = msgspec.structs.replace(cell, params=params, preset=found.preset)
-            label = format_label(method.spec.name, {"params": found.preset, **method.given})
+            label = format_options(method.spec.name, {"params": found.preset, **method.given})
         shown = data_label(cell, dataset, scheme)
         seconds = found.seconds if found is not None else 0.0
         plan = Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle, tuning_seconds=seconds)
@@ -157,7 +157,7 @@ def _settings(
     if source is None:
         return method.resolved, method.label, ""
     values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
-    label = format_label(method.spec.name, {"preset": preset, **method.given})
+    label = format_options(method.spec.name, {"preset": preset, **method.given})
     return method.spec.resolve({**values, **method.given}), label, preset
 
 
@@ -185,7 +185,7 @@ def check_axes(spec: RunSpec) -> None:
 
 
 def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:
-    name, options = parse_label(label)
+    name, options = parse_options(label)
     spec = shelf[name]
     return [Variant(spec, given) for given in expand(spec, options)]
 

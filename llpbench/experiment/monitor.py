@@ -13,6 +13,7 @@ from llpbench.contracts.data import Bags, FloatArray, IntArray
 from llpbench.contracts.errors import MethodError
 from llpbench.contracts.job import Prune
 from llpbench.contracts.protocols import Predict
+from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.experiment.metrics import auroc, kind_of_scores, to_probabilities
 from llpbench.experiment.rules import SelectionRule, bag_error
 
@@ -155,7 +156,7 @@ class HarnessMonitor:
                     track.stage, track.scores = stage, test_scores
                     track.bag_error = bag_error(probabilities, self.valid)
             self._give_up_if_behind(number)
-            return any(rule.name == "bags" for rule in improved)
+            return any(rule.name == DEFAULT_RULE for rule in improved)
 
     def _give_up_if_behind(self, number: int) -> None:
         """End a trial whose best report so far is worse than the bound for this many reports."""

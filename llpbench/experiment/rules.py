@@ -1,19 +1,25 @@
 """Selection rules: how the best report of a fit is chosen. A rule is always named next to a number.
 
-``bags``       cross-entropy of the mean prediction on held-back bags: what a real user has.
+``bags``       cross-entropy of the mean prediction on held-back bags: what a user of LLP has.
 ``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was
                not supposed to have.
+
+Rules are registered like methods (hook ``llpbench_selection_rules``); here are the built-in ones, and what binds a rule
+to held-back data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray, IntArray
+from llpbench.contracts.held_back import HeldBack
+from llpbench.contracts.specs import RuleSpec
 from llpbench.experiment.metrics import auroc
+from llpbench.plugins.builtin import llpbench_selection_rules
 
 _EPS = 1e-7
 
@@ -41,9 +47,10 @@ def bag_means(probabilities: FloatArray, bags: Bags) -> FloatArray:
     return np.add.reduceat(columns, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
 
 
-def bag_cross_entropy(probabilities: FloatArray, bags: Bags) -> float:
+def bag_cross_entropy(held: HeldBack) -> float:
     """Mean over bags of ``-sum_c alpha_c log mean_i p_ic`` (proportions clipped to the simplex)."""
-    means = np.clip(bag_means(probabilities, bags), _EPS, 1.0 - _EPS)
+    bags = held.bags
+    means = np.clip(bag_means(held.probabilities, bags), _EPS, 1.0 - _EPS)
     target = bags.clipped_proportions
     if bags.classes == 2:
         means = np.hstack([1.0 - means, means])
@@ -51,14 +58,32 @@ def bag_cross_entropy(probabilities: FloatArray, bags: Bags) -> float:
     return float(-np.mean((target * np.log(means)).sum(axis=1)))
 
 
+def instance_auroc(held: HeldBack) -> float:
+    """AUROC of the scores against the labels of the held-back rows."""
+    assert held.labels is not None
+    return auroc(held.labels, held.scores)
+
+
 def bag_error(probabilities: FloatArray, bags: Bags) -> float:
     """Mean absolute difference between predicted and given proportions of bags."""
     return float(np.mean(np.abs(bag_means(probabilities, bags) - bags.proportions)))
 
 
-def make_rules(bags: Bags, labels: IntArray) -> list[SelectionRule]:
-    """The rules in force, bound to the held-back bags and (for ``instances`` alone) to their rows' labels."""
-    return [
-        SelectionRule("bags", lambda probabilities, _scores: bag_cross_entropy(probabilities, bags), False),
-        SelectionRule("instances", lambda _probabilities, scores: auroc(labels, scores), True),
-    ]
+def make_rules(bags: Bags, labels: IntArray, specs: Iterable[RuleSpec] | None = None) -> list[SelectionRule]:
+    """Rules bound to held-back bags; labels of rows reach those rules only that declare ``uses_labels``.
+
+    Args:
+        bags: the held-back bags.
+        labels: labels of their rows.
+        specs: the rules; the built-in ones by default.
+    """
+    return [_bind(spec, bags, labels if spec.uses_labels else None) for spec in specs or llpbench_selection_rules()]
+
+
+def _bind(spec: RuleSpec, bags: Bags, labels: IntArray | None) -> SelectionRule:
+    value: Callable[[HeldBack], float] = spec.load()
+
+    def of_report(probabilities: FloatArray, scores: FloatArray) -> float:
+        return float(value(HeldBack(scores, probabilities, bags, labels)))
+
+    return SelectionRule(spec.name, of_report, spec.higher_is_better)

@@ -7,7 +7,7 @@ import shlex
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import CellResult
-from llpbench.plugins.options import format_label, parse_label
+from llpbench.plugins.options import format_options, parse_options
 
 
 def command(result: CellResult, seeds: int) -> str:
@@ -18,7 +18,7 @@ def command(result: CellResult, seeds: int) -> str:
     words += [] if result.oracle else ["--bags", str(cell.bag_size)]
     words += ["--seeds", str(seeds)]
     if cell.scheme != USUAL.scheme:
-        words += ["--schemes", format_label(cell.scheme, cell.scheme_options)]
+        words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
     if cell.noise != "none":
         words += ["--noise", cell.noise]
         words += ["--delta", f"{cell.delta:g}"] if cell.delta != USUAL.delta else []
@@ -35,10 +35,10 @@ def _method_word(label: str, cell: Cell) -> str:
     if not cell.preset:
         return label
     try:
-        name, options = parse_label(label)
+        name, options = parse_options(label)
     except UsageError:  # a label from elsewhere that nobody could type
         return label
     if "preset" not in options:  # parameters that a search found: all are stated
-        return format_label(cell.method, {key: value for key, value in cell.params.items() if value is not None})
+        return format_options(cell.method, {key: value for key, value in cell.params.items() if value is not None})
     kept = [f"{key}={';'.join(values)}" for key, values in options.items() if key != "preset"]
     return f"{name}[{';'.join(kept)}]" if kept else name

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llpbench.contracts.errors import StoreError, UsageError
+from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import Context, Limits, Run, View, make_jobs
 from llpbench.experiment.plan import Planned
@@ -88,7 +89,7 @@ def run_again(result: CellResult, registry: Registry, context: Context, view: Vi
     with _scratch() as folder:
         store = Store(folder)
         store.plan([plan], f"llpbench rerun {result.id}", __version__)
-        executor = registry.executor("local", {"jobs": 1, "threads": limits.threads})
+        executor = registry.executor("local", ExecutorSettings(jobs=1, threads=limits.threads))
         view.begin(1, 0)
         try:
             Run(store, registry, executor, view).go(make_jobs([plan], store, registry, limits, context))

@@ -14,7 +14,7 @@ from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
 from llpbench.experiment.grid import Variant, data_label
 from llpbench.leaderboard.validate import Unsound, clip
 from llpbench.plugins.loading import Plugin
-from llpbench.plugins.options import format_scalar, parse_label
+from llpbench.plugins.options import format_scalar, parse_options
 from llpbench.plugins.registry import Entry, Registry, Shelf
 from llpbench.results.references import ORIGINS
 
@@ -106,7 +106,7 @@ def true_label(cell: Cell, method: MethodSpec) -> str | None:
 def _check_preset_label(result: CellResult, method: MethodSpec) -> None:
     """A label with a preset names it, and beside it only settings that the cell has."""
     cell = result.cell
-    name, options = parse_label(result.label)
+    name, options = parse_options(result.label)
     given = {key: values for key, values in options.items() if key not in ORIGINS}
     honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
     if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):

@@ -1,15 +1,9 @@
-"""The harness's own plugin: metrics, bag schemes and the executors, registered like anyone else's."""
+"""The harness's own plugin: metrics, bag schemes, selection rules and executors, registered like anyone else's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from llpbench.contracts.hookspecs import hookimpl
-from llpbench.contracts.specs import OWN_BAGS, BagScheme, MetricSpec, Param, Scalar
-
-if TYPE_CHECKING:
-    from llpbench.contracts.executor import Executor
+from llpbench.contracts.specs import DEFAULT_RULE, OWN_BAGS, BagScheme, ExecutorSpec, MetricSpec, Param, RuleSpec
 
 
 @hookimpl
@@ -72,15 +66,43 @@ def llpbench_bag_schemes() -> list[BagScheme]:
     ]
 
 
-@hookimpl(tryfirst=True)
-def llpbench_executor(name: str, options: Mapping[str, Scalar]) -> Executor | None:
-    """Cells on this machine, or on a Dask cluster; asked first, so that no plugin answers to these names unseen."""
-    if name == "dask":
-        from llpbench.execution.dask import DaskExecutor
+@hookimpl
+def llpbench_selection_rules() -> list[RuleSpec]:
+    """What a user of LLP can do, and what the literature does."""
+    return [
+        RuleSpec(
+            name=DEFAULT_RULE,
+            factory="llpbench.experiment.rules:bag_cross_entropy",
+            summary="cross-entropy of the mean prediction on held-back bags: what a user of LLP has",
+            title="cross-entropy",
+            higher_is_better=False,
+        ),
+        RuleSpec(
+            name="instances",
+            factory="llpbench.experiment.rules:instance_auroc",
+            summary="AUROC on the labels of held-back rows: what the paper did, and what a user of LLP cannot do",
+            title="AUROC",
+            uses_labels=True,
+        ),
+    ]
 
-        return DaskExecutor.from_options(options)
-    if name != "local":
-        return None
-    from llpbench.execution.local import LocalExecutor
 
-    return LocalExecutor.from_options(options)
+@hookimpl
+def llpbench_executors() -> list[ExecutorSpec]:
+    """Cells on this machine, or on a Dask cluster."""
+    return [
+        ExecutorSpec(
+            name="local",
+            factory="llpbench.execution.local:LocalExecutor.from_settings",
+            summary="processes of this machine, as many as it has cores for",
+        ),
+        ExecutorSpec(
+            name="dask",
+            factory="llpbench.execution.dask:DaskExecutor.from_settings",
+            summary="a Dask cluster: SLURM, Kubernetes, SSH, or several processes here",
+            params=(
+                Param("scheduler", "", doc="address or scheduler file of a running cluster; empty starts one here"),
+            ),
+            requires=("distributed",),
+        ),
+    ]

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 
 from llpbench.contracts.errors import UsageError
-from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
+from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, Scalar
+
+Spec = MethodSpec | DatasetSpec | BagScheme | ExecutorSpec
 
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
@@ -31,7 +33,7 @@ def split_list(text: str) -> list[str]:
     return [item.strip() for item in [*items, text[start:]] if item.strip()]
 
 
-def parse_label(text: str) -> tuple[str, dict[str, list[str]]]:
+def parse_options(text: str) -> tuple[str, dict[str, list[str]]]:
     """The name and, for each option, the texts of its values."""
     name, bracket, rest = text.strip().partition("[")
     name = name.rstrip()
@@ -57,7 +59,7 @@ def parse_label(text: str) -> tuple[str, dict[str, list[str]]]:
     return name, options
 
 
-def expand(spec: MethodSpec | DatasetSpec | BagScheme, options: Mapping[str, list[str]]) -> list[dict[str, Scalar]]:
+def expand(spec: Spec, options: Mapping[str, list[str]]) -> list[dict[str, Scalar]]:
     """Every combination of the given values, checked against the declared parameters."""
     names = list(options)
     values = []
@@ -71,8 +73,8 @@ def expand(spec: MethodSpec | DatasetSpec | BagScheme, options: Mapping[str, lis
     return [dict(zip(names, combination, strict=True)) for combination in itertools.product(*values)]
 
 
-def format_label(name: str, given: Mapping[str, Scalar]) -> str:
-    """The canonical label of a name with the options that differ from the defaults."""
+def format_options(name: str, given: Mapping[str, Scalar]) -> str:
+    """A name with the options that differ from the defaults, always in the same form."""
     if not given:
         return name
     return f"{name}[{';'.join(f'{key}={format_scalar(value)}' for key, value in sorted(given.items()))}]"

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pluggy
 
 from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe
-from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, Reference, Scalar
+from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, Reference, RuleSpec
 from llpbench.plugins.loading import BrokenPlugin, Plugin, load_plugins, refuse_broken
+from llpbench.plugins.options import expand, parse_options
 
 if TYPE_CHECKING:
     import click
 
     from llpbench.contracts.cell import Cell
-    from llpbench.contracts.executor import Executor
+    from llpbench.contracts.executor import Executor, ExecutorSettings
     from llpbench.contracts.result import CellResult
 
-S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme)
+S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, ExecutorSpec)
 log = logging.getLogger("llpbench")
 
 
@@ -49,6 +50,11 @@ class Shelf(Generic[S]):
 
     def __iter__(self) -> Iterator[Entry[S]]:
         return iter(sorted(self.entries.values(), key=lambda e: e.spec.name))
+
+    @property
+    def specs(self) -> list[S]:
+        """All specs in the order they were registered, the built-in ones first."""
+        return [entry.spec for entry in self.entries.values()]
 
     def __getitem__(self, name: str) -> S:
         return self.entry(name).spec
@@ -96,18 +102,26 @@ class Registry:
     datasets: Shelf[DatasetSpec] = field(default_factory=lambda: Shelf[DatasetSpec]("dataset"))
     metrics: Shelf[MetricSpec] = field(default_factory=lambda: Shelf[MetricSpec]("metric"))
     schemes: Shelf[BagScheme] = field(default_factory=lambda: Shelf[BagScheme]("bag scheme"))
+    rules: Shelf[RuleSpec] = field(default_factory=lambda: Shelf[RuleSpec]("selection rule"))
+    executors: Shelf[ExecutorSpec] = field(default_factory=lambda: Shelf[ExecutorSpec]("executor"))
 
     @property
     def conflicts(self) -> list[str]:
         """One sentence for each name claimed twice."""
-        shelves = (self.methods, self.datasets, self.metrics, self.schemes)
+        shelves = (self.methods, self.datasets, self.metrics, self.schemes, self.rules, self.executors)
         return [shelf.conflict(name) for shelf in shelves for name in shelf.conflicts]
 
-    def executor(self, name: str, options: Mapping[str, Scalar]) -> Executor:
-        """The executor that answers to ``name``."""
-        made: Executor | None = self.manager.hook.llpbench_executor(name=name, options=options)
-        if made is None:
-            raise UnknownNameError("executor", name, ("dask", "local"))
+    def executor(self, text: str, settings: ExecutorSettings) -> Executor:
+        """The executor that ``text`` names, with its options in brackets: ``dask[scheduler=tcp://host:8786]``."""
+        name, options = parse_options(text)
+        entry = self.executors.entry(name)
+        chosen = expand(entry.spec, options)
+        if len(chosen) != 1:
+            raise UsageError(f"--executor {text}: give one value for each option.")
+        needs = unmet_needs(entry)
+        if needs:
+            raise UsageError(f"--executor {needs}")
+        made: Executor = entry.spec.load()(settings, **entry.spec.resolve(chosen[0]))
         return made
 
     def cell_finished(self, cell: Cell, result: CellResult) -> None:
@@ -164,6 +178,8 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, by_module, names)
     _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, by_module, names)
     _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, by_module, names)
+    _collect(registry, "llpbench_selection_rules", RuleSpec, registry.rules, by_module, names)
+    _collect(registry, "llpbench_executors", ExecutorSpec, registry.executors, by_module, names)
     refuse_broken(registry.broken)
     registry.methods.broken = registry.datasets.broken = registry.broken
     return registry
@@ -195,23 +211,27 @@ def _collect(
             shelf.add(Entry(spec, plugin), spec.name in override)
 
 
-def missing_modules(spec: MethodSpec | DatasetSpec, backend: str = "") -> list[str]:
+def missing_modules(spec: MethodSpec | DatasetSpec | ExecutorSpec, backend: str = "") -> list[str]:
     """Modules that ``spec`` needs and that are not installed (looked up, not imported)."""
     wanted = [*spec.requires, *([backend] if backend else [])]
     return [name for name in wanted if find_spec(name.partition(".")[0]) is None]
 
 
-def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec], backend: str = "") -> str:
+def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec] | Entry[ExecutorSpec], backend: str = "") -> str:
     """What must be installed before this can run, as a sentence with the pip line; empty when nothing is missing."""
     missing = missing_modules(entry.spec, backend)
-    return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}" if missing else ""
+    if not missing:
+        return ""
+    return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing, entry.spec.name)}"
 
 
-def install_hint(plugin: Plugin, modules: Iterable[str]) -> str:
-    """The pip line that brings missing modules: the plugin's own extra when it has one of that name."""
+def install_hint(plugin: Plugin, modules: Iterable[str], name: str = "") -> str:
+    """The pip line that brings missing modules: an extra of the plugin called ``name`` or like the module, if any."""
     try:
         extras = set(metadata(plugin.distribution).get_all("Provides-Extra") or ())
     except PackageNotFoundError:
         extras = set()
+    if name in extras:
+        return f'pip install "{plugin.distribution}[{name}]"'
     words = [f'"{plugin.distribution}[{m}]"' if m in extras else m for m in modules]
     return f"pip install {' '.join(words)}"

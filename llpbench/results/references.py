@@ -8,7 +8,7 @@ import msgspec
 
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.specs import Reference
-from llpbench.plugins.options import format_label, parse_label
+from llpbench.plugins.options import format_options, parse_options
 from llpbench.results.table import Row
 
 ORIGINS = ("preset", "params")
@@ -42,10 +42,10 @@ def without_preset(label: str) -> str:
     if not label.endswith("]"):
         return label
     try:
-        name, options = parse_label(label)
+        name, options = parse_options(label)
     except UsageError:  # a label from elsewhere that nobody could type
         return label
-    return format_label(name, {key: ";".join(values) for key, values in options.items() if key not in ORIGINS})
+    return format_options(name, {key: ";".join(values) for key, values in options.items() if key not in ORIGINS})
 
 
 def with_references(rows: Iterable[Row], references: Iterable[Reference], scale: float) -> list[Row]:

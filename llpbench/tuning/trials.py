@@ -24,7 +24,7 @@ from llpbench.execution.driver import Context, Limits, make_jobs, settle, stamp,
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.monitor import Pruned
 from llpbench.experiment.plan import Planned
-from llpbench.plugins.options import expand, format_label, parse_label
+from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
@@ -102,10 +102,10 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
     """A study for every method, setting and rule (and seed, when each has its own)."""
     searches: dict[str, Search] = {}
     for text in spec.run.methods:
-        name, options = parse_label(text)
+        name, options = parse_options(text)
         method = registry.methods[name]
         for fixed in expand(method, options):
-            one = msgspec.structs.replace(spec.run, methods=[format_label(name, fixed)], seeds=1)
+            one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
                 for rule in spec.rules:
                     for seeds in _seed_sets(spec):
@@ -284,7 +284,7 @@ class Tuner:
         params = search.params(trial.asked.params)
         changed = {p.name: params[p.name] for p in search.method.params if params[p.name] != p.default}
         cell = msgspec.structs.replace(search.setting.cell, params=params, seed=seed, tuning=True)
-        label = format_label(search.method.name, changed)
+        label = format_options(search.method.name, changed)
         return Planned(cell=cell, label=label, dataset_label=search.dataset_label, oracle=search.method.oracle)
 
     def _known(self, cell_id: str, rule: str) -> CellResult | None:

@@ -153,7 +153,8 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
 
 
 def test_there_are_the_hooks_of_the_design() -> None:
-    wanted = ["bag_schemes", "cell_finished", "commands", "datasets", "executor", "methods", "metrics", "references"]
+    wanted = ["bag_schemes", "cell_finished", "commands", "datasets", "executors", "methods", "metrics"]
+    wanted += ["references", "selection_rules"]
     assert [f"llpbench_{name}" for name in wanted] == HOOKS
 
 

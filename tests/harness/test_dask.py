@@ -24,11 +24,12 @@ from cli_runner import llpbench, status, table
 from helpers import make_cell
 
 from llpbench.contracts.errors import UsageError
+from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.job import Job
 from llpbench.execution import remote
 from llpbench.execution.dask import DaskExecutor
-from llpbench.execution.local import LocalExecutor
 from llpbench.execution.remote import Order, at_home, held_cores, obey
+from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
 
 COUNTED = Path(__file__).parent / "faults" / "counted.py"
@@ -108,7 +109,7 @@ def grid(methods: str, out: str, *more: str) -> list[str]:
 
 
 def on(cluster: Cluster) -> tuple[str, ...]:
-    return ("--executor", "dask", "--scheduler", cluster.address)
+    return ("--executor", f"dask[scheduler={cluster.address}]")
 
 
 def client(cluster: Cluster, *arguments: str) -> subprocess.Popen[str]:
@@ -378,9 +379,9 @@ def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by
 
 @pytest.mark.slow
 def test_nobody_at_the_address(tmp_path: Path) -> None:
-    done = llpbench(*grid("counted", "out", "--executor", "dask", "--scheduler", "tcp://127.0.0.1:9"), cwd=tmp_path)
+    done = llpbench(*grid("counted", "out", "--executor", "dask[scheduler=tcp://127.0.0.1:9]"), cwd=tmp_path)
     assert done.returncode == 2
-    assert "--scheduler tcp://127.0.0.1:9: no Dask scheduler answers there" in done.stderr
+    assert "--executor dask[scheduler=tcp://127.0.0.1:9]: no Dask scheduler answers there" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
@@ -389,21 +390,23 @@ def test_nobody_at_the_address(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_none(tmp_path: Path) -> None:
-    done = llpbench(*grid("counted", "out", "--executor", "dask", "--scheduler", "nonsense://x"), cwd=tmp_path)
+    done = llpbench(*grid("counted", "out", "--executor", "dask[scheduler=nonsense://x]"), cwd=tmp_path)
     assert done.returncode == 2
-    assert "--scheduler nonsense://x: no Dask scheduler answers there" in done.stderr
+    assert "--executor dask[scheduler=nonsense://x]: no Dask scheduler answers there" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'llpbench\[dask\]'"):
-        DaskExecutor("tcp://127.0.0.1:9")
+    monkeypatch.setattr("llpbench.plugins.registry.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r'dask needs distributed: pip install "llpbench\[dask\]"'):
+        load_registry().executor("dask[scheduler=tcp://127.0.0.1:9]", ExecutorSettings())
 
 
-def test_a_scheduler_needs_the_dask_executor() -> None:
-    with pytest.raises(UsageError, match="add --executor dask"):
-        LocalExecutor.from_options({"scheduler": "tcp://127.0.0.1:9"})
+def test_an_option_belongs_to_its_executor() -> None:
+    with pytest.raises(UsageError, match="unknown parameter of local: 'scheduler'"):
+        load_registry().executor("local[scheduler=tcp://127.0.0.1:9]", ExecutorSettings())
+    with pytest.raises(UsageError, match="one value for each option"):
+        load_registry().executor("dask[scheduler=a;b]", ExecutorSettings())
 
 
 @pytest.mark.parametrize("options", [{"jobs": -1}, {"threads": 0}, {"start": "teleport"}, {"jobs": 10_000}])

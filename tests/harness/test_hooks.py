@@ -24,10 +24,11 @@ def plugin_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One grid in which every part comes from a plugin: method, dataset, metric, scheme, executor and tracker."""
     folder = tmp_path_factory.mktemp("run")
     arguments = ["--methods", "bag-means[penalty=0.001;10]", "--datasets", "two-clouds", "--bags", "6", "--seeds", "2"]
-    arguments += ["--schemes", "in-order[stride=5]", "--executor", "inline", "--out", "out", "--quiet"]
+    arguments += ["--schemes", "in-order[stride=5]", "--executor", "inline[greeting=here]", "--out", "out", "--quiet"]
     environment = {**with_plugins(*ALL_GOOD), "LLP_EXTRAS_LOG": str(folder / "cells.log")}
     done = llpbench("run", *arguments, cwd=folder, **environment)
     assert done.returncode == 0, done.stderr
+    (folder / "printed.txt").write_text(done.stdout)
     return folder
 
 
@@ -74,7 +75,7 @@ def test_hook_llpbench_metrics(plugin_run: Path) -> None:
     done = llpbench(*printed, cwd=plugin_run, **with_plugins(*ALL_GOOD))
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
-    assert len(rows) == 4  # two settings of the method, two rules
+    assert len(rows) == 6  # two settings of the method, three rules
     assert all(row["metric"] == "positive_share" and 0 < row["mean"] < 100 for row in rows)
     without = llpbench(*printed, cwd=plugin_run)
     assert without.returncode == 2
@@ -89,8 +90,24 @@ def test_hook_llpbench_bag_schemes(plugin_run: Path) -> None:
         assert result["bags"] == {"train": 80, "valid": 10}
 
 
-def test_hook_llpbench_executor(plugin_run: Path, tmp_path: Path) -> None:
+def test_hook_llpbench_selection_rules(plugin_run: Path) -> None:
+    assert listed("rules", "extras")["bag-error"]["plugin"] == "extras"
+    for result in results(plugin_run):
+        assert list(result["selected"]) == ["bags", "instances", "bag-error"]
+        values = [report["bag-error"] for report in result["history"]]
+        assert result["selected"]["bag-error"]["value"] == min(values)
+    rows = table(plugin_run / "out", "--rule", "bag-error", **with_plugins(*ALL_GOOD))
+    assert [row["rule"] for row in rows] == ["bag-error"] * 2
+    without = llpbench("table", "out", "--rule", "bag-error", cwd=plugin_run)
+    assert without.returncode == 2
+    assert "unknown selection rule 'bag-error'" in without.stderr
+    # the results stay readable where nobody knows the rule
+    assert {row["rule"] for row in table(plugin_run / "out")} == {"bags", "instances"}
+
+
+def test_hook_llpbench_executors(plugin_run: Path, tmp_path: Path) -> None:
     found = results(plugin_run)
+    assert (plugin_run / "printed.txt").read_text().count("here\n") == 4  # its own option reached it
     assert len(found) == 4
     assert all(r["status"] == "ok" for r in found)
     # No process of its own: an inline cell leaves no server and no log behind, and nobody else answers to the name.

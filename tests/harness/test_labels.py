@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
-from llpbench.plugins.options import expand, format_label, format_scalar, parse_label, split_list
+from llpbench.plugins.options import expand, format_options, format_scalar, parse_options, split_list
 
 SPEC = MethodSpec(
     name="toy",
@@ -37,8 +37,8 @@ VALUES = st.fixed_dictionaries(
 @quick
 @given(VALUES)
 def test_a_label_reads_back_as_what_it_was_made_of(given_: dict[str, object]) -> None:
-    label = format_label("toy", given_)  # type: ignore[arg-type]
-    name, options = parse_label(label)
+    label = format_options("toy", given_)  # type: ignore[arg-type]
+    name, options = parse_options(label)
     assert name == "toy"
     (read,) = expand(SPEC, options)
     assert read == given_
@@ -48,8 +48,8 @@ def test_a_label_reads_back_as_what_it_was_made_of(given_: dict[str, object]) ->
 @quick
 @given(VALUES)
 def test_a_label_does_not_depend_on_the_order_and_survives_a_list(given_: dict[str, object]) -> None:
-    label = format_label("toy", given_)  # type: ignore[arg-type]
-    assert format_label("toy", dict(reversed(given_.items()))) == label  # type: ignore[arg-type]
+    label = format_options("toy", given_)  # type: ignore[arg-type]
+    assert format_options("toy", dict(reversed(given_.items()))) == label  # type: ignore[arg-type]
     assert split_list(f" {label} ,other,{label}") == [label, "other", label]
 
 
@@ -78,7 +78,7 @@ def test_expanding_gives_every_combination_once_in_order(counts: list[int], flag
     ],
 )
 def test_labels_are_read(text: str, name: str, options: dict[str, list[str]]) -> None:
-    assert parse_label(text) == (name, options)
+    assert parse_options(text) == (name, options)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_labels_are_read(text: str, name: str, options: dict[str, list[str]]) ->
 )
 def test_labels_that_make_no_sense_are_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_label(text)
+        parse_options(text)
     assert words in str(caught.value)
 
 

@@ -14,6 +14,7 @@ from plugin_install import with_module, with_plugins
 
 from llpbench import hookimpl
 from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError
+from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.specs import MethodSpec
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Shelf, install_hint, load_registry, missing_modules
@@ -303,21 +304,15 @@ def test_an_unknown_name_gets_close_matches_and_the_list() -> None:
 
 def test_an_unknown_executor_is_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown executor 'lokal'\. Did you mean 'local'"):
-        load_registry().executor("lokal", {})
+        load_registry().executor("lokal", ExecutorSettings())
 
 
-def test_a_plugin_cannot_answer_to_the_name_of_the_local_executor() -> None:
-    class Greedy:
-        @hookimpl
-        def llpbench_executor(self, name: str) -> str:
-            return f"greedy {name}"
-
-    registry = load_registry()
-    registry.manager.register(Greedy(), "greedy")
-    executor = registry.executor("local", {"start": "spawn"})
-    assert type(executor).__name__ == "LocalExecutor"
-    executor.close()
-    assert registry.executor("other", {}) == "greedy other"
+def test_a_plugin_cannot_take_the_name_of_the_local_executor_unseen(tmp_path: Path) -> None:
+    source = "from llpbench import ExecutorSpec, hookimpl\n@hookimpl\ndef llpbench_executors():\n"
+    (tmp_path / "greedy.py").write_text(source + "    return [ExecutorSpec(name='local', factory='greedy:Greedy')]\n")
+    registry = load_registry([tmp_path / "greedy.py"])
+    with pytest.raises(PluginError, match="executor 'local' is registered twice"):
+        registry.executor("local", ExecutorSettings())
 
 
 def test_a_hook_may_take_fewer_arguments_and_an_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import llpbench_methods
 from llpbench import UsageError
 from llpbench.cli.runfile import combine, read_run_file, run_files
 from llpbench.experiment.grid import plan_cells
-from llpbench.plugins.options import parse_label
+from llpbench.plugins.options import parse_options
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp.preset import paper, rows
 
@@ -65,7 +65,7 @@ def test_run_file_plans(path):
     assert first.startswith("# ")
     assert "aper" in first
     content = read_run_file(path)
-    names = [parse_label(label)[0] for label in content["datasets"]]
+    names = [parse_options(label)[0] for label in content["datasets"]]
     assert set(names) <= {e.spec.name for e in REGISTRY.datasets} | LATER
     missing = {name for name in names if name not in {e.spec.name for e in REGISTRY.datasets}}
     if missing:
@@ -74,4 +74,4 @@ def test_run_file_plans(path):
     spec, _ = combine(content, {})
     planned = plan_cells(spec, REGISTRY)
     assert planned
-    assert {plan.cell.method for plan in planned} == {parse_label(label)[0] for label in spec.methods}
+    assert {plan.cell.method for plan in planned} == {parse_options(label)[0] for label in spec.methods}

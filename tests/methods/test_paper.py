@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from llpbench import Reference
-from llpbench.plugins.options import expand, parse_label
+from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.paper import llpbench_references
 
@@ -60,5 +60,5 @@ def test_values_are_shares_selected_by_labels() -> None:
 def test_the_methods_exist_here_with_these_settings() -> None:
     registry = load_registry()
     for label in {r.method for r in REFERENCES}:
-        name, options = parse_label(label)
+        name, options = parse_options(label)
         assert len(expand(registry.methods[name], options)) == 1

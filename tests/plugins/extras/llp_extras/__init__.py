@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from llpbench import BagScheme, MetricSpec, Param, hookimpl
+from llpbench import BagScheme, ExecutorSpec, MetricSpec, Param, RuleSpec, hookimpl
 
 
 @hookimpl
@@ -29,13 +29,24 @@ def llpbench_bag_schemes():
 
 
 @hookimpl
-def llpbench_executor(name, options):
-    """Answer to ``inline``: cells run in this very process, one after the other."""
-    if name != "inline":
-        return None
-    from llp_extras.inline import InlineExecutor
+def llpbench_selection_rules():
+    """Bring a selection rule."""
+    return [
+        RuleSpec(
+            name="bag-error",
+            factory="llp_extras.pieces:largest_bag_error",
+            summary="largest error of a held-back bag's proportion",
+            title="largest error",
+            higher_is_better=False,
+        )
+    ]
 
-    return InlineExecutor()
+
+@hookimpl
+def llpbench_executors():
+    """Bring an executor with an option of its own: cells run in this very process, one after the other."""
+    greeting = Param("greeting", "", doc="printed before each cell")
+    return [ExecutorSpec(name="inline", factory="llp_extras.inline:InlineExecutor", params=(greeting,))]
 
 
 @hookimpl

@@ -1,14 +1,14 @@
 """An executor: jobs in, outcomes out. This one has no process of its own for a cell, so it watches nothing."""
 
-from llpbench.contracts.executor import Outcome
+from llpbench import Outcome
 from llpbench.execution.worker import run_job
 
 
 class InlineExecutor:
     """Runs a cell as soon as it is asked for."""
 
-    def __init__(self):
-        self.done = []
+    def __init__(self, settings, greeting=""):
+        self.greeting, self.done = greeting, []
 
     @property
     def slots(self):
@@ -17,6 +17,8 @@ class InlineExecutor:
 
     def submit(self, job):
         """Run the cell; its result is the file it wrote."""
+        if self.greeting:
+            print(self.greeting, flush=True)
         result = run_job(job)
         self.done.append(Outcome(job, "finished", seconds=result.wall_seconds))
 

@@ -1,4 +1,4 @@
-"""A metric and a bag scheme; imported only where a cell runs."""
+"""A metric, a bag scheme and a selection rule; imported only where a cell runs."""
 
 import numpy as np
 
@@ -14,3 +14,9 @@ def in_order(X, bag_size, *, columns, rng, stride=1):
     bag_of = np.empty(len(X), dtype=int)
     bag_of[order] = np.arange(len(X)) // bag_size
     return bag_of
+
+
+def largest_bag_error(held):
+    """Largest distance between the mean prediction of a bag and its known proportion."""
+    means = np.add.reduceat(held.probabilities, held.bags.offsets[:-1]) / held.bags.sizes
+    return float(np.abs(means - held.bags.proportions[:, 0]).max())
