@@ -1,3 +1,5 @@
+from .api import run as run
+from .api import tune as tune
 from .contracts.cell import Cell as Cell
 from .contracts.data import Bags as Bags
 from .contracts.data import Column as Column
@@ -42,6 +44,7 @@ from .estimator.model import LLPModel as LLPModel
 from .estimator.model import fit as fit
 from .estimator.model import load as load
 from .experiment.seeds import derive_seed as derive_seed
+from .report.results import Results as Results
 from .system.backend import BACKENDS as BACKENDS
 from .system.backend import prepare_keras as prepare_keras
 from .system.files import whole_file as whole_file

@@ -99,6 +99,7 @@ def fetch(
     """
     from llpbench.datafiles.store import locate
     from llpbench.plugins.registry import load_registry
+    from llpbench.report.progress import fetch_files
 
     for spec in _chosen(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
@@ -177,30 +178,3 @@ def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
         total = sum(file.size for file in spec.files)
         click.echo(f"reading {spec.name} ({megabytes(total)}) …\r", nl=False, err=True)
     return locate(spec, data_dir, rehash=True)
-
-
-def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
-    """Fetch with a progress bar on a terminal."""
-    from llpbench.datafiles import store as download
-
-    if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in download.locate(spec, data_dir)):
-        return download.fetch(spec, data_dir, offline=offline)
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, int] = {}
-
-        def heard(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
-
-        return download.fetch(spec, data_dir, offline=offline, progress=heard)

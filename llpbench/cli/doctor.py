@@ -18,8 +18,8 @@ from llpbench.cli.options import plugin_options
 @plugin_options
 def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Check versions, engines, plugins, data files and folders. Exit code 1 when something is broken."""
-    from llpbench.cli.execution import default_memory_mb
     from llpbench.execution.launch import FORK_IS_SAFE
+    from llpbench.execution.session import default_memory_mb
     from llpbench.plugins.registry import load_registry
     from llpbench.system.machine import machine, usable_cores, versions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +11,9 @@ from click.shell_completion import CompletionItem
 
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.plugins.options import split_list
+from llpbench.system.quantities import parse_duration, parse_memory
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_MEGABYTES = {"": 1.0, "mb": 1.0, "m": 1.0, "gb": 1024.0, "g": 1024.0, "tb": 1024.0**2, "kb": 1 / 1024}
 
 
 class Names(click.ParamType[list[str]]):
@@ -71,41 +68,19 @@ class Numbers(click.ParamType[list[Any]]):
 class Quantity(click.ParamType[float]):
     """A number with a unit, e.g. ``30m`` or ``8GB``."""
 
-    def __init__(self, name: str, units: dict[str, float], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
+    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
+        self.name, self.parse = name, parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the amount, or say what one looks like."""
         try:
-            return parse_quantity(str(value), self.units, self.example)
+            return self.parse(str(value))
         except UsageError as error:
             self.fail(str(error), param, ctx)
 
 
-def parse_quantity(text: str, units: dict[str, float], example: str) -> float:
-    """A positive amount in the base unit."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)\s*", text.lower())
-    try:
-        amount = float(match[1]) * units[match[2]] if match else 0.0
-    except (KeyError, ValueError):
-        amount = 0.0
-    if not 0 < amount < float("inf"):
-        raise UsageError(f"{text!r} is not a positive amount such as {example}.")
-    return amount
-
-
-def parse_duration(text: str) -> float:
-    """Seconds."""
-    return parse_quantity(text, _SECONDS, "90, 30m or 2h")
-
-
-def parse_memory(text: str) -> float:
-    """MiB."""
-    return parse_quantity(text, _MEGABYTES, "500MB or 8GB")
-
-
-DURATION = Quantity("duration", _SECONDS, "90, 30m or 2h")
-MEMORY = Quantity("memory", _MEGABYTES, "500MB or 8GB")
+DURATION = Quantity("duration", parse_duration)
+MEMORY = Quantity("memory", parse_memory)
 
 
 def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -135,7 +110,7 @@ grid_options = _together(
     click.option(
         "--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1."
     ),
-    click.option("--backend", help="Engine of the networks: jax, tensorflow or torch.  [default: jax]"),
+    click.option("--backend", help="Backend of the networks: jax, tensorflow or torch.  [default: jax]"),
 )
 """The axes of a grid, without its methods and seeds."""
 

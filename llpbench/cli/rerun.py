@@ -44,12 +44,11 @@ def rerun(
     CELL-ID is the id of a cell, or the beginning of one. On the machine and with the versions that made it, the
     numbers must be equal bit for bit; elsewhere they may differ by the tolerance. Exit code 0: reproduced; 1: not.
     """
-    from llpbench.cli.data import fetch_files
-    from llpbench.cli.execution import context_of
-    from llpbench.cli.progress import make_view
     from llpbench.contracts.errors import UsageError
+    from llpbench.execution.session import context_of
     from llpbench.leaderboard.rerun import choose, compare, limits_of, published_results, run_again
     from llpbench.plugins.registry import load_registry
+    from llpbench.report.progress import fetch_files, make_view
 
     if (cell is None) != at_random:
         raise UsageError("give the id of a cell, or --random to have one chosen.")

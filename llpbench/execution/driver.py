@@ -1,46 +1,29 @@
-"""A run: which cells are wanted, handing them to an executor, and seeing every result onto the disk."""
+"""The one loop behind ``run``, ``tune`` and ``rerun``: work in, jobs to an executor, every result onto the disk.
+
+What differs between the verbs is where jobs come from (``Work``): the cells of a grid, or the trials of searches. What
+is the same is here: a cell is claimed before it runs, so several processes may share a results folder; a result that
+somebody else wrote meanwhile is taken over; and whatever happens, executor and claims are given back.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Executor, Outcome
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
-from llpbench.experiment.plan import Planned
+from llpbench.execution.settle import Stamp, settle, stamp
 from llpbench.plugins.registry import Registry
-from llpbench.results.provenance import is_stale, recorded_versions
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 from llpbench.system.locks import Claim
 
-Rerun = Literal["missing", "failed", "stale", "all"]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What each cell is given: the same for all, whatever else runs."""
-
-    threads: int = 1
-    timeout: float = 3600.0
-    memory_mb: float = 8192.0
-
-
-@dataclass(frozen=True)
-class Context:
-    """Where cells find data and plugins."""
-
-    data: str = ""
-    offline: bool = False
-    plugins: tuple[str, ...] = ()
-    override: tuple[str, ...] = ()
-    predictions: bool = True
+_WAIT = 0.5  # seconds to wait for a running cell before looking for new work
+_PAUSE = 0.2  # seconds between two looks when all that is left runs elsewhere
 
 
 class View(Protocol):
@@ -59,7 +42,11 @@ class View(Protocol):
         ...
 
     def warn(self, message: str) -> None:
-        """Something the user should know, the run goes on."""
+        """Something went wrong, the run goes on."""
+        ...
+
+    def note(self, message: str) -> None:
+        """Something the user should know."""
         ...
 
     def end(self) -> None:
@@ -67,211 +54,147 @@ class View(Protocol):
         ...
 
 
-@dataclass
-class Summary:
-    """How a run ended: the number of cells by status."""
+@dataclass(frozen=True)
+class Task:
+    """A job to run, and the stamp of its result file when it was decided to run it."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    job: Job
+    before: Stamp
 
-    def add(self, status: str) -> None:
-        """Count one cell."""
-        self.counts[status] = self.counts.get(status, 0) + 1
+
+class Work(Protocol):
+    """Where jobs come from."""
 
     @property
-    def failed(self) -> int:
-        """Cells that have no number though they should."""
-        return sum(self.counts.get(status, 0) for status in FAILURES)
+    def over(self) -> bool:
+        """Whether nothing is left to do, here or elsewhere."""
+        ...
+
+    def next(self) -> Task | None:
+        """A task to start now; None when there is none at the moment."""
+        ...
+
+    def put_back(self, task: Task) -> None:
+        """Take back a task whose cell another process (or another task) is running; it is asked for again."""
+        ...
+
+    def finished(self, task: Task, result: CellResult) -> None:
+        """The cell of a task has a result."""
+        ...
 
 
-def wanted_cells(
-    planned: Iterable[Planned], store: Store, registry: Registry, rerun: Rerun, warn: View
-) -> tuple[list[Planned], list[CellResult]]:
-    """Split a plan into cells to run and results to keep, by the rerun rule. Damaged files are always re-run."""
-    run: list[Planned] = []
-    kept: list[CellResult] = []
-    for plan in planned:
-        try:
-            result = store.read(plan.cell.id)
-        except Damaged as damage:
-            warn.warn(f"{store.result_path(plan.cell.id)}: {damage}; the cell is run again")
-            result = None
-        if result is None or _again(result, plan, registry, rerun):
-            run.append(plan)
-        else:
-            kept.append(result)
-    return run, kept
-
-
-def _again(result: CellResult, plan: Planned, registry: Registry, rerun: Rerun) -> bool:
-    if rerun == "stale":
-        method = registry.methods.entry(plan.cell.method)
-        dataset = registry.datasets.entry(plan.cell.dataset)
-        return is_stale(result, recorded_versions(method, dataset, plan.cell.backend))
-    return rerun == "all" or (rerun == "failed" and result.status in FAILURES)
-
-
-def make_jobs(
-    planned: Iterable[Planned], store: Store, registry: Registry, limits: Limits, context: Context
-) -> list[Job]:
-    """Jobs for cells. Cells of one engine share what is imported for them beforehand."""
-    planned = list(planned)
-    preload: dict[str, set[str]] = {}
-    for plan in planned:
-        spec = registry.methods[plan.cell.method]
-        engine = ("keras",) if plan.cell.backend else ()
-        preload.setdefault(plan.cell.backend, set()).update(engine, spec.preload)
-    return [
-        Job(
-            cell=plan.cell,
-            label=plan.label,
-            dataset_label=plan.dataset_label,
-            out=str(store.root.resolve()),
-            data=context.data,
-            offline=context.offline,
-            plugins=context.plugins,
-            override=context.override,
-            preload=tuple(sorted(preload[plan.cell.backend])),
-            threads=limits.threads,
-            timeout=limits.timeout,
-            memory_mb=limits.memory_mb,
-            resources=dict(registry.methods[plan.cell.method].resources),
-            predictions=context.predictions,
-            tuning_seconds=plan.tuning_seconds,
-        )
-        for plan in planned
-    ]
-
-
-class Run:
-    """Drives jobs through an executor. Cells that another run holds are left to it and picked up when done."""
+class Driver:
+    """Drives work through an executor until it is over."""
 
     def __init__(self, store: Store, registry: Registry, executor: Executor, view: View) -> None:
         self.store, self.registry, self.executor, self.view = store, registry, executor, view
-        self.summary = Summary()
-        self._claims: dict[str, Claim] = {}
-        self._before: Mapping[str, tuple[int, int]] = {}
+        self._running: dict[str, tuple[Task, Claim]] = {}
 
-    def go(self, jobs: list[Job]) -> Summary:
-        """Run all jobs; returns when each has a result."""
-        waiting = deque(jobs)
-        elsewhere: deque[Job] = deque()
-        self._before = {job.cell.id: stamp(self.store.result_path(job.cell.id)) for job in jobs}
-        running = 0
+    def run(self, work: Work) -> None:
+        """Run until the work is over; stops what runs and gives all claims back when interrupted."""
         try:
-            while waiting or elsewhere or running:
-                while waiting and self.executor.slots > 0:
-                    running += self._start(waiting.popleft(), elsewhere)
-                outcomes = self.executor.wait(0.5 if running else 0.0)
+            while self._running or not work.over:
+                self._start_all(work)
+                outcomes = self.executor.wait(_WAIT if self._running else 0.0)
                 for outcome in outcomes:
-                    running -= 1
-                    self._finish(outcome)
-                if not outcomes and not running and elsewhere:
-                    time.sleep(0.2)
-                if elsewhere and not waiting:
-                    waiting, elsewhere = elsewhere, deque()
+                    self._finish(work, outcome)
+                if not (outcomes or self._running or work.over):
+                    time.sleep(_PAUSE)
         finally:
             self.executor.close()
-            for claim in self._claims.values():
+            for _, claim in self._running.values():
                 claim.release()
-        return self.summary
 
-    def _start(self, job: Job, elsewhere: deque[Job]) -> bool:
-        cell_id = job.cell.id
+    def _start_all(self, work: Work) -> None:
+        """Start tasks while there are slots; those whose cell is claimed elsewhere are put back for the next time."""
+        claimed_elsewhere = []
+        while self.executor.slots > 0 and (task := work.next()) is not None:
+            if not self._start(work, task):
+                claimed_elsewhere.append(task)
+        for task in claimed_elsewhere:
+            work.put_back(task)
+
+    def _start(self, work: Work, task: Task) -> bool:
+        """Start a task, or take over the result that somebody else made of it; False when its cell is claimed."""
+        cell_id = task.job.cell.id
         claim = self.store.claim(cell_id)
         if claim is None:
-            elsewhere.append(job)
             return False
-        made = self._made_elsewhere(cell_id)
+        made = self._made_elsewhere(task)
         if made is not None:
             claim.release()
-            self._record(made)
-            return False
-        self._claims[cell_id] = claim
-        self.view.started(job)
-        self.executor.submit(job)
+            self._record(work, task, made)
+            return True
+        self._running[cell_id] = (task, claim)
+        self.view.started(task.job)
+        self.executor.submit(task.job)
         return True
 
-    def _made_elsewhere(self, cell_id: str) -> CellResult | None:
-        """The sound result that somebody else wrote since this run began, if any."""
-        if stamp(self.store.result_path(cell_id)) == self._before[cell_id]:
+    def _made_elsewhere(self, task: Task) -> CellResult | None:
+        """The sound result that somebody else wrote since the task was made, if any."""
+        cell_id = task.job.cell.id
+        if stamp(self.store.result_path(cell_id)) == task.before:
             return None
         try:
             return self.store.read(cell_id)
         except Damaged:
             return None
 
-    def _finish(self, outcome: Outcome) -> None:
-        job = outcome.job
-        try:
-            result = settle(self.store, outcome, self._before[job.cell.id])
-        except Damaged as damage:
-            result = unreadable(outcome, damage)
-        self._claims.pop(job.cell.id).release()
-        self._record(result)
+    def _finish(self, work: Work, outcome: Outcome) -> None:
+        task, claim = self._running[outcome.job.cell.id]
+        result = settle(self.store, outcome, task.before)
+        del self._running[outcome.job.cell.id]
+        claim.release()
+        self._record(work, task, result)
 
-    def _record(self, result: CellResult) -> None:
-        self.summary.add(result.status)
+    def _record(self, work: Work, task: Task, result: CellResult) -> None:
         self.view.finished(result)
         self.registry.cell_finished(result.cell, result)
+        work.finished(task, result)
 
 
-def stamp(path: Path) -> tuple[int, int]:
-    """What tells a file from the one written before it, whatever the clock did since; zeros when it is not there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
+@dataclass
+class Cells:
+    """Work that is known beforehand: the cells of a grid, in their order.
 
-
-def settle(store: Store, outcome: Outcome, before: tuple[int, int]) -> CellResult:
-    """The result of a cell that ended: its own, or one that says how it ended without.
-
-    A full disk is no fault of a cell: one that failed for it stays missing.
-
-    Args:
-        store: where results are.
-        outcome: how the cell's process ended.
-        before: ``stamp`` of its result file when it was started.
-
-    Raises:
-        StoreError: there is no room for results.
-        Damaged: the result file cannot be read.
+    Attributes:
+        counts: how many cells ended with each status.
     """
-    path = store.result_path(outcome.job.cell.id)
-    if outcome.status != "finished" or stamp(path) == before:
-        store.check_room()
-        result = _without_result(outcome)
-        store.write(result)
-        return result
-    read = store.read(outcome.job.cell.id)
-    assert read is not None
-    if read.status in FAILURES:
-        _blame_the_disk_first(store, path)
-    return read
+
+    tasks: deque[Task]
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, jobs: Iterable[Job], store: Store) -> Cells:
+        """The work of running these jobs."""
+        return cls(deque(Task(job, stamp(store.result_path(job.cell.id))) for job in jobs))
+
+    @property
+    def over(self) -> bool:
+        """Whether every cell has been handed out."""
+        return not self.tasks
+
+    @property
+    def failed(self) -> int:
+        """Cells that have no number though they should."""
+        return sum(self.counts.get(status, 0) for status in FAILURES)
+
+    def next(self) -> Task | None:
+        """The next cell."""
+        return self.tasks.popleft() if self.tasks else None
+
+    def put_back(self, task: Task) -> None:
+        """Try it again after all others."""
+        self.tasks.append(task)
+
+    def finished(self, task: Task, result: CellResult) -> None:
+        """Count the cell."""
+        del task
+        self.counts[result.status] = self.counts.get(result.status, 0) + 1
 
 
-def unreadable(outcome: Outcome, damage: Damaged) -> CellResult:
-    """The result of a cell whose own is damaged."""
-    from llpbench.execution.worker import blank_result
-
-    return blank_result(outcome.job, "crashed", f"its result file is damaged: {damage}")
-
-
-def _without_result(outcome: Outcome) -> CellResult:
-    from llpbench.execution.worker import blank_result
-
-    status = "crashed" if outcome.status == "finished" else outcome.status
-    result = blank_result(outcome.job, status, outcome.reason or "the process ended without a result")
-    result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
-    result.machine = outcome.machine or result.machine
-    return result
-
-
-def _blame_the_disk_first(store: Store, result: Path) -> None:
-    """When there is no room for results, a cell that failed is not guilty: take its result back and stop."""
-    try:
-        store.check_room()
-    except StoreError:
-        result.unlink(missing_ok=True)
-        raise
+def run_jobs(jobs: Iterable[Job], store: Store, registry: Registry, executor: Executor, view: View) -> Cells:
+    """Run jobs until each has a result; returns how they ended."""
+    cells = Cells.of(jobs, store)
+    Driver(store, registry, executor, view).run(cells)
+    return cells

@@ -12,7 +12,8 @@ from pathlib import Path
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.result import CellResult
-from llpbench.execution.driver import Context, Limits, Run, View, make_jobs
+from llpbench.execution.driver import View, run_jobs
+from llpbench.execution.jobs import Context, Limits, make_jobs
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.folder import read_folder
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, clip, read_plain
@@ -82,7 +83,7 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
 
 
 def run_again(result: CellResult, registry: Registry, context: Context, view: View, limits: Limits) -> CellResult:
-    """Run the cell in a folder of its own, through the ordinary runner, and hand back what came out."""
+    """Run the cell in a folder of its own, through the ordinary driver, and hand back what came out."""
     from llpbench import __version__
 
     plan = Planned(cell=result.cell, label=result.label, dataset_label=result.dataset_label, oracle=result.oracle)
@@ -92,11 +93,11 @@ def run_again(result: CellResult, registry: Registry, context: Context, view: Vi
         executor = registry.executor("local", ExecutorSettings(jobs=1, threads=limits.threads))
         view.begin(1, 0)
         try:
-            Run(store, registry, executor, view).go(make_jobs([plan], store, registry, limits, context))
+            run_jobs(make_jobs([plan], store, registry, limits, context), store, registry, executor, view)
         finally:
             view.end()
         made = store.read(result.id)
-    assert made is not None  # the runner leaves a result whatever happens
+    assert made is not None  # the driver leaves a result whatever happens
     return made
 
 

@@ -21,9 +21,6 @@ from llpbench.contracts.specs import Scalar
 from llpbench.experiment.grid import Tuned
 from llpbench.system.files import write_atomically
 
-HIGHER_IS_BETTER = {"bags": False, "instances": True}
-"""Which end of a selection rule's value is better."""
-
 FILE = "tuned.json"
 T = TypeVar("T")
 
@@ -59,7 +56,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A study as it is published."""
+    """A study as it is published; ``higher_is_better`` is the direction of its rule."""
 
     study: str
     setting: Setting
@@ -68,12 +65,13 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sampler_seed: int
     wanted: int
     trials: list[Trial]
+    higher_is_better: bool
 
     @property
     def best(self) -> Trial | None:
         """The finished trial with the best value, the earlier one when they tie; None when none has a value."""
         done = [t for t in self.trials if t.status == "ok" and t.value is not None]
-        sign = -1.0 if HIGHER_IS_BETTER[self.setting.rule] else 1.0
+        sign = -1.0 if self.higher_is_better else 1.0
         return min(done, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
 
     @property
@@ -178,7 +176,7 @@ class TunedParams:
             (f"on {cell.dataset}", lambda c: c.setting.cell.dataset == cell.dataset),
             (f"at bag size {cell.bag_size}", lambda c: c.setting.cell.bag_size == cell.bag_size),
             (f"with noise {cell.noise}", lambda c: c.setting.cell.noise == cell.noise),
-            ("with these options of dataset, scheme, noise and engine", lambda c: bare(c.setting.cell) == bare(cell)),
+            ("with these options of dataset, scheme, noise and backend", lambda c: bare(c.setting.cell) == bare(cell)),
             (f"with {dict(given) or 'nothing'} fixed", lambda c: c.setting.fixed == dict(given)),
             (f"for seed {cell.seed}", lambda c: not c.setting.own or c.setting.seeds == [cell.seed]),
         ]

@@ -21,7 +21,7 @@ from llpbench.contracts.errors import StoreError, UsageError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.seeds import derive_seed
 from llpbench.system.locks import Claim, file_lock
-from llpbench.tuning.chosen import HIGHER_IS_BETTER, Trial
+from llpbench.tuning.chosen import Trial
 from llpbench.tuning.space import Dimension, start_values
 
 SAMPLERS = ("tpe", "random")
@@ -145,7 +145,7 @@ class Study:
         journal: where it is kept.
         name: its name, unique in the journal.
         key: the same as a file name.
-        rule: the selection rule that judges it.
+        higher_is_better: the direction of the rule that judges it.
         space: what is searched.
         start: the parameters of the first trial.
         sampler: ``tpe`` or ``random``.
@@ -159,7 +159,7 @@ class Study:
         name: str,
         *,
         key: str,
-        rule: str,
+        higher_is_better: bool,
         space: tuple[Dimension, ...],
         start: Mapping[str, Scalar],
         sampler: str,
@@ -167,7 +167,7 @@ class Study:
     ) -> None:
         self._optuna = import_optuna()
         self.journal, self.key, self.space = journal, key, space
-        direction = "maximize" if HIGHER_IS_BETTER[rule] else "minimize"
+        direction = "maximize" if higher_is_better else "minimize"
         try:
             with self._locked():
                 self._study = self._optuna.create_study(

@@ -23,7 +23,7 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
-from llpbench.execution.driver import Run
+from llpbench.execution.driver import run_jobs
 from llpbench.plugins.registry import load_registry
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
@@ -171,7 +171,7 @@ def test_a_disk_that_refuses_is_no_fault_of_the_cell(
     monkeypatch.setattr(files.os, "fsync", refuse)
     jobs = [Job(cell=cell, label="guess", dataset_label="toy", out=str(store.root)) for cell in cells]
     with pytest.raises(StoreError, match=f"{os.strerror(number)}. Finished cells are kept"):
-        Run(store, load_registry(), executor, Quiet()).go(jobs)
+        run_jobs(jobs, store, load_registry(), executor, Quiet())
     assert [result.cell.seed for result in store.results()] == [0]
     assert executor.closed
     assert list((store.root / "claims").iterdir()) == []

@@ -14,10 +14,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from llpbench import DataUnavailableError, UsageError
-from llpbench.cli.runfile import combine
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Split
 from llpbench.contracts.job import Job
+from llpbench.execution.settings import combine
 from llpbench.execution.worker import run_job
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.privacy import (

@@ -26,20 +26,25 @@ from llpbench import MethodSpec, Param, UsageError
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
-from llpbench.execution.driver import Context, Limits
+from llpbench.execution.driver import Driver
+from llpbench.execution.jobs import Context, Limits
 from llpbench.execution.worker import run_job
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.monitor import HarnessMonitor, Pruned
 from llpbench.experiment.rules import make_rules
 from llpbench.plugins.registry import load_registry
+from llpbench.report.progress import QuietView
 from llpbench.results.store import Store
-from llpbench.tuning.chosen import HIGHER_IS_BETTER, History, Setting, Trial, TunedParams, read_chosen
+from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_chosen
+from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, prune_bounds
+from llpbench.tuning.searches import Search, TuneSpec, plan_searches
 from llpbench.tuning.space import NUMBER, Dimension, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
-from llpbench.tuning.trials import FIRST_REPORTS, FIRST_TRIALS, Search, Tuner, TuneSpec, plan_searches, prune_bounds
+from llpbench.tuning.trials import Trials, write_searches
 
 PLUGIN = Path(__file__).parent / "tunable" / "tunable.py"
 REGISTRY = load_registry([PLUGIN])
+HIGHER_IS_BETTER = {spec.name: spec.higher_is_better for spec in REGISTRY.rules.specs}
 
 
 class Inline:
@@ -75,8 +80,12 @@ def search(out: Path, spec: TuneSpec) -> tuple[list[Search], Inline]:
     searches = plan_searches(spec, REGISTRY, Journal(out))
     context = Context(plugins=(str(PLUGIN),), predictions=True)
     limits = Limits(1, 60.0, 4096.0)
-    tuner = Tuner(store, REGISTRY, executor, limits, context, heard=lambda *_: None, command="test", version="0")
-    tuner.go(searches)
+    work = Trials(searches, store, REGISTRY, limits, context, on_trial=lambda *_: None, command="test", version="0")
+    try:
+        Driver(store, REGISTRY, executor, QuietView()).run(work)
+    finally:
+        work.release()
+    write_searches(out, searches)
     return searches, executor
 
 
@@ -425,7 +434,7 @@ def test_a_dead_processs_trial_is_taken_over_with_its_parameters(tmp_path: Path)
     assert fourth.number == 3
     assert two.study.ask(4) is None  # all begun, all held
     assert begun[1] is not None
-    os.close(begun[1].claim._handle)  # what the system does when a process dies
+    begun[1].claim._lock.release()  # what the system does when a process dies
     again = two.study.ask(4)
     assert again is not None
     assert (again.number, again.params) == (1, begun[1].params)
@@ -532,7 +541,7 @@ def test_two_processes_share_a_study(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_command_line(tmp_path: Path) -> None:
     tune = ["tune", "--plugin", str(PLUGIN), "--methods", "tilt", "--datasets", "halves", "--bags", "4"]
-    done = llpbench(*tune, "--trials", "4", "--rule", "both", "--jobs", "1", "--json", cwd=tmp_path)
+    done = llpbench(*tune, "--trials", "4", "--rule", "all", "--jobs", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(r["method"], r["rule"], r["trials"]) for r in rows] == [("tilt", "bags", 4), ("tilt", "instances", 4)]
@@ -568,6 +577,15 @@ def test_the_best_of_equals_is_the_earlier() -> None:
         Trial(number=n, params={}, status=s, value=v)
         for n, (s, v) in enumerate([("ok", 0.5), ("pruned", 0.9), ("ok", 0.7), ("ok", 0.7), ("failed", None)])
     ]
-    history = History(study="s", setting=setting, space={}, sampler="tpe", sampler_seed=0, wanted=5, trials=trials)
+    history = History(
+        study="s",
+        setting=setting,
+        space={},
+        sampler="tpe",
+        sampler_seed=0,
+        wanted=5,
+        trials=trials,
+        higher_is_better=True,
+    )
     assert history.best == trials[2]
     assert history.first == trials[0]

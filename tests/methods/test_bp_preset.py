@@ -8,7 +8,7 @@ import pytest
 
 import llpbench_methods
 from llpbench import UsageError
-from llpbench.cli.runfile import combine, read_run_file, run_files
+from llpbench.execution.settings import combine, read_run_file, run_files
 from llpbench.experiment.grid import plan_cells
 from llpbench.plugins.options import parse_options
 from llpbench.plugins.registry import load_registry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
     from rich.text import Text
 
+    from llpbench.contracts.specs import DatasetSpec
     from llpbench.execution.driver import View
 
 _STYLE = {"ok": "green", "skipped": "yellow"}
@@ -63,6 +65,8 @@ def _line(text: str, style: str) -> Text:
 class QuietView:
     """Shows warnings only."""
 
+    shows_progress = False
+
     def begin(self, total: int, kept: int) -> None:
         """Show nothing."""
 
@@ -76,12 +80,18 @@ class QuietView:
         """Print a warning."""
         click.echo(f"warning: {message}", err=True)
 
+    def note(self, message: str) -> None:
+        """Print a sentence."""
+        click.echo(message, err=True)
+
     def end(self) -> None:
         """Show nothing."""
 
 
 class LineView(QuietView):
     """A line for each finished cell: for logs and pipes."""
+
+    shows_progress = True
 
     def begin(self, total: int, kept: int) -> None:
         """Say how much there is to do."""
@@ -96,6 +106,8 @@ class LineView(QuietView):
 
 class LiveView(QuietView):
     """Cells done, running and failed, time left and the last results, redrawn in place."""
+
+    shows_progress = True
 
     def begin(self, total: int, kept: int) -> None:
         """Start drawing."""
@@ -173,3 +185,30 @@ class LiveView(QuietView):
         ]
         lines += [_line(describe_result(result), _STYLE.get(result.status, "red")) for result in self.last]
         return Group(*lines)
+
+
+def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
+    """Fetch a dataset's files, with a progress bar on a terminal."""
+    from llpbench.datafiles import store
+
+    if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in store.locate(spec, data_dir)):
+        return store.fetch(spec, data_dir, offline=offline)
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, int] = {}
+
+        def advance(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+
+        return store.fetch(spec, data_dir, offline=offline, progress=advance)

@@ -1,4 +1,4 @@
-"""A run from a TOML file and from flags: flags win, unknown keys are refused."""
+"""The settings of a run, from a TOML file, from flags or from a call: the latter two win, unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from llpbench.cli.options import parse_duration, parse_memory
 from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.execution.jobs import Rerun
 from llpbench.experiment.grid import RunSpec
 from llpbench.plugins.options import split_list
+from llpbench.system.quantities import parse_duration, parse_memory
 
 if TYPE_CHECKING:
     from llpbench.plugins.registry import Registry
@@ -25,7 +26,7 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How to run a grid: nothing here changes a number."""
 
     out: str = ""
-    rerun: str = "missing"
+    rerun: Rerun = "missing"
     executor: str = "local"
     jobs: int = 0
     threads: int = 1

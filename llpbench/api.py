@@ -1,0 +1,375 @@
+"""What a notebook calls, and what the command line calls: ``run`` and ``tune``.
+
+``llpbench.run(methods="bp,dllp", bags=[8, 512])`` does what ``llpbench run --methods bp,dllp --bags 8,512`` does: the
+same cells, each in a process of its own, the same results folder, the same resuming. An interrupt keeps finished cells,
+and the same call goes on with what is missing. (``fit`` and ``load`` are in the room ``estimator``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llpbench import __version__
+from llpbench.execution.driver import Driver, View, run_jobs
+from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
+from llpbench.execution.session import context_of, limits_of, make_executor
+from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.registry import Registry, load_registry
+from llpbench.report.progress import fetch_files, make_view
+from llpbench.report.results import Results
+from llpbench.results.store import Store
+
+if TYPE_CHECKING:
+    from llpbench.contracts.executor import Executor
+    from llpbench.tuning.chosen import Trial, TunedParams
+    from llpbench.tuning.results import TuneResults
+    from llpbench.tuning.searches import Search, TuneSpec
+
+Names = str | Sequence[str]
+"""Several names: ``"bp,dllp"`` or ``["bp", "dllp"]``; options in brackets as on the command line."""
+Numbers = int | float | Sequence[int] | Sequence[float]
+Paths = str | Path | Sequence[str | Path]
+
+
+def run(
+    methods: Names | None = None,
+    *,
+    datasets: Names | None = None,
+    bags: Numbers | None = None,
+    seeds: int | None = None,
+    schemes: Names | None = None,
+    noise: Names | None = None,
+    epsilon: Numbers | None = None,
+    delta: float | None = None,
+    mechanism: str | None = None,
+    feature_noise: Numbers | None = None,
+    backend: str | None = None,
+    preset: str | None = None,
+    params: str | Path | None = None,
+    params_rule: str | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    rerun: Rerun | None = None,
+    executor: str | None = None,
+    jobs: int | None = None,
+    threads: int | None = None,
+    timeout: float | str | None = None,
+    memory: float | str | None = None,
+    start: str | None = None,
+    data: str | Path | None = None,
+    offline: bool | None = None,
+    predictions: bool | None = None,
+    plugins: Paths = (),
+    override: Names = (),
+    progress: bool | View = True,
+) -> Results:
+    """Run every combination of methods, datasets, bag sizes, noise levels and seeds.
+
+    Every argument means what the option of the same name means on the command line (``llpbench run --help``), and is
+    left out where it is None. Finished cells are kept: the same call again runs only what is missing.
+
+    Args:
+        methods: e.g. ``"bp,dllp"`` or ``["dllp[lr=1e-3;1e-2]"]``.
+        datasets: e.g. ``"adult,marketing"``; adult by default.
+        bags: bag sizes; 8, 32, 128, 512, 1024, 2048 by default.
+        seeds: number of seeds; 3 (seeds 0, 1, 2) by default.
+        schemes: ways of forming bags.
+        noise: privacy noise on counts: none, medium, high.
+        epsilon: further noise levels by their epsilon.
+        delta: of the privacy noise.
+        mechanism: how noise is sized, gaussian or analytic.
+        feature_noise: standard deviations of noise on features.
+        backend: of the networks: jax, tensorflow or torch.
+        preset: named settings of the methods that have them.
+        params: tuned parameters: the folder that ``tune`` wrote.
+        params_rule: use those tuned by this rule.
+        config: a TOML file with these settings, or the name of a built-in one; arguments win over it.
+        out: results folder; ``results/NAME`` by default, the same for the same request.
+        rerun: which cells to run again: missing, failed, stale or all.
+        executor: where cells run, e.g. ``"dask[scheduler=tcp://host:8786]"``.
+        jobs: cells at once.
+        threads: threads of each cell.
+        timeout: wall time a cell may take: seconds, or a text such as ``"30m"``.
+        memory: resident memory a cell may hold: MiB, or a text such as ``"8GB"``.
+        start: how processes start, fork or spawn.
+        data: folder with the data files.
+        offline: never ask the network for data.
+        predictions: keep test scores of every cell.
+        plugins: single-file plugins.
+        override: names for which the plugin loaded last wins.
+        progress: show progress (True), only warnings (False), or a ``View`` of your own.
+
+    Returns:
+        The results of this request, old and new: ``results.cells`` is a pandas table, ``results.table()`` the table a
+        paper would print.
+
+    Raises:
+        UsageError: the request cannot be served; the message says what to change.
+    """
+    given = {name: _plain(value) for name, value in locals().items() if value is not None}
+    command = _call_text("run", given)
+    for name in ("config", "plugins", "override", "progress"):
+        given.pop(name, None)
+    request = plan_run(given, config=config, plugins=_paths(plugins), override=_names(override))
+    return request.run(_view(progress), command)
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A grid that was asked for: checked and planned, nothing has run yet."""
+
+    spec: RunSpec
+    how: HowToRun
+    registry: Registry
+    context: Context
+    planned: list[Planned]
+    store: Store
+    notes: list[str]
+
+    def run(self, view: View, command: str) -> Results:
+        """Run what is missing; returns the results of the whole request, old and new.
+
+        Args:
+            view: told of cells as they start and end.
+            command: what makes the same request again, for the manifest and for whoever interrupts.
+        """
+        for note in self.notes:
+            view.note(f"note: {note}")
+        executor = make_executor(self.how, self.registry)
+        self.store.plan(self.planned, command, __version__)
+        _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
+        run_now, kept = wanted_cells(self.planned, self.store, self.registry, self.how.rerun, view.warn)
+        jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
+        view.begin(len(self.planned), len(kept))
+        try:
+            run_jobs(jobs, self.store, self.registry, executor, view)
+        except KeyboardInterrupt:
+            view.end()
+            view.note(_stopped("cells", self.store, command))
+            raise
+        finally:
+            view.end()
+        return Results(self.store, self.planned, self.registry)
+
+
+def plan_run(
+    settings: Mapping[str, Any],
+    *,
+    config: str | Path | None = None,
+    plugins: Sequence[Path] = (),
+    override: Sequence[str] = (),
+) -> RunRequest:
+    """Check a request and plan its cells; ``settings`` are those of ``run``, and win over the file ``config``."""
+    registry = load_registry(plugins, override)
+    spec, how = combine(read_run_file(find_run_file(str(config), registry)) if config else {}, settings)
+    tuned = _tuned_params(spec)
+    planned = plan_cells(spec, registry, tuned)
+    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
+    store = Store(Path(how.out) if how.out else Path("results") / spec.name)
+    return RunRequest(spec, how, registry, context, planned, store, _tuning_notes(tuned))
+
+
+def tune(
+    methods: Names | None = None,
+    *,
+    trials: int = 20,
+    rule: Names = "bags",
+    seeds: int = 1,
+    per_seed: bool = False,
+    sampler: str = "tpe",
+    sampler_seed: int = 0,
+    prune: bool = True,
+    at_once: int = 1,
+    out: str | Path = "tuned",
+    plugins: Paths = (),
+    override: Names = (),
+    progress: bool = True,
+    **settings: Any,
+) -> TuneResults:
+    """Search the declared parameters of methods on held-back data; ``run(params=...)`` uses what was found.
+
+    Trials are judged on validation data only: test rows are dropped as they are loaded. Every trial is kept: the same
+    call again goes on where it stopped, also beside another one that still runs.
+
+    Args:
+        methods: what is given in brackets is fixed: ``"dllp[epochs=30]"``.
+        trials: trials of each study; the first is the method's defaults.
+        rule: the selection rules that judge trials, each a study of its own; ``"all"`` for all of them.
+        seeds: tune on seeds 0 to N - 1.
+        per_seed: a study for each seed, for runs of that seed alone.
+        sampler: tpe or random.
+        sampler_seed: seed of what trials draw.
+        prune: give up trials that lag behind the median.
+        at_once: trials of a study at once.
+        out: where studies and chosen parameters are kept.
+        plugins: single-file plugins.
+        override: names for which the plugin loaded last wins.
+        progress: show a line for each trial.
+        settings: datasets, bags, schemes, noise, backend, executor, timeout, ...: as in ``run``.
+
+    Returns:
+        ``results.chosen`` is a pandas table of what each study chose, ``results.trials`` of every trial.
+    """
+    command = _call_text("tune", {**{k: v for k, v in locals().items() if k != "settings"}, **settings})
+    request = plan_tune(
+        {name: _plain(v) for name, v in {**settings, "methods": methods, "out": out, "seeds": seeds}.items()},
+        rule=rule,
+        trials=trials,
+        per_seed=per_seed,
+        sampler=sampler,
+        sampler_seed=sampler_seed,
+        prune=prune,
+        at_once=at_once,
+        plugins=_paths(plugins),
+        override=_names(override),
+    )
+    return request.run(_view(progress), command)
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """Searches that were asked for: checked, nothing has run yet."""
+
+    spec: TuneSpec
+    how: HowToRun
+    registry: Registry
+    context: Context
+    store: Store
+
+    def run(self, view: View, command: str) -> TuneResults:
+        """Run trials until every study has them; arguments as in ``RunRequest.run``."""
+        from llpbench.report.progress import QuietView
+        from llpbench.tuning.results import TuneResults, describe_trial
+        from llpbench.tuning.searches import plan_searches
+        from llpbench.tuning.study import Journal
+        from llpbench.tuning.trials import Trials, write_searches
+
+        planned = plan_cells(self.spec.run, self.registry)
+        self.store.plan([], command, __version__)
+        searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
+        executor = make_executor(self.how, self.registry)
+        shown = _is_shown(view)
+        _fetch_data(planned, executor, self.registry, self.context, quiet=not shown)
+
+        def on_trial(search: Search, trial: Trial) -> None:
+            if shown:
+                view.note(describe_trial(search, trial))
+
+        work = Trials(
+            searches,
+            self.store,
+            self.registry,
+            limits_of(self.how),
+            self.context,
+            on_trial=on_trial,
+            command=command,
+            version=__version__,
+        )
+        try:
+            Driver(self.store, self.registry, executor, QuietView()).run(work)
+        except KeyboardInterrupt:
+            view.note(_stopped("trials", self.store, command))
+            raise
+        finally:
+            work.release()
+        write_searches(self.store.root, searches)
+        return TuneResults(self.store.root, searches)
+
+
+def plan_tune(
+    settings: Mapping[str, Any],
+    *,
+    rule: Names,
+    plugins: Sequence[Path] = (),
+    override: Sequence[str] = (),
+    **search: Any,
+) -> TuneRequest:
+    """Check a request to tune; ``settings`` as in ``plan_run``, ``search`` the fields of ``TuneSpec``."""
+    from llpbench.tuning.searches import TuneSpec
+    from llpbench.tuning.study import import_optuna
+
+    import_optuna()
+    registry = load_registry(plugins, override)
+    run_spec, how = combine({}, settings)
+    rules = tuple(spec.name for spec in registry.rules.specs) if rule == "all" else tuple(_names(rule))
+    for name in rules:
+        registry.rules.entry(name)
+    spec = TuneSpec(run_spec, rules, **search)
+    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
+    return TuneRequest(spec, how, registry, context, Store(Path(how.out)))
+
+
+def _fetch_data(
+    planned: Iterable[Planned], executor: Executor, registry: Registry, context: Context, *, quiet: bool
+) -> None:
+    """Fetch the files of datasets before their cells start; machines elsewhere fetch their own."""
+    if getattr(executor, "remote", False):
+        return
+    folder = Path(context.data) if context.data else None
+    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
+        fetch_files(registry.datasets[name], folder, offline=context.offline, quiet=quiet)
+
+
+def _tuned_params(spec: RunSpec) -> TunedParams | None:
+    if not spec.params:
+        return None
+    from llpbench.tuning.chosen import TunedParams
+
+    return TunedParams(Path(spec.params), spec.params_rule)
+
+
+def _tuning_notes(tuned: TunedParams | None) -> list[str]:
+    """Who is not tuned, and whose test rows had a part in the tuning."""
+    if tuned is None:
+        return []
+    notes = [f"{tuned.path} has nothing for {method}: it runs as it is" for method in tuned.untuned]
+    for seed, seeds in tuned.overlapping.items():
+        given = ", ".join(map(str, seeds))
+        notes.append(
+            f"seed {seed} runs with parameters tuned on seed {given}; where each seed draws its own split, some "
+            "of its test rows were training or validation rows there (llpbench tune --per-seed avoids it)"
+        )
+    return notes
+
+
+def _stopped(what: str, store: Store, command: str) -> str:
+    return f"\nstopped. Finished {what} are in {store.root}; the same command goes on:\n  {command}"
+
+
+def _view(progress: bool | View) -> View:
+    return make_view(quiet=not progress) if isinstance(progress, bool) else progress
+
+
+def _is_shown(view: View) -> bool:
+    """Whether a view shows progress (and not warnings alone)."""
+    return bool(getattr(view, "shows_progress", True))
+
+
+def _call_text(function: str, given: Mapping[str, Any]) -> str:
+    """The call as one would write it, for the manifest."""
+    given = {name: _plain(value) for name, value in given.items() if name != "progress"}
+    words = [f"{name}={value!r}" for name, value in given.items() if value is not None and value != []]
+    return f"llpbench.{function}({', '.join(words)})"
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a run file would hold it: paths as texts, sequences as lists."""
+    if isinstance(value, Path):
+        return str(value)
+    is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return [item.item() if hasattr(item, "item") else item for item in value] if is_sequence else value
+
+
+def _names(given: Names) -> list[str]:
+    from llpbench.plugins.options import split_list
+
+    return split_list(given) if isinstance(given, str) else list(given)
+
+
+def _paths(given: Paths) -> list[Path]:
+    return [Path(given)] if isinstance(given, str | Path) else [Path(path) for path in given]

@@ -1,0 +1,97 @@
+"""From planned cells to jobs: which cells are to run, and what each process is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from llpbench.contracts.job import Job
+from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.registry import Registry
+from llpbench.results.provenance import is_stale, recorded_versions
+from llpbench.results.sealing import Damaged
+from llpbench.results.store import Store
+
+Rerun = Literal["missing", "failed", "stale", "all"]
+"""Which cells to run: those without a result, also the failed ones, also those of other versions, all."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What each cell is given: the same for all, whatever else runs."""
+
+    threads: int = 1
+    timeout: float = 3600.0
+    memory_mb: float = 8192.0
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where cells find data and plugins."""
+
+    data: str = ""
+    offline: bool = False
+    plugins: tuple[str, ...] = ()
+    override: tuple[str, ...] = ()
+    predictions: bool = True
+
+
+def wanted_cells(
+    planned: Iterable[Planned], store: Store, registry: Registry, rerun: Rerun, warn: Callable[[str], None]
+) -> tuple[list[Planned], list[CellResult]]:
+    """Split a plan into cells to run and results to keep, by the rerun rule. Damaged files are always re-run."""
+    run: list[Planned] = []
+    kept: list[CellResult] = []
+    for plan in planned:
+        try:
+            result = store.read(plan.cell.id)
+        except Damaged as damage:
+            warn(f"{store.result_path(plan.cell.id)}: {damage}; the cell is run again")
+            result = None
+        if result is None or _run_again(result, plan, registry, rerun):
+            run.append(plan)
+        else:
+            kept.append(result)
+    return run, kept
+
+
+def _run_again(result: CellResult, plan: Planned, registry: Registry, rerun: Rerun) -> bool:
+    if rerun == "stale":
+        method = registry.methods.entry(plan.cell.method)
+        dataset = registry.datasets.entry(plan.cell.dataset)
+        return is_stale(result, recorded_versions(method, dataset, plan.cell.backend))
+    return rerun == "all" or (rerun == "failed" and result.status in FAILURES)
+
+
+def make_jobs(
+    planned: Iterable[Planned], store: Store, registry: Registry, limits: Limits, context: Context
+) -> list[Job]:
+    """Jobs for cells. Cells of one backend share what is imported for them beforehand."""
+    planned = list(planned)
+    preload: dict[str, set[str]] = {}
+    for plan in planned:
+        spec = registry.methods[plan.cell.method]
+        keras = ("keras",) if plan.cell.backend else ()
+        preload.setdefault(plan.cell.backend, set()).update(keras, spec.preload)
+    return [
+        Job(
+            cell=plan.cell,
+            label=plan.label,
+            dataset_label=plan.dataset_label,
+            out=str(store.root.resolve()),
+            data=context.data,
+            offline=context.offline,
+            plugins=context.plugins,
+            override=context.override,
+            preload=tuple(sorted(preload[plan.cell.backend])),
+            threads=limits.threads,
+            timeout=limits.timeout,
+            memory_mb=limits.memory_mb,
+            resources=dict(registry.methods[plan.cell.method].resources),
+            predictions=context.predictions,
+            tuning_seconds=plan.tuning_seconds,
+        )
+        for plan in planned
+    ]

@@ -1,0 +1,70 @@
+"""What to keep of a cell whose process has ended: its own result, or one that says how it ended without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.executor import Outcome
+from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.execution.worker import blank_result
+from llpbench.results.sealing import Damaged
+from llpbench.results.store import Store
+
+Stamp = tuple[int, int]
+"""What tells a result file from the one written before it."""
+
+
+def stamp(path: Path) -> Stamp:
+    """The stamp of a file, whatever the clock did since it was written; zeros when it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
+def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
+    """The result of a cell that ended; one is in the store afterwards.
+
+    A full disk is no fault of a cell: one that failed for it stays missing.
+
+    Args:
+        store: where results are.
+        outcome: how the cell's process ended.
+        before: ``stamp`` of its result file when it was started.
+
+    Raises:
+        StoreError: there is no room for results.
+    """
+    path = store.result_path(outcome.job.cell.id)
+    if outcome.status != "finished" or stamp(path) == before:
+        return _write_blank(store, outcome, outcome.reason or "the process ended without a result")
+    try:
+        result = store.read(outcome.job.cell.id)
+    except Damaged as damage:
+        return _write_blank(store, outcome, f"its result file is damaged: {damage}")
+    assert result is not None
+    if result.status in FAILURES:
+        _take_back_if_disk_is_full(store, path)
+    return result
+
+
+def _write_blank(store: Store, outcome: Outcome, reason: str) -> CellResult:
+    """Write a result without numbers for a cell that left none of its own."""
+    store.check_room()
+    status = "crashed" if outcome.status == "finished" else outcome.status
+    result = blank_result(outcome.job, status, reason)
+    result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
+    result.machine = outcome.machine or result.machine
+    store.write(result)
+    return result
+
+
+def _take_back_if_disk_is_full(store: Store, result: Path) -> None:
+    """When there is no room for results, a cell that failed is not to blame: remove its result and stop."""
+    try:
+        store.check_room()
+    except StoreError:
+        result.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,93 @@
+"""What tuning returns: what each study chose, and every trial, as pandas tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llpbench.tuning.chosen import Trial
+from llpbench.tuning.searches import Search
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def describe_trial(search: Search, trial: Trial) -> str:
+    """A trial that ended, in one line."""
+    best = search.history().best
+    value = f"{trial.value:.5f}" if trial.value is not None else "-"
+    end = "" if trial.status == "ok" else f"  {trial.status}: {trial.reason}"
+    reached = f"  best {best.value:.5f}" if best is not None and best.value is not None else ""
+    head = f"{search.label}  {search.dataset_label}  bag {search.setting.cell.bag_size}  {search.setting.rule}"
+    return f"[{trial.number + 1}/{search.wanted}] {head}  {value}{reached}  {trial.seconds:.1f} s{end}"
+
+
+@dataclass(frozen=True)
+class TuneResults:
+    """Studies and what they chose.
+
+    Attributes:
+        folder: where studies and chosen parameters are kept; ``run(params=folder)`` uses them.
+    """
+
+    folder: Path
+    searches: list[Search]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every study chose something."""
+        return all(search.history().best is not None for search in self.searches)
+
+    @property
+    def chosen(self) -> pd.DataFrame:
+        """One row for each study: the value of the defaults, the best value, the parameters that were changed."""
+        import pandas as pd
+
+        return pd.DataFrame([chosen_row(search) for search in self.searches])
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """One row for each trial of each study."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {**_setting(search), "trial": trial.number, "status": trial.status, "value": trial.value}
+                | {"seconds": trial.seconds, "reports": trial.reports, "params": trial.params, "reason": trial.reason}
+                for search in self.searches
+                for trial in search.study.trials()
+            ]
+        )
+
+
+def _setting(search: Search) -> dict[str, Any]:
+    cell = search.setting.cell
+    return {
+        "method": search.label,
+        "dataset": search.dataset_label,
+        "bag": cell.bag_size,
+        "noise": cell.noise,
+        "rule": search.setting.rule,
+        "seeds": ",".join(map(str, search.setting.seeds)),
+    }
+
+
+def chosen_row(search: Search) -> dict[str, Any]:
+    """What a study chose, as fields."""
+    history = search.history()
+    best, first = history.best, history.first
+    statuses = [t.status for t in history.trials]
+    defaults = {p.name: p.default for p in search.method.params}
+    changed = {} if best is None else {n: value for n, value in best.params.items() if value != defaults[n]}
+    return {
+        **_setting(search),
+        "default": first.value if first is not None and first.status == "ok" else None,
+        "tuned": best.value if best is not None else None,
+        "trials": len(statuses),
+        "pruned": statuses.count("pruned"),
+        "failed": sum(s not in ("ok", "pruned", "running") for s in statuses),
+        "seconds": history.seconds,
+        "params": changed,
+        "reason": first.reason if best is None and first is not None else "",
+    }

@@ -1,0 +1,119 @@
+"""What is searched for: one study for every method, setting and rule."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from llpbench.contracts.specs import MethodSpec, RuleSpec, Scalar
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.options import expand, format_options, parse_options
+from llpbench.plugins.registry import Registry
+from llpbench.tuning.chosen import History, Setting, bare
+from llpbench.tuning.space import Dimension, search_space, space_digest
+from llpbench.tuning.study import Journal, Study
+
+
+@dataclass(frozen=True)
+class TuneSpec:
+    """What to tune, and how: the grid's settings, the rules, the number of trials, how they are drawn."""
+
+    run: RunSpec
+    rules: tuple[str, ...]
+    trials: int = 20
+    per_seed: bool = False
+    sampler: str = "tpe"
+    sampler_seed: int = 0
+    prune: bool = True
+    at_once: int = 1
+
+
+@dataclass
+class Search:
+    """One study, what it is of, and the trials of it that this process runs."""
+
+    setting: Setting
+    method: MethodSpec
+    rule: RuleSpec
+    label: str
+    dataset_label: str
+    space: tuple[Dimension, ...]
+    name: str
+    study: Study
+    wanted: int
+    spec: TuneSpec
+    running: int = 0
+    ended: bool = False
+
+    def params(self, searched: dict[str, Scalar]) -> dict[str, Scalar]:
+        """All parameters of the method, checked against what it declares."""
+        return self.method.resolve({**self.setting.fixed, **searched})
+
+    def history(self) -> History:
+        """The study as it stands."""
+        return History(
+            study=self.name,
+            setting=self.setting,
+            space={d.name: d.describe() for d in self.space},
+            sampler=self.spec.sampler,
+            sampler_seed=self.spec.sampler_seed,
+            wanted=self.wanted,
+            higher_is_better=self.rule.higher_is_better,
+            trials=self.study.trials(),
+        )
+
+
+def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[Search]:
+    """A study for every method, setting and rule (and seed, when each has its own)."""
+    searches: dict[str, Search] = {}
+    for text in spec.run.methods:
+        name, options = parse_options(text)
+        method = registry.methods[name]
+        for fixed in expand(method, options):
+            one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
+            for plan in plan_cells(one, registry):
+                for rule in (registry.rules[name] for name in spec.rules):
+                    for seeds in _seed_sets(spec):
+                        search = _make_search(spec, method, fixed, plan, rule, seeds, journal)
+                        searches.setdefault(search.name, search)
+    return list(searches.values())
+
+
+def _seed_sets(spec: TuneSpec) -> list[list[int]]:
+    seeds = list(range(spec.run.seeds))
+    return [[seed] for seed in seeds] if spec.per_seed else [seeds]
+
+
+def _make_search(
+    spec: TuneSpec,
+    method: MethodSpec,
+    fixed: dict[str, Scalar],
+    plan: Planned,
+    rule: RuleSpec,
+    seeds: list[int],
+    journal: Journal,
+) -> Search:
+    cell = bare(plan.cell)
+    setting = Setting(cell=cell, fixed=fixed, rule=rule.name, seeds=seeds, own=spec.per_seed)
+    space = search_space(method, fixed)
+    identity = msgspec.json.encode([setting, space_digest(space), spec.sampler, spec.sampler_seed], order="sorted")
+    key = hashlib.sha256(identity).hexdigest()[:8]
+    noise = "" if cell.noise == "none" else f" noise {cell.noise}"
+    own = f" seed {seeds[0]}" if spec.per_seed else ""
+    name = f"{plan.label} {plan.dataset_label} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
+    start = method.resolve(fixed)
+    study = Study(
+        journal,
+        name,
+        key=key,
+        higher_is_better=rule.higher_is_better,
+        space=space,
+        start=start,
+        sampler=spec.sampler,
+        seed=spec.sampler_seed,
+    )
+    wanted = spec.trials if space else 1
+    return Search(setting, method, rule, plan.label, plan.dataset_label, space, name, study, wanted, spec)
