@@ -115,7 +115,7 @@ def fetch(
 @click.option("--encoder", default="", metavar="NAME", help="What makes the features.  [default: the dataset's own]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; may be repeated.")
 @click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are at hand.")
-@click.option("--backend", metavar="NAME", help="Keras engine: jax, tensorflow or torch.  [default: jax]")
+@click.option("--backend", metavar="NAME", help="Backend of Keras: jax, tensorflow or torch.  [default: jax]")
 @plugin_options
 def embed(
     datasets: list[str],

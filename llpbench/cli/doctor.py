@@ -14,10 +14,10 @@ from llpbench.cli.listing import report_troubles
 from llpbench.cli.options import plugin_options
 
 
-@click.command(short_help="Check this machine: engines, plugins, data, disk.")
+@click.command(short_help="Check this machine: backends, plugins, data, disk.")
 @plugin_options
 def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Check versions, engines, plugins, data files and folders. Exit code 1 when something is broken."""
+    """Check versions, backends, plugins, data files and folders. Exit code 1 when something is broken."""
     from llpbench.execution.launch import FORK_IS_SAFE
     from llpbench.execution.session import default_memory_mb
     from llpbench.plugins.registry import load_registry

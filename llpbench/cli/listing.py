@@ -90,12 +90,12 @@ def _needs(entry: Entry[Any]) -> str:
     missing = missing_modules(entry.spec)
     if missing:
         return f"needs {', '.join(missing)}: {install_hint(entry.plugin, missing)}"
-    engines = getattr(entry.spec, "backends", ())
-    absent = [engine for engine in engines if missing_modules(entry.spec, engine)]
+    backends = getattr(entry.spec, "backends", ())
+    absent = [backend for backend in backends if missing_modules(entry.spec, backend)]
     if not absent:
         return ""
-    if len(absent) == len(engines):
-        return f"needs {' or '.join(engines)}: {install_hint(entry.plugin, absent[:1])}"
+    if len(absent) == len(backends):
+        return f"needs {' or '.join(backends)}: {install_hint(entry.plugin, absent[:1])}"
     return f"on {', '.join(absent)} only after: {install_hint(entry.plugin, absent)}"
 
 
@@ -108,7 +108,7 @@ def _print_entry(entry: Entry[Any]) -> None:
     facts: list[tuple[str, str]] = []
     if isinstance(spec, MethodSpec):
         facts += [("tasks", ", ".join(spec.tasks)), ("inputs", ", ".join(spec.inputs))]
-        facts += [("engines", ", ".join(spec.backends) or "none")]
+        facts += [("backends", ", ".join(spec.backends) or "none")]
         facts += [("bound", "is given the training labels: not an LLP method")] if spec.oracle else []
     if isinstance(spec, DatasetSpec):
         facts += _dataset_facts(spec)

@@ -59,7 +59,7 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
         name: a registered method or dataset, with options if others than the defaults are to be checked
             (``adult[encoding=ordinal]``).
         registry: where to look; what is installed when not given.
-        backend: the engine a method that needs one runs on.
+        backend: what the networks of methods run on.
     """
     registry = registry or load_registry()
     name, options = parse_options(name)
@@ -114,8 +114,8 @@ def _bind(
 
     def bound(function: Callable[[Entry[Any], Registry], None]) -> Callable[[], None]:
         def run() -> None:
-            engine = backend if isinstance(spec, MethodSpec) and spec.backends else ""
-            needs = unmet_needs(entry, engine)
+            used = backend if isinstance(spec, MethodSpec) and spec.backends else ""
+            needs = unmet_needs(entry, used)
             if needs:
                 raise Skip(needs)
             function(entry, registry)
@@ -128,7 +128,7 @@ def _bind(
     ]
 
 
-def run_checks(checks: Iterable[Check], heard: Callable[[Verdict], None] | None = None) -> list[Verdict]:
+def run_checks(checks: Iterable[Check], on_verdict: Callable[[Verdict], None] | None = None) -> list[Verdict]:
     """Run checks one after the other; none stops the others."""
     verdicts = []
     for check in checks:
@@ -143,8 +143,8 @@ def run_checks(checks: Iterable[Check], heard: Callable[[Verdict], None] | None 
         else:
             verdict = Verdict(check, "passed")
         verdicts.append(verdict)
-        if heard is not None:
-            heard(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
     return verdicts
 
 

@@ -22,11 +22,11 @@ _MARK = "llpbench(*names): the methods, datasets and plugin files that llpbench_
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the choice of engine."""
+    """Add the choice of backend."""
     parser.getgroup("llpbench").addoption(
         "--llpbench-backend",
         default=os.environ.get("KERAS_BACKEND", "jax"),
-        help="engine of the methods that need one: jax, tensorflow or torch (default: KERAS_BACKEND, or jax)",
+        help="backend of the methods that need one: jax, tensorflow or torch (default: KERAS_BACKEND, or jax)",
     )
 
 

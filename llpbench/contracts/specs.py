@@ -199,7 +199,7 @@ class MethodSpec(_Spec):
         params: declared parameters; a parameter called ``patience`` also sets the monitor's patience.
         tasks: ``"binary"``, ``"multiclass"`` or both.
         inputs: kinds of ``Bags.X`` it takes: ``"features"`` (rows x columns), ``"images"``.
-        backends: Keras engines it can run on; empty when it uses none.
+        backends: backends of Keras it can run on; empty when it uses none.
         requires: modules that must be importable (beside the chosen backend).
         preload: modules worth importing once, before cells are forked (never one that starts threads).
         oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.

@@ -96,7 +96,7 @@ def _reap(children: dict[int, str]) -> list[Event]:
 
 def _fork(request: Request, connection: socket.socket, wake: tuple[int, int]) -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # engines warn of forks after threads; none is running here
+        warnings.simplefilter("ignore")  # backends warn of forks after threads; none is running here
         pid = os.fork()
     if pid:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Two ways to start a cell's process: fork it from a prepared server (Linux), or start Python anew.
 
-A server is kept for each engine, because an engine is chosen by the environment before it is imported. All three
-engines were found to train correctly after a fork from a server that started no device; where fork is not to be
+A server is kept for each backend, because a backend is chosen by the environment before it is imported. All three
+backends were found to train correctly after a fork from a server that started no device; where fork is not to be
 had or not safe (macOS, Windows), cells are spawned, and ``doctor`` says so.
 """
 
@@ -52,7 +52,7 @@ class Launcher(Protocol):
 
 
 def cell_environment(job: Job) -> dict[str, str]:
-    """The environment of a cell: its engine, and as many threads as it was given."""
+    """The environment of a cell: its backend, and as many threads as it was given."""
     environment = dict(os.environ)
     environment.update({name: str(job.threads) for name in _THREAD_VARIABLES})
     environment["TF_CPP_MIN_LOG_LEVEL"] = environment.get("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -137,13 +137,13 @@ class _Server:
 
 
 class ForkLauncher:
-    """Cells forked from a server per engine."""
+    """Cells forked from a server per backend."""
 
     def __init__(self) -> None:
         self._servers: dict[tuple[str, int, tuple[str, ...]], _Server] = {}
 
     def start(self, job: Job, cores: list[int]) -> int:
-        """Fork a cell from the server of its engine (started on first use, and again should it have died)."""
+        """Fork a cell from the server of its backend (started on first use, and again should it have died)."""
         key = (job.cell.backend, job.threads, job.preload)
         server = self._servers.get(key)
         if server is None or not server.alive:

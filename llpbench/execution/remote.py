@@ -76,14 +76,14 @@ def run_cell(order: bytes) -> bytes:
         return task is not None and task.state != "cancelled"
 
     try:
-        reply = obey(msgspec.json.decode(order, type=Order), Path(worker.local_directory), wanted)
+        reply = run_order(msgspec.json.decode(order, type=Order), Path(worker.local_directory), wanted)
     except Exception as error:
         reply = Reply("trouble", describe(error))
     reply.worker = str(worker.address)
     return msgspec.msgpack.encode(reply)
 
 
-def obey(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
+def run_order(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
     """Run the cell of an order in a scratch folder under ``base`` and collect what it wrote."""
     if order.version != __version__:
         return Reply("refused", f"it has llpbench {__version__}, the client {order.version}: install the same version")
@@ -91,7 +91,7 @@ def obey(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
     try:
         store = Store(scratch)
         store.log_path("-").parent.mkdir()
-        job = at_home(order, scratch)
+        job = job_on_this_machine(order, scratch)
         outcome = host(order.start).run(job, wanted)
         reply = _reply(outcome, store)
         if reply.status != "finished" or not reply.result:
@@ -104,7 +104,7 @@ def obey(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def at_home(order: Order, scratch: Path) -> Job:
+def job_on_this_machine(order: Order, scratch: Path) -> Job:
     """The job with the paths of this machine: results in ``scratch``, data and plugins where they are here.
 
     A data folder that does not exist here is left to ``LLPBENCH_DATA``, the cache and the network of this machine;

@@ -1,6 +1,6 @@
 """The watchdog of one cell: wall time and resident memory of its whole process tree.
 
-Resident memory, not address space: an engine reserves many times what it uses.
+Resident memory, not address space: a backend reserves many times what it uses.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Watched:
         elif returncode == 0:
             status, reason = "finished", ""
         else:
-            status, reason = "crashed", _death(returncode) + _last_words(log)
+            status, reason = "crashed", _describe_exit(returncode) + _end_of_log(log)
         return Outcome(self.job, status, reason, seconds, self.peak_mb)  # type: ignore[arg-type]
 
 
@@ -76,7 +76,7 @@ def kill_group(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _death(returncode: int) -> str:
+def _describe_exit(returncode: int) -> str:
     if returncode >= 0:
         return f"the process exited with code {returncode} and left no result"
     try:
@@ -87,7 +87,7 @@ def _death(returncode: int) -> str:
     return f"the process was killed by {name}{hint}"
 
 
-def _last_words(log: Path) -> str:
+def _end_of_log(log: Path) -> str:
     """The end of what the cell printed, on one line."""
     try:
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
@@ -97,4 +97,4 @@ def _last_words(log: Path) -> str:
         return ""
     fatal = [i for i, line in enumerate(lines) if line.startswith("Fatal Python error")]
     words = " | ".join(lines[fatal[-1] : fatal[-1] + 6] if fatal else lines[-3:])
-    return f"; its last words: {words[:400]}"
+    return f"; it last printed: {words[:400]}"

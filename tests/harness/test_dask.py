@@ -28,7 +28,7 @@ from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.job import Job
 from llpbench.execution import remote
 from llpbench.execution.dask import DaskExecutor
-from llpbench.execution.remote import Order, at_home, held_cores, obey
+from llpbench.execution.remote import Order, job_on_this_machine, held_cores, run_order
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
 
@@ -424,7 +424,7 @@ def make_job(**changes: Any) -> Job:
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    reply = obey(Order(make_job(), version="0.0.1"), tmp_path, lambda: True)
+    reply = run_order(Order(make_job(), version="0.0.1"), tmp_path, lambda: True)
     assert reply.status == "refused"
     assert "0.0.1" in reply.reason
     assert list(tmp_path.iterdir()) == []
@@ -437,14 +437,14 @@ def test_paths_are_those_of_the_workers_machine(tmp_path: Path) -> None:
     files = {"/client/mine.py": b"y = 2\n", str(here): b"x = 1\n"}
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    home = at_home(Order(job, files=files), scratch)
+    home = job_on_this_machine(Order(job, files=files), scratch)
     assert (home.out, home.data) == (str(scratch), "")
     assert home.plugins == (str(scratch / "plugins" / "mine.py"), str(here))
     assert Path(home.plugins[0]).read_bytes() == b"y = 2\n"
-    changed = at_home(Order(job, files={**files, str(here): b"x = 3\n"}), scratch)
+    changed = job_on_this_machine(Order(job, files={**files, str(here): b"x = 3\n"}), scratch)
     assert Path(changed.plugins[1]).read_bytes() == b"x = 3\n"
     assert here.read_bytes() == b"x = 1\n"
-    assert at_home(Order(make_job(data=str(tmp_path))), scratch).data == str(tmp_path)
+    assert job_on_this_machine(Order(make_job(data=str(tmp_path))), scratch).data == str(tmp_path)
 
 
 def test_no_core_is_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
