@@ -28,7 +28,7 @@ from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.job import Job
 from llpbench.execution import remote
 from llpbench.execution.dask import DaskExecutor
-from llpbench.execution.remote import Order, job_on_this_machine, held_cores, run_order
+from llpbench.execution.remote import Order, held_cores, job_on_this_machine, run_order
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
 
