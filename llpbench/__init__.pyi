@@ -31,8 +31,8 @@ from .contracts.specs import Reference as Reference
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root
+from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
-from .estimator.model import fit as fit
 from .estimator.model import load as load
 from .experiment.seeds import derive_seed as derive_seed
 from .system.backend import BACKENDS as BACKENDS
