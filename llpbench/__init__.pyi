@@ -31,6 +31,9 @@ from .contracts.specs import Reference as Reference
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root
+from .estimator.encoder import Categories as Categories
+from .estimator.encoder import Numbers as Numbers
+from .estimator.encoder import TableEncoder as TableEncoder
 from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
 from .estimator.model import load as load

@@ -18,7 +18,7 @@ from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.estimator.bag_counts import BagIds, read_bag_ids, read_counts
 from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.encoder import as_frame, fit_encoder
+from llpbench.estimator.frames import as_frame, fit_encoder
 from llpbench.estimator.method import choose_backend, find_method
 from llpbench.estimator.model import LLPModel
 from llpbench.estimator.model_file import FORMAT, VERSION, Header

@@ -21,7 +21,7 @@ from llpbench.contracts.errors import LLPBenchError, MethodError
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import State
 from llpbench.estimator.calibration import Calibration
-from llpbench.estimator.encoder import Encoder
+from llpbench.estimator.frames import FrameEncoder
 from llpbench.system.files import write_atomically
 
 FORMAT = "llpbench-model"
@@ -64,7 +64,7 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seed: int
     classes: tuple[bool | int | float | str, ...]
     score_kind: str
-    encoder: Encoder
+    encoder: FrameEncoder
     calibration: Calibration | None
     selected: dict[str, int | float | str | None]
     versions: dict[str, str]

@@ -23,8 +23,9 @@ from llpbench.contracts.data import Bags, Part
 from llpbench.contracts.errors import LLPBenchError, MethodError, UsageError
 from llpbench.contracts.specs import MethodSpec
 from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.encoder import CategoryColumn, Encoder, as_frame, fit_encoder
+from llpbench.estimator.encoder import CategoryColumn
 from llpbench.estimator.fit import hold_back
+from llpbench.estimator.frames import FrameEncoder, as_frame, fit_encoder
 from llpbench.estimator.training import fit_and_choose
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
@@ -324,7 +325,7 @@ def test_the_encoder_does_what_it_says(values: list[float], gaps: set[int], leve
     frame = pd.DataFrame({"number": numbers, "level": pd.Series(levels[:n], dtype=object)})
     rows = np.arange(max(n // 2, 1))
     encoder = fit_encoder(frame, rows)
-    again = msgspec.json.decode(msgspec.json.encode(encoder), type=Encoder)
+    again = msgspec.json.decode(msgspec.json.encode(encoder), type=FrameEncoder)
     assert again == encoder
     X = again.transform(frame)
     assert X.shape == (n, encoder.width) == (n, sum(c.width for c in encoder.described()))
@@ -350,6 +351,11 @@ def test_a_category_of_very_many_values_keeps_the_frequent_ones() -> None:
     assert isinstance(column, CategoryColumn)
     assert len(column.levels) == 200
     assert sum(str(level).startswith("often") for level in column.levels) == 150
+    (described,) = encoder.described()
+    assert described.width == encoder.width == 201  # one more, which all other values share
+    X = encoder.transform(pd.DataFrame({"text": ["often 7", "once 0499", "never seen", None]}))
+    assert X.sum(axis=1).tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert X[:, 200].tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
 def test_odd_columns_are_read_for_what_they_are() -> None:
