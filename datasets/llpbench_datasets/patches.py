@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from llpbench_datasets.components import principal_components
 from llpbench_datasets.feature_cache import Array
 
 VERSION = 1
@@ -31,8 +32,6 @@ VERSION = 1
 CONTRAST, WHITEN = 10.0, 0.1
 _BLOCK = 2
 """Images worked on at once."""
-_EXACT = 1500
-"""Widths up to which all components are computed; beyond, an iteration finds the leading ones."""
 Say = Callable[[str], None]
 
 
@@ -196,33 +195,3 @@ def _activations() -> Callable[..., None]:
         loop
     )
     return compiled
-
-
-def principal_components(encoded: Array, fit: int, dims: int, seed: int) -> Array:
-    """Project rows onto the leading components of the first ``fit``: natural scales times one common factor."""
-    from scipy.linalg import blas
-    from scipy.sparse.linalg import eigsh
-
-    width = encoded.shape[1]
-    mean = encoded[:fit].mean(axis=0, dtype=np.float64).astype(np.float32)
-    covariance = np.zeros((width, width), np.float32, order="F")
-    for start in range(0, fit, 4096):
-        block = encoded[start : min(start + 4096, fit)].astype(np.float32) - mean
-        covariance = blas.ssyrk(1.0, block.T, beta=1.0, c=covariance, overwrite_c=True)
-    covariance /= fit
-    covariance += np.triu(covariance, 1).T
-    dims = min(dims, width, fit - 1)
-    if width > _EXACT and covariance.any():
-        start_vector = np.random.default_rng([seed, 2]).standard_normal(width).astype(np.float32)
-        values, vectors = eigsh(covariance, k=dims, v0=start_vector)
-    else:
-        values, vectors = np.linalg.eigh(covariance)
-        values, vectors = values[-dims:], vectors[:, -dims:]
-    order = np.argsort(values)[::-1]
-    vectors = vectors[:, order] * np.sign(vectors[np.abs(vectors[:, order]).argmax(axis=0), order] + 1e-30)
-    scale = 1.0 / np.sqrt(max(float(values.mean()), 1e-12))
-    out = np.empty((len(encoded), dims), np.float32)
-    for start in range(0, len(encoded), 4096):
-        block = encoded[start : start + 4096].astype(np.float32) - mean
-        out[start : start + 4096] = block @ (vectors * scale).astype(np.float32)
-    return out

@@ -6,7 +6,6 @@ compact form a hundredth.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from llpbench import Categories, IntArray, Numbers, write_atomically
+from llpbench_datasets.keys import short_digest
 
 FORMAT = 1
 """Version of the compact form: raise it when the form or the meaning of its fields changes."""
@@ -74,8 +74,8 @@ def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Tabl
         checksums: SHA-256 of the files that ``read`` reads: other files, other compact form.
         read: reads the text.
     """
-    key = hashlib.sha256("\n".join([str(FORMAT), *checksums]).encode()).hexdigest()[:16]
-    path = folder / f"table-{key}.npz"
+    key = "\n".join([str(FORMAT), *checksums])
+    path = folder / f"table-{short_digest(key.encode())}.npz"
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return unpack(path.read_bytes())
     table = read()

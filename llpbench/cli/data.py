@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,10 @@ import click
 from llpbench.cli.options import F, Names, plugin_options
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from llpbench.contracts.specs import DatasetSpec
+    from llpbench.datafiles.sources import Progress
     from llpbench.datafiles.store import Located
     from llpbench.plugins.registry import Registry
 
@@ -24,7 +29,7 @@ def data() -> None:
     """
 
 
-def _chosen(registry: Registry, names: list[str] | None) -> list[DatasetSpec]:
+def _chosen_specs(registry: Registry, names: list[str] | None) -> list[DatasetSpec]:
     if names:
         return [registry.datasets[name] for name in names]
     return [entry.spec for entry in registry.datasets if entry.spec.files]
@@ -47,10 +52,10 @@ def list_(
 
     sizes: dict[str, int] = {}
     here: dict[str, int] = {}
-    for spec in _chosen(load_registry(plugins, override), datasets):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
         click.secho(spec.name, bold=True)
         for item in locate(spec, data_dir):
-            where = str(item.where) if item.state == "ok" else _missing(item)
+            where = str(item.where) if item.state == "ok" else _why_not_here(item)
             sizes[item.file.path] = item.file.size  # datasets may share a file
             here |= {item.file.path: item.file.size} if item.state == "ok" else {}
             click.echo(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
@@ -66,18 +71,18 @@ def check(
 ) -> None:
     """Read the files of DATASETS again and compare their sha256; exit code 1 when one is missing or wrong.
 
-    A missing file that no source gives, so that only you can bring it, is named but is no fault.
+    A missing file that no source gives is named but is no fault: only you can bring it.
     """
     from llpbench.datafiles.store import has_source
     from llpbench.plugins.registry import load_registry
 
     bad = False
-    for spec in _chosen(load_registry(plugins, override), datasets):
-        for item in _located(spec, data_dir):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
+        for item in _locate_again(spec, data_dir):
             good = item.state == "ok"
             wanted = item.state == "wrong" or has_source(item.file)  # a file that users bring need not be there
             bad |= not good and wanted
-            note = "" if good else f"  {item.note}" if wanted else f"  {_missing(item)}"
+            note = "" if good else f"  {item.note}" if wanted else f"  {_why_not_here(item)}"
             line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
             click.secho(line, fg="red" if wanted and not good else None)
     sys.exit(1 if bad else 0)
@@ -93,19 +98,19 @@ def fetch(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make sure of all files of DATASETS (comma-separated; all by default).
+    """Make sure that all files of DATASETS are here (comma-separated; all by default).
 
     A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
     """
     from llpbench.datafiles.store import locate
     from llpbench.plugins.registry import load_registry
 
-    for spec in _chosen(load_registry(plugins, override), datasets):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
             click.echo(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
         for item in locate(spec, data_dir):
             if item.state == "missing":
-                click.echo(f"{spec.name}: {item.file.path} {_missing(item)}")
+                click.echo(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
 
 
 @data.command(short_help="Make costly features now instead of in the first cell.")
@@ -113,8 +118,8 @@ def fetch(
 @click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
 @click.option("--encoder", default="", metavar="NAME", help="What makes the features.  [default: the dataset's own]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; may be repeated.")
-@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are at hand.")
-@click.option("--backend", metavar="NAME", help="Keras engine: jax, tensorflow or torch.  [default: jax]")
+@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are here.")
+@click.option("--backend", metavar="NAME", help="Backend of Keras: jax, tensorflow or torch.  [default: jax]")
 @plugin_options
 def embed(
     datasets: list[str],
@@ -128,7 +133,7 @@ def embed(
 ) -> None:
     """Make the features of DATASETS (comma-separated) and keep them in the cache.
 
-    An encoder that learns is trained first, unless its weights are at hand. Interrupted, the same command goes on.
+    An encoder that learns is trained first, unless its weights are here. If interrupted, the same command goes on.
     """
     import os
 
@@ -160,8 +165,8 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
-def _missing(item: Located) -> str:
-    """What to say of a file that is not there, or is another."""
+def _why_not_here(item: Located) -> str:
+    """What to say of a file that is not there, or is not the declared one."""
     from llpbench.datafiles.store import has_source
 
     if item.state == "missing" and not has_source(item.file):
@@ -169,8 +174,8 @@ def _missing(item: Located) -> str:
     return item.state
 
 
-def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
-    """Every file read again; on a terminal a line says which dataset is being read."""
+def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
+    """Read every file of a dataset again; on a terminal a line says which dataset is being read."""
     from llpbench.datafiles.store import locate
 
     if sys.stderr.isatty():
@@ -180,27 +185,30 @@ def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
 
 
 def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
-    """Fetch with a progress bar on a terminal."""
-    from llpbench.datafiles import store as download
+    """Fetch the files of a dataset, with a progress bar on a terminal."""
+    from llpbench.datafiles import store
 
-    if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in download.locate(spec, data_dir)):
-        return download.fetch(spec, data_dir, offline=offline)
+    if quiet or not sys.stderr.isatty() or all(item.state == "ok" for item in store.locate(spec, data_dir)):
+        return store.fetch(spec, data_dir, offline=offline)
+    with _transfer_bars() as show:
+        return store.fetch(spec, data_dir, offline=offline, progress=show)
+
+
+@contextmanager
+def _transfer_bars() -> Iterator[Progress]:
+    """One bar on the terminal for each transfer; gives the function that is told of transfers."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, int] = {}
+    title = TextColumn("{task.description}", markup=False)
+    columns = (title, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
 
-        def heard(what: str, done: int, total: int | None) -> None:
+        def show(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+            bars.update(tasks[what], completed=done, total=total)
 
-        return download.fetch(spec, data_dir, offline=offline, progress=heard)
+        yield show

@@ -18,6 +18,7 @@ from helpers import serving
 from llpbench import DataFile, DatasetSpec
 from llpbench.contracts.errors import DataUnavailableError
 from llpbench.datafiles import transfer
+from llpbench.datafiles.sources import Progress
 from llpbench.datafiles.store import DataStore
 
 BODY = bytes(range(256)) * 1200
@@ -85,10 +86,10 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "PAUSE", 0.0)
 
 
-def store(url: str, body: bytes = BODY, member: str = "") -> DataStore:
+def store(url: str, body: bytes = BODY, member: str = "", progress: Progress | None = None) -> DataStore:
     address = f"{url}#{member}" if member else url
     file = DataFile("toy/file", hashlib.sha256(body).hexdigest(), len(body), urls=(address,))
-    return DataStore(DatasetSpec(name="toy", factory="toy:load", files=(file,)))
+    return DataStore(DatasetSpec(name="toy", factory="toy:load", files=(file,)), progress=progress)
 
 
 def kept(tmp_path: Path) -> list[Path]:
@@ -120,9 +121,7 @@ def test_a_cut_connection_is_taken_up_at_once(server: Server, tmp_path: Path) ->
 def test_the_next_fetch_goes_on(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     heard: list[int] = []
-    waiting = store(server.url)
-    waiting._progress = lambda _, done, __: heard.append(done)
-    (path,) = waiting.fetch()
+    (path,) = store(server.url, progress=lambda _, done, __: heard.append(done)).fetch()
     assert path.read_bytes() == BODY
     assert server.asked == [(f"bytes={HALF}-", '"v1"')]
     assert heard[1] == HALF

@@ -17,8 +17,6 @@ Written for any engine of Keras 3; all random numbers are drawn by numpy, so eng
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,15 +24,10 @@ from typing import Any
 import numpy as np
 
 from llpbench import FloatArray, IntArray
+from llpbench_datasets.components import principal_directions
 from llpbench_datasets.criteo.encode import Encoded
 from llpbench_datasets.criteo.text import CATEGORIES, INTEGERS
-
-if "keras" not in sys.modules:
-    os.environ.setdefault("KERAS_BACKEND", "jax")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-import keras
-from keras import ops
+from llpbench_datasets.keras_backend import keras, ops
 
 Tensor = Any
 COLUMNS = INTEGERS + CATEGORIES
@@ -257,14 +250,6 @@ def represent(model: Met, encoded: Encoded, train: int, dim: int) -> FloatArray:
         X[start : start + len(tokens)] = (tokens - mean.astype(np.float32)) @ directions
         start += len(tokens)
     return X
-
-
-def principal_directions(covariance: FloatArray, dim: int) -> FloatArray:
-    """The ``dim`` eigenvectors of the largest eigenvalues, largest first; the largest entry of each is positive."""
-    vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, :dim]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    result: FloatArray = vectors * np.where(largest < 0, -1.0, 1.0)
-    return result
 
 
 def _tokens(encoder: Encoder, encoded: Encoded, rows: int, batch: int = 1024) -> Iterator[FloatArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llpbench import DatasetSpec, Param, hookimpl
+from llpbench_datasets.options import encoding_param
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,7 @@ CSV = DatasetSpec(
             choices=("auto", "comma", "semicolon", "tab", "pipe"),
             doc="between fields; auto takes the most frequent of them in the first line",
         ),
-        Param(
-            "encoding",
-            "onehot",
-            choices=("onehot", "ordinal"),
-            doc="categories as 0/1 columns, or as one number each",
-        ),
+        encoding_param(),
     ),
     split="random, of rows or of whole bags; 80 / 10 / 10 % unless told otherwise",
     own_bags="bag",

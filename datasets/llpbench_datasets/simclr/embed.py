@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from llpbench_datasets.components import principal_components
 from llpbench_datasets.feature_cache import Array
-from llpbench_datasets.patches import principal_components
 from llpbench_datasets.simclr.encoder import encoder, pooled
 from llpbench_datasets.simclr.weights import unpack
 
@@ -32,7 +32,7 @@ def features(images: Array, fit: int, network: str, contents: bytes, say: Callab
     Returns:
         (n, dims) float32, dims at most 256.
     """
-    from llpbench_datasets.simclr.engine import keras
+    from llpbench_datasets.keras_backend import keras
 
     model = encoder(network)
     model.set_weights(unpack(contents))

@@ -12,7 +12,7 @@ import numpy as np
 
 from llpbench import UnknownNameError
 from llpbench_datasets.feature_cache import Array
-from llpbench_datasets.simclr.engine import keras
+from llpbench_datasets.keras_backend import keras
 from llpbench_datasets.simclr.settings import ENCODERS
 
 Tensor = Any

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from llpbench import UnknownNameError
-from llpbench_datasets.feature_cache import content_key
+from llpbench_datasets.keys import content_key, settings_text
 
 ENCODERS = ("small", "resnet18")
 VERSION = 1
@@ -47,4 +47,4 @@ class Settings:
     @property
     def key(self) -> str:
         """A name for the settings."""
-        return content_key([VERSION, repr(sorted(asdict(self).items()))])[:16]
+        return content_key([VERSION, settings_text(self)])[:16]

@@ -12,9 +12,9 @@ import numpy as np
 
 from llpbench import UsageError, write_atomically
 from llpbench_datasets.feature_cache import Array
+from llpbench_datasets.keras_backend import arrays_of, keras
 from llpbench_datasets.simclr.augment import Views, random_views
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, with_head
-from llpbench_datasets.simclr.engine import arrays_of, keras
 from llpbench_datasets.simclr.loss import nt_xent
 from llpbench_datasets.simclr.settings import Settings
 
