@@ -11,7 +11,7 @@ from llpbench_datasets.tables import Table
 
 
 def encode(table: Table, fit_rows: IntArray, encoding: str) -> tuple[FloatArray, tuple[Column, ...]]:
-    """Encode all rows of a table by what ``fit_rows`` alone tell.
+    """Encode all rows of a table; what is learned for this is learned from ``fit_rows`` alone.
 
     Args:
         table: the table.

@@ -6,13 +6,13 @@ r"""Features of images from a dictionary of patches, learned without any label (
 3. Every patch of an image (all positions) is described by how much nearer than average each centroid is, the
    *triangle* activation :math:`f_k = \max(0, \bar z - z_k)` with :math:`z_k = \lVert x - c_k \rVert`, averaged over
    each quadrant of the image.
-4. Of the square roots of these averages (roots, so that rare strong activations do not own the variance) the sums of
-   left and right quadrants are kept, and half their differences (an image and its mirror image mean the same). They
+4. Of the square roots of these averages (roots, so that rare strong activations do not dominate the variance) the sums
+   of left and right quadrants are kept, and half their differences (an image and its mirror image mean the same). They
    are projected onto their leading principal components. Components keep their natural scale: they are **not**
-   whitened, because the spectrum is what regression on bag means lives on. One common factor makes their mean
-   variance 1.
+   whitened, because regression on bag means needs the directions of large variance to stay large. One common factor
+   makes their mean variance 1.
 
-Everything is fitted on the images that ``fit`` is given. Work goes in blocks: memory is bounded by the square-root
+Everything is fitted on the first ``fit`` images. The work is done in blocks: memory is bounded by the square-root
 features in half precision, ``8 * centroids`` bytes for each image.
 """
 
@@ -43,9 +43,9 @@ class Options:
         centroids: entries of the dictionary.
         patch: side of a patch in pixels.
         samples: random patches that the dictionary is learned from.
-        rounds: of k-means.
+        rounds: rounds of k-means.
         dims: principal components that are kept.
-        seed: of the patches, the first centroids and the iteration for principal components.
+        seed: seed of the patches, the first centroids and the iteration for principal components.
     """
 
     centroids: int = 1600
@@ -71,9 +71,9 @@ def patch_features(images: Array, fit: int, options: Options, say: Say = lambda 
 
     Args:
         images: (n, 3, side, side), uint8.
-        fit: how many of the first images the dictionary and the components are learned from.
+        fit: the dictionary and the components are learned from so many of the first images.
         options: how.
-        say: hears how far it is.
+        say: is told how far the work is.
 
     Returns:
         (n, dims) float32; dims is smaller where the images do not have as many components.

@@ -47,13 +47,13 @@ def inspect_file(path: Path, sha256: str, size: int, *, rehash: bool = False) ->
     """Compare the file at ``path`` with the expected checksum and size.
 
     A file that was found good leaves a stamp in the cache (its size, times and checksum), so that the next
-    cell need not read gigabytes again. Any change to the file makes the stamp void.
+    cell need not read gigabytes again. After any change to the file the stamp no longer counts.
 
     Args:
         path: the file.
         sha256: expected checksum.
         size: expected number of bytes.
-        rehash: read the contents even if a stamp vouches for them.
+        rehash: read the contents even if a stamp says that they are good.
     """
     try:
         status = path.stat()

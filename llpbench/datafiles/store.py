@@ -44,7 +44,7 @@ class DataStore:
         spec: the dataset.
         data_dir: folder laid out by the files' declared paths; ``LLPBENCH_DATA`` when not given.
         offline: never ask the network (also by ``LLPBENCH_OFFLINE=1``).
-        progress: hears of transfers.
+        progress: is told of transfers.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class DataStore:
     def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
         """The first of ``names`` that the data folder or the cache has; the network is not asked.
 
-        For files that users bring themselves. A name that the dataset declares is checked like any other file of
-        its; one that it does not declare is taken as it is.
+        For files that users bring themselves. A file that the dataset declares is checked; another one is taken
+        as it is.
 
         Args:
             names: paths in a data folder, best first.
@@ -140,7 +140,7 @@ class DataStore:
         )
 
     def fetch(self) -> list[Path]:
-        """Make sure of the files that a source can give, and return the paths of all that are there, in order.
+        """Fetch the files that a source can give, and return the paths of all files that are there, in order.
 
         A file without any source is the user's to bring: the loader says so if it is the one it needs.
         """
@@ -241,7 +241,7 @@ def fetch(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Make sure of all files of a dataset (``data fetch``, and before the cells of a run start)."""
+    """Fetch all missing files of a dataset (``data fetch``, and before the cells of a run start)."""
     return DataStore(spec, data_dir, offline=offline, progress=progress).fetch()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from cli_runner import llpbench
-from helpers import serving
+from helpers import QuietHandler, serving
 
 from llpbench.plugins.registry import load_registry
 
@@ -17,18 +17,15 @@ BODY = b"x;y\n" * 50_000
 OWN = b"only the user has it\n"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     hits: list[str] = []  # noqa: RUF012 - of the server's life
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         self.hits.append(self.path)
         self.send_response(200)
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
         self.wfile.write(BODY)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from helpers import serving
+from helpers import QuietHandler, serving
 
 from llpbench import DataFile, DatasetSpec
 from llpbench.contracts.errors import DataUnavailableError
@@ -43,8 +43,8 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/file"
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Handler(QuietHandler):
+    def do_GET(self) -> None:  # noqa: N802
         server = self.server
         assert isinstance(server, Server)
         wanted, condition = self.headers.get("Range", ""), self.headers.get("If-Range", "")
@@ -67,9 +67,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         cut = server.cuts.pop(0) if server.cuts else len(payload)
         self.wfile.write(payload[:cut])
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
 
 @pytest.fixture

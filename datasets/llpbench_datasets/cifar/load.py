@@ -114,7 +114,7 @@ def features_of(
         trained = weights.find(settings)
         if trained is None:
             raise UsageError(
-                f"no trained weights of the encoder {settings.network!r} are at hand. To train it, type: "
+                f"no trained weights of the encoder {settings.network!r} are here. To train it, type: "
                 f"llpbench data embed cifar10 --encoder simclr --set network={settings.network}"
             )
         contents = trained.read_bytes()

@@ -9,10 +9,10 @@ ones, and reconstructs all columns:
 .. math:: L = \frac1{39} \Big(\sum_{c \le 13} (\hat x_c - x_c)^2 + \sum_{c > 13} -\log \hat p_c(b_c)\Big)
 
 with missing numbers left out. Afterwards the encoder is given all columns, and its tokens are the features
-(``represent``). No label is seen. The adversarial
-perturbation that MET adds to the input is left out: it doubles the cost.
+(``represent``). Labels are never used. The adversarial perturbation that MET adds to the input is left out: it doubles
+the cost.
 
-Written for any engine of Keras 3; all random numbers are drawn by numpy, so engines differ by rounding only.
+Runs on any backend of Keras 3; all random numbers are drawn by numpy, so backends differ by rounding only.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Encoder(keras.Model):  # type: ignore[misc]
 class Batches(keras.utils.PyDataset):  # type: ignore[misc]
     """Batches of one shape for one long epoch: rows in a new random order each time through, new masks each step.
 
-    A batch depends on the seed and its step alone, since an engine may ask for one ahead of time or more than once.
+    A batch depends on the seed and its step alone, since a backend may ask for one ahead of time or more than once.
     """
 
     def __init__(self, encoded: Encoded, settings: Settings, seed: int) -> None:

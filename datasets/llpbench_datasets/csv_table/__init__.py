@@ -12,8 +12,8 @@ from llpbench_datasets.options import encoding_param
 class FileParam(Param):
     """A path. As it is typed, the checksum of the file's content is added: ``data.csv#0123456789abcdef``.
 
-    So a cell's identity, and the label of its dataset, hold the content: other bytes under the same path are
-    another dataset. A path with a checksum is left as it is, and the loader demands that content.
+    So a cell's identity, and the name of its dataset in tables, hold the content: other bytes under the same path
+    are another dataset. A path with a checksum is left as it is, and the loader demands that content.
     """
 
     def parse(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Read a CSV file, split it, encode it by what the training rows tell.
+"""Read a CSV file, split it, encode it by its training rows.
 
 A column is numeric when every value that is not missing is a number. A missing number counts as the mean of the
 training rows, and a column that lacks some there gets a 0/1 column that says so; a missing category is a category.
@@ -37,7 +37,7 @@ def load(
     Args:
         files: where the compact form is kept.
         seed: seed of the split.
-        path: the file, with the checksum of its content behind ``#`` (not needed).
+        path: the file, if wanted with the checksum of its content behind ``#``.
         label: the label column.
         bag: the column whose values are the bags; empty when bags are to be drawn.
         positive: the label of class 1; by default the last of two labels, or several classes.

@@ -24,10 +24,10 @@ def features(images: Array, fit: int, network: str, contents: bytes, say: Callab
 
     Args:
         images: (n, 3, side, side), uint8.
-        fit: how many of the first images the components are learned from.
+        fit: the components are learned from so many of the first images.
         network: name of the encoder.
-        contents: of the file of its weights.
-        say: hears how far it is.
+        contents: contents of the file of its weights.
+        say: is told how far the work is.
 
     Returns:
         (n, dims) float32, dims at most 256.

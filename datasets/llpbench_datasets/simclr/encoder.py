@@ -1,7 +1,7 @@
 """Encoders: a compact convolutional network for a CPU, and ResNet-18 for a GPU. One projection head for both.
 
 A network is a Keras model from images (any size) to the maps of its last stages. Weights are plain arrays in the
-model's own order, drawn by numpy, so that a seed means the same on every engine.
+model's own order, drawn by numpy, so that a seed means the same on every backend.
 """
 
 from __future__ import annotations

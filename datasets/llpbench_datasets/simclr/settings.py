@@ -14,7 +14,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """All that trained weights depend on, beside the images and the engine's rounding.
+    """All that trained weights depend on, beside the images and the backend's rounding.
 
     Attributes:
         network: name of the encoder.
@@ -24,8 +24,8 @@ class Settings:
             to the size they have in whole images, and cost less.
         rate: peak learning rate of Adam, reached after one epoch and lowered along a half cosine.
         decay: weight decay.
-        temperature: of NT-Xent.
-        seed: of the first weights, the order of images and their views.
+        temperature: temperature of NT-Xent.
+        seed: seed of the first weights, the order of images and their views.
     """
 
     network: str = "small"

@@ -28,7 +28,7 @@ def train(images: Array, settings: Settings, checkpoint: Path, say: Say = lambda
         images: training images.
         settings: what to train.
         checkpoint: file that holds the state after each epoch; gone when training is complete.
-        say: hears of each epoch.
+        say: is told of each epoch.
     """
     steps = len(images) // settings.batch
     if not steps:
