@@ -40,8 +40,11 @@ from .contracts.specs import RuleSpec as RuleSpec
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root
+from .estimator.encoder import Categories as Categories
+from .estimator.encoder import Numbers as Numbers
+from .estimator.encoder import TableEncoder as TableEncoder
+from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
-from .estimator.model import fit as fit
 from .estimator.model import load as load
 from .experiment.seeds import derive_seed as derive_seed
 from .report.results import Results as Results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer
 from typing import Any, TypeVar
 
@@ -23,6 +24,13 @@ quick = settings(deadline=None, max_examples=50)
 
 
 S = TypeVar("S", bound=BaseServer)
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers requests without a line in the log for each."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
 
 
 @contextmanager

@@ -1,34 +1,26 @@
 """Arrays that are costly to make (embeddings, sampled tables): made once, kept on the disk, mapped into memory.
 
 Cells of a grid start together, each in its own process, and ask for the same features. The first makes them,
-the others wait for its lock and then read. The lock belongs to the operating system and dies with its holder, so
-a killed process leaves nothing that blocks the next one.
+the others wait for its lock and then read. The operating system frees the lock of a process that ends, so a killed
+process does not block the next one. Where the file system has no locks, features may be made more than once.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llpbench import cache_root, whole_file
-
-try:
-    import fcntl
-except ImportError:  # a platform without POSIX locks: features may then be made more than once
-    fcntl = None  # type: ignore[assignment]
+from llpbench import cache_root, lock_if_possible, whole_file
+from llpbench_datasets.keys import KeyPart, content_key
 
 Array = np.ndarray[Any, Any]
-KeyPart = str | bytes | bool | int | float | None | Array
 
 
 def cached_array(key_parts: Sequence[KeyPart], compute: Callable[[], Array], *, folder: Path | None = None) -> Array:
-    """The array that ``compute`` gives, read-only; from the disk if it was made before, by whomever.
+    """The array that ``compute`` gives, read-only; from the disk if any process made it before.
 
     A file that cannot be read is made again. A folder that cannot be written only costs time: the array is then
     made and handed over without being kept.
@@ -47,7 +39,10 @@ def cached_array(key_parts: Sequence[KeyPart], compute: Callable[[], Array], *, 
     kept = _read(path)
     if kept is not None:
         return kept
-    with _lock(path.with_suffix(".lock")):
+    with lock_if_possible(path.with_suffix(".lock")) as locked:
+        if locked:
+            for part in folder.glob(f".{path.name}.*.tmp"):  # left by processes that were killed
+                part.unlink(missing_ok=True)
         kept = _read(path)  # another process may have been faster
         if kept is not None:
             return kept
@@ -66,24 +61,6 @@ def cached_array(key_parts: Sequence[KeyPart], compute: Callable[[], Array], *, 
     return made
 
 
-def content_key(parts: Sequence[KeyPart]) -> str:
-    """A name for everything in ``parts``: type, length and contents of each, so that no two lists share one."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            if part.dtype.hasobject:
-                raise TypeError(f"an array of dtype {part.dtype} has no contents to compare")
-            head, raw = (
-                f"array {part.dtype.str} {part.shape}",
-                np.ascontiguousarray(part).reshape(-1).view(np.uint8).data,
-            )
-        else:
-            head, raw = type(part).__name__, memoryview(part if isinstance(part, bytes) else repr(part).encode())
-        digest.update(f"{head} {raw.nbytes}\n".encode())
-        digest.update(raw)
-    return digest.hexdigest()[:32]
-
-
 def _read(path: Path) -> Array | None:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -95,42 +72,3 @@ def _write(path: Path, array: Array) -> None:
     """Whole or not at all, and without a second copy in memory."""
     with whole_file(path) as file:
         np.save(file, array, allow_pickle=False)
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold ``path`` for this process, waiting for whoever holds it now; without a lock where none can be had."""
-    handle = _acquire(path)
-    if handle is None:
-        yield
-        return
-    try:
-        for left in path.parent.glob(f".{path.stem}.npy.*.tmp"):  # whoever left these behind is gone
-            left.unlink(missing_ok=True)
-        yield
-    finally:
-        path.unlink(missing_ok=True)  # still held: the next one finds that its file is gone and opens anew
-        os.close(handle)
-
-
-def _acquire(path: Path) -> int | None:
-    if fcntl is None:
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return None
-    while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if os.fstat(handle).st_ino == path.stat().st_ino:
-                return handle
-        except FileNotFoundError:
-            pass
-        except OSError:
-            os.close(handle)
-            return None
-        os.close(handle)

@@ -6,13 +6,13 @@ r"""Features of images from a dictionary of patches, learned without any label (
 3. Every patch of an image (all positions) is described by how much nearer than average each centroid is, the
    *triangle* activation :math:`f_k = \max(0, \bar z - z_k)` with :math:`z_k = \lVert x - c_k \rVert`, averaged over
    each quadrant of the image.
-4. Of the square roots of these averages (roots, so that rare strong activations do not own the variance) the sums of
-   left and right quadrants are kept, and half their differences (an image and its mirror image mean the same). They
+4. Of the square roots of these averages (roots, so that rare strong activations do not dominate the variance) the sums
+   of left and right quadrants are kept, and half their differences (an image and its mirror image mean the same). They
    are projected onto their leading principal components. Components keep their natural scale: they are **not**
-   whitened, because the spectrum is what regression on bag means lives on. One common factor makes their mean
-   variance 1.
+   whitened, because regression on bag means needs the directions of large variance to stay large. One common factor
+   makes their mean variance 1.
 
-Everything is fitted on the images that ``fit`` is given. Work goes in blocks: memory is bounded by the square-root
+Everything is fitted on the first ``fit`` images. The work is done in blocks: memory is bounded by the square-root
 features in half precision, ``8 * centroids`` bytes for each image.
 """
 
@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from llpbench_datasets.components import principal_components
 from llpbench_datasets.feature_cache import Array
 
 VERSION = 1
@@ -31,8 +32,6 @@ VERSION = 1
 CONTRAST, WHITEN = 10.0, 0.1
 _BLOCK = 2
 """Images worked on at once."""
-_EXACT = 1500
-"""Widths up to which all components are computed; beyond, an iteration finds the leading ones."""
 Say = Callable[[str], None]
 
 
@@ -44,9 +43,9 @@ class Options:
         centroids: entries of the dictionary.
         patch: side of a patch in pixels.
         samples: random patches that the dictionary is learned from.
-        rounds: of k-means.
+        rounds: rounds of k-means.
         dims: principal components that are kept.
-        seed: of the patches, the first centroids and the iteration for principal components.
+        seed: seed of the patches, the first centroids and the iteration for principal components.
     """
 
     centroids: int = 1600
@@ -72,9 +71,9 @@ def patch_features(images: Array, fit: int, options: Options, say: Say = lambda 
 
     Args:
         images: (n, 3, side, side), uint8.
-        fit: how many of the first images the dictionary and the components are learned from.
+        fit: the dictionary and the components are learned from so many of the first images.
         options: how.
-        say: hears how far it is.
+        say: is told how far the work is.
 
     Returns:
         (n, dims) float32; dims is smaller where the images do not have as many components.
@@ -196,33 +195,3 @@ def _activations() -> Callable[..., None]:
         loop
     )
     return compiled
-
-
-def principal_components(encoded: Array, fit: int, dims: int, seed: int) -> Array:
-    """Project rows onto the leading components of the first ``fit``: natural scales times one common factor."""
-    from scipy.linalg import blas
-    from scipy.sparse.linalg import eigsh
-
-    width = encoded.shape[1]
-    mean = encoded[:fit].mean(axis=0, dtype=np.float64).astype(np.float32)
-    covariance = np.zeros((width, width), np.float32, order="F")
-    for start in range(0, fit, 4096):
-        block = encoded[start : min(start + 4096, fit)].astype(np.float32) - mean
-        covariance = blas.ssyrk(1.0, block.T, beta=1.0, c=covariance, overwrite_c=True)
-    covariance /= fit
-    covariance += np.triu(covariance, 1).T
-    dims = min(dims, width, fit - 1)
-    if width > _EXACT and covariance.any():
-        start_vector = np.random.default_rng([seed, 2]).standard_normal(width).astype(np.float32)
-        values, vectors = eigsh(covariance, k=dims, v0=start_vector)
-    else:
-        values, vectors = np.linalg.eigh(covariance)
-        values, vectors = values[-dims:], vectors[:, -dims:]
-    order = np.argsort(values)[::-1]
-    vectors = vectors[:, order] * np.sign(vectors[np.abs(vectors[:, order]).argmax(axis=0), order] + 1e-30)
-    scale = 1.0 / np.sqrt(max(float(values.mean()), 1e-12))
-    out = np.empty((len(encoded), dims), np.float32)
-    for start in range(0, len(encoded), 4096):
-        block = encoded[start : start + 4096].astype(np.float32) - mean
-        out[start : start + 4096] = block @ (vectors * scale).astype(np.float32)
-    return out

@@ -6,7 +6,6 @@ compact form a hundredth.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -17,27 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from llpbench import FloatArray, IntArray, write_atomically
+from llpbench import Categories, IntArray, Numbers, write_atomically
+from llpbench_datasets.keys import short_digest
 
 FORMAT = 1
 """Version of the compact form: raise it when the form or the meaning of its fields changes."""
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A numeric column."""
-
-    name: str
-    values: FloatArray
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A categorical column: ``levels`` in alphabetical order, and each row's place in them."""
-
-    name: str
-    codes: IntArray
-    levels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,13 +35,7 @@ class Table:
 
     def take(self, rows: IntArray) -> Table:
         """The given rows, in the given order."""
-        columns: list[Numbers | Categories] = []
-        for column in self.columns:
-            if isinstance(column, Numbers):
-                columns.append(Numbers(column.name, column.values[rows]))
-            else:
-                columns.append(Categories(column.name, column.codes[rows], column.levels))
-        return Table(tuple(columns), self.labels[rows])
+        return Table(tuple(column.take(rows) for column in self.columns), self.labels[rows])
 
     def without(self, name: str) -> Table:
         """The same table less one column."""
@@ -83,9 +60,7 @@ def table_from_rows(
         if name in numbers:
             columns.append(Numbers(name, np.fromiter(map(float, texts), np.float64, len(texts))))
         else:
-            levels = tuple(sorted(set(texts)))
-            place = {level: code for code, level in enumerate(levels)}
-            columns.append(Categories(name, np.fromiter(map(place.__getitem__, texts), np.int32), levels))
+            columns.append(Categories.from_texts(name, texts))
     return Table(tuple(columns), np.fromiter((text == positive for text in labels), np.int64))
 
 
@@ -99,8 +74,8 @@ def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Tabl
         checksums: SHA-256 of the files that ``read`` reads: other files, other compact form.
         read: reads the text.
     """
-    key = hashlib.sha256("\n".join([str(FORMAT), *checksums]).encode()).hexdigest()[:16]
-    path = folder / f"table-{key}.npz"
+    key = "\n".join([str(FORMAT), *checksums])
+    path = folder / f"table-{short_digest(key.encode())}.npz"
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return unpack(path.read_bytes())
     table = read()

@@ -24,7 +24,7 @@ def data() -> None:
     """
 
 
-def _chosen(registry: Registry, names: list[str] | None) -> list[DatasetSpec]:
+def _chosen_specs(registry: Registry, names: list[str] | None) -> list[DatasetSpec]:
     if names:
         return [registry.datasets[name] for name in names]
     return [entry.spec for entry in registry.datasets if entry.spec.files]
@@ -47,10 +47,10 @@ def list_(
 
     sizes: dict[str, int] = {}
     here: dict[str, int] = {}
-    for spec in _chosen(load_registry(plugins, override), datasets):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
         click.secho(spec.name, bold=True)
         for item in locate(spec, data_dir):
-            where = str(item.where) if item.state == "ok" else _missing(item)
+            where = str(item.where) if item.state == "ok" else _why_not_here(item)
             sizes[item.file.path] = item.file.size  # datasets may share a file
             here |= {item.file.path: item.file.size} if item.state == "ok" else {}
             click.echo(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
@@ -66,18 +66,18 @@ def check(
 ) -> None:
     """Read the files of DATASETS again and compare their sha256; exit code 1 when one is missing or wrong.
 
-    A missing file that no source gives, so that only you can bring it, is named but is no fault.
+    A missing file that no source gives is named but is no fault: only you can bring it.
     """
     from llpbench.datafiles.store import has_source
     from llpbench.plugins.registry import load_registry
 
     bad = False
-    for spec in _chosen(load_registry(plugins, override), datasets):
-        for item in _located(spec, data_dir):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
+        for item in _locate_again(spec, data_dir):
             good = item.state == "ok"
             wanted = item.state == "wrong" or has_source(item.file)  # a file that users bring need not be there
             bad |= not good and wanted
-            note = "" if good else f"  {item.note}" if wanted else f"  {_missing(item)}"
+            note = "" if good else f"  {item.note}" if wanted else f"  {_why_not_here(item)}"
             line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
             click.secho(line, fg="red" if wanted and not good else None)
     sys.exit(1 if bad else 0)
@@ -93,7 +93,7 @@ def fetch(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make sure of all files of DATASETS (comma-separated; all by default).
+    """Make sure that all files of DATASETS are here (comma-separated; all by default).
 
     A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
     """
@@ -101,12 +101,12 @@ def fetch(
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import fetch_files
 
-    for spec in _chosen(load_registry(plugins, override), datasets):
+    for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
             click.echo(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
         for item in locate(spec, data_dir):
             if item.state == "missing":
-                click.echo(f"{spec.name}: {item.file.path} {_missing(item)}")
+                click.echo(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
 
 
 @data.command(short_help="Make costly features now instead of in the first cell.")
@@ -114,7 +114,7 @@ def fetch(
 @click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
 @click.option("--encoder", default="", metavar="NAME", help="What makes the features.  [default: the dataset's own]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; may be repeated.")
-@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are at hand.")
+@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are here.")
 @click.option("--backend", metavar="NAME", help="Backend of Keras: jax, tensorflow or torch.  [default: jax]")
 @plugin_options
 def embed(
@@ -129,7 +129,7 @@ def embed(
 ) -> None:
     """Make the features of DATASETS (comma-separated) and keep them in the cache.
 
-    An encoder that learns is trained first, unless its weights are at hand. Interrupted, the same command goes on.
+    An encoder that learns is trained first, unless its weights are here. If interrupted, the same command goes on.
     """
     import os
 
@@ -161,8 +161,8 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
-def _missing(item: Located) -> str:
-    """What to say of a file that is not there, or is another."""
+def _why_not_here(item: Located) -> str:
+    """What to say of a file that is not there, or is not the declared one."""
     from llpbench.datafiles.store import has_source
 
     if item.state == "missing" and not has_source(item.file):
@@ -170,8 +170,8 @@ def _missing(item: Located) -> str:
     return item.state
 
 
-def _located(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
-    """Every file read again; on a terminal a line says which dataset is being read."""
+def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
+    """Read every file of a dataset again; on a terminal a line says which dataset is being read."""
     from llpbench.datafiles.store import locate
 
     if sys.stderr.isatty():

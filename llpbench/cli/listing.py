@@ -157,7 +157,7 @@ def _places(file: DataFile) -> list[str]:
     from llpbench.datafiles.sources import origins
     from llpbench.datafiles.store import has_source
 
-    places = [f"from {origin.label}" for form in (file, *file.forms) for origin in origins(form)]
+    places = [f"from {origin.title}" for form in (file, *file.forms) for origin in origins(form)]
     return places if has_source(file) else ["no source gives it: bring it yourself"]
 
 

@@ -1,4 +1,4 @@
-"""The data that flows: labelled splits on the harness's side, bags on the method's side."""
+"""The data of a cell: rows with labels, which the harness keeps to itself, and bags, which methods get."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows with their labels. Lives on the harness's side only.
+    """Rows with their labels. Methods never see it.
 
-    ``bag_of`` is the bag of each row when the dataset brings its own bags, which no feature tells.
+    ``bag_of`` is the bag of each row, when the dataset brings bags of its own.
     """
 
     X: FloatArray
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """What a dataset loads: three disjoint parts, encoded by what the training rows alone tell."""
+    """What a dataset loads: three disjoint parts, encoded by what is known from the training rows alone."""
 
     train: Part
     valid: Part
@@ -76,7 +76,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True)
 class Bags:
-    """All that a method may learn from: rows in bags, and each bag's label count.
+    """All that a method may learn from: rows in bags, and the class counts of each bag.
 
     Rows lie bag after bag: bag ``b`` is ``X[offsets[b]:offsets[b + 1]]``; bags may differ in size. Arrays are
     read-only.
@@ -115,12 +115,12 @@ class Bags:
 
     @cached_property
     def proportions(self) -> FloatArray:
-        """Counts divided by bag sizes, as they are (noise may carry them outside [0, 1])."""
+        """Counts divided by bag sizes; under noise also below 0 or above 1."""
         return read_only(self.counts / self.sizes[:, None])
 
     @cached_property
     def clipped_proportions(self) -> FloatArray:
-        """Proportions forced into [0, 1] (and onto the simplex for several classes)."""
+        """Proportions forced into [0, 1], and to a sum of 1 for several classes."""
         clipped = np.clip(self.proportions, 0.0, 1.0)
         if self.classes == 2:
             return read_only(clipped)
@@ -130,7 +130,7 @@ class Bags:
 
     @cached_property
     def prior(self) -> FloatArray:
-        """The global class shares the counts tell: (1,) rate of class 1, or (C,) shares."""
+        """The shares of the classes over all bags: (1,) rate of class 1, or (C,) shares."""
         rate: FloatArray = np.clip(self.counts.sum(axis=0) / self.sizes.sum(), 0.0, 1.0)
         return read_only(rate if self.classes == 2 else rate / max(float(rate.sum()), 1e-12))
 

@@ -1,4 +1,4 @@
-"""What a method may do so that its fitted models can be saved: two functions, plain values, no pickle."""
+"""How a method lets its fitted models be saved: two functions, plain values, no pickle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ State = Mapping[str, StateValue]
 
 
 class Restorable(Protocol):
-    """A method whose fitted state can be written down and taken up again.
+    """A method whose fitted state can be saved and restored.
 
     ``state`` may be called at every report, and after ``fit``; it gives all that ``predict_scores`` needs beside
     the declared parameters. ``restore`` is called on a fresh object of the same parameters and leaves it as
@@ -26,7 +26,7 @@ class Restorable(Protocol):
         ...
 
     def restore(self, state: State) -> Self:
-        """Take up a state and return self; raise ``ValueError`` or ``KeyError`` for one that does not fit."""
+        """Restore a state and return self; raise ``ValueError`` or ``KeyError`` for one that does not fit."""
         ...
 
     def predict_scores(self, X: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The cache folder: where it is, which of its files are known to be good, and who may write to it now."""
+"""The cache folder: where it is, and which files are known to be good."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from llpbench.system.files import write_atomically
-from llpbench.system.locks import lock_if_possible
 
 CACHE_VARIABLE = "LLPBENCH_CACHE"
 
@@ -48,13 +47,13 @@ def inspect_file(path: Path, sha256: str, size: int, *, rehash: bool = False) ->
     """Compare the file at ``path`` with the expected checksum and size.
 
     A file that was found good leaves a stamp in the cache (its size, times and checksum), so that the next
-    cell need not read gigabytes again. Any change to the file makes the stamp void.
+    cell need not read gigabytes again. After any change to the file the stamp no longer counts.
 
     Args:
         path: the file.
         sha256: expected checksum.
         size: expected number of bytes.
-        rehash: read the contents even if a stamp vouches for them.
+        rehash: read the contents even if a stamp says that they are good.
     """
     try:
         status = path.stat()
@@ -88,12 +87,3 @@ def _stamped(path: Path, key: str) -> bool:
 def _stamp(path: Path, key: str) -> None:
     with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
         write_atomically(_stamp_path(path), key.encode("utf-8", errors="replace"))
-
-
-def folder_lock(folder: Path) -> contextlib.AbstractContextManager[bool]:
-    """Hold a folder for this process, waiting for whoever holds it now; gives whether the lock is real.
-
-    Where the file system has no locks, work goes on without: files are renamed into place, so the worst case is a
-    download made twice.
-    """
-    return lock_if_possible(folder / ".lock")

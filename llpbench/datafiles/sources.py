@@ -23,7 +23,7 @@ from llpbench.contracts.specs import DataFile
 from llpbench.datafiles import transfer
 
 Progress = Callable[[str, int, int | None], None]
-"""Hears of a transfer: what is fetched, bytes so far, bytes in all (None when not known)."""
+"""Is told of a transfer: what is fetched, bytes so far, bytes in all (None when not known)."""
 
 TIMEOUT = (5.0, 20.0)
 """Seconds to wait for a connection, and for the next bytes of a transfer."""
@@ -59,8 +59,8 @@ class Origin:
     convert: str = ""
 
     @property
-    def label(self) -> str:
-        """How the source is called in messages."""
+    def title(self) -> str:
+        """The source's name in messages."""
         names = {"url": "", "pypi": "PyPI package ", "npm": "npm package "}
         return names[self.kind] + self.locator
 
@@ -92,7 +92,7 @@ def retrieve(
         origin: the place.
         folder: an empty temporary folder.
         limit: refuse an address that sends more bytes than this.
-        progress: hears of the transfer.
+        progress: is told of the transfer.
         partial: where a transfer from an address is kept when it breaks off, and goes on next time; in ``folder``
             when not given.
 
@@ -100,7 +100,7 @@ def retrieve(
         SourceError: with the reason, in one line.
     """
     if progress is not None:
-        progress(origin.label, 0, None)
+        progress(origin.title, 0, None)
     if origin.kind == "url":
         return _download(origin.locator, partial or folder / "download", limit, progress)
     return _download_package(origin, folder)
@@ -110,12 +110,12 @@ def _download(url: str, target: Path, limit: int | None, progress: Progress | No
     if not url.startswith(("https://", "http://")):
         raise SourceError("only http and https addresses are fetched")
 
-    def heard(done: int, total: int | None) -> None:
+    def on_progress(done: int, total: int | None) -> None:
         if progress is not None:
             progress(url, done, total)
 
     try:
-        transfer.download(url, target, limit=limit, heard=heard, timeout=TIMEOUT)
+        transfer.download(url, target, limit=limit, on_progress=on_progress, timeout=TIMEOUT)
     except transfer.TransferError as error:
         raise SourceError(str(error)) from error
     except OSError as error:  # of the disk, and of requests: its errors are OSErrors
@@ -124,6 +124,7 @@ def _download(url: str, target: Path, limit: int | None, progress: Progress | No
 
 
 def _network_reason(error: OSError) -> str:
+    """What went wrong with a transfer, in plain words."""
     text = str(error)
     for sign, words in (
         ("NameResolutionError", "the host name cannot be resolved (no network?)"),
@@ -190,6 +191,7 @@ def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedPro
 
 
 def _tool_reason(output: str, code: int) -> str:
+    """The last line of a tool's output that speaks of an error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     marked = [line for line in lines if "error" in line.lower()]
     return one_line((marked or lines or [f"ended with code {code}"])[-1])
@@ -257,7 +259,7 @@ def _read_zip(archive: Path, name: str, prefix: str, limit: int) -> bytes:
         if found is None:
             raise SourceError(f"the archive has no member {name!r}")
         with opened.open(found) as stream:
-            return _bounded(stream, name, limit)
+            return _read_at_most(stream, name, limit)
 
 
 def _read_tar(archive: Path, name: str, prefix: str, limit: int) -> bytes:
@@ -269,11 +271,11 @@ def _read_tar(archive: Path, name: str, prefix: str, limit: int) -> bytes:
             if stream is None:
                 raise SourceError(f"refused: member {name!r} is a link or folder, not a file")
             with stream:
-                return _bounded(stream, name, limit)
+                return _read_at_most(stream, name, limit)
     raise SourceError(f"the archive has no member {name!r}")
 
 
-def _bounded(stream: IO[bytes], name: str, limit: int) -> bytes:
+def _read_at_most(stream: IO[bytes], name: str, limit: int) -> bytes:
     contents = stream.read(limit + 1)
     if len(contents) > limit:
         raise SourceError(f"member {name!r} is larger than the expected {limit:,} bytes")

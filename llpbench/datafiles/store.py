@@ -6,38 +6,19 @@ cells ask for it at the same time, and appears in the cache whole or not at all.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from llpbench.contracts.errors import ChecksumError, DatasetError, DataUnavailableError, UsageError
 from llpbench.contracts.specs import DataFile, DatasetSpec
-from llpbench.datafiles import sources, transfer
-from llpbench.datafiles.cache import (
-    CACHE_VARIABLE,
-    cache_root,
-    file_sha256,
-    folder_lock,
-    inspect_file,
-)
-from llpbench.datafiles.sources import Origin, Progress, SourceError
-from llpbench.system.files import write_atomically
+from llpbench.datafiles import sources
+from llpbench.datafiles.cache import cache_root, inspect_file
+from llpbench.datafiles.fetch import DATA_VARIABLE, NO_FILE_NEEDED, Fetcher
+from llpbench.datafiles.sources import Progress
 
-DATA_VARIABLE = "LLPBENCH_DATA"
 OFFLINE_VARIABLE = "LLPBENCH_OFFLINE"
-_SCRATCH, _RESUME = ".fetch-", ".resume-"
-_RESUME_DAYS = 7
-"""Days after which an interrupted transfer is given up."""
-
-
-class _PiecedError(SourceError):
-    """What several answers of a server make together is not the file."""
 
 
 class Located(NamedTuple):
@@ -63,7 +44,7 @@ class DataStore:
         spec: the dataset.
         data_dir: folder laid out by the files' declared paths; ``LLPBENCH_DATA`` when not given.
         offline: never ask the network (also by ``LLPBENCH_OFFLINE=1``).
-        progress: hears of transfers.
+        progress: is told of transfers.
     """
 
     def __init__(
@@ -77,8 +58,8 @@ class DataStore:
         self.spec = spec
         self.offline = bool(offline) or _switched_on(OFFLINE_VARIABLE)
         self._data_dir = data_dir
-        self._progress = progress
         self._root = cache_root()
+        self._fetcher = Fetcher(spec, self._root, progress)
 
     @property
     def cache(self) -> Path:
@@ -111,20 +92,19 @@ class DataStore:
                 which = f"{form.path} " if file.forms else ""
                 tried.append(f"data folder {data_dir}: {which}{finding.detail}")
         for form in forms:
-            cached = self._cached(form)
+            cached = self._fetcher.cached(form)
             if inspect_file(cached, form.sha256, form.size).state == "ok":
                 return cached
         for form in forms:
-            cached = self._cached(form)
-            if self._fetch(form, cached, tried):
-                return cached
-        raise self._unavailable(file, self._cached(file), tried)
+            if self._fetch(form, tried):
+                return self._fetcher.cached(form)
+        raise self._unavailable(file, self._fetcher.cached(file), tried)
 
     def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
         """The first of ``names`` that the data folder or the cache has; the network is not asked.
 
-        For files that users bring themselves. A name that the dataset declares is checked like any other file of
-        its; one that it does not declare is taken as it is.
+        For files that users bring themselves. A file that the dataset declares is checked; another one is taken
+        as it is.
 
         Args:
             names: paths in a data folder, best first.
@@ -156,11 +136,11 @@ class DataStore:
         raise DataUnavailableError(
             f"{self.spec.name} needs one of these files, and none is there:\n{looked}\n{given}"
             + (f"{hint}\n" if hint else "")
-            + "What works now without any file: --datasets synthetic"
+            + NO_FILE_NEEDED
         )
 
     def fetch(self) -> list[Path]:
-        """Make sure of the files that a source can give, and return the paths of all that are there, in order.
+        """Fetch the files that a source can give, and return the paths of all files that are there, in order.
 
         A file without any source is the user's to bring: the loader says so if it is the one it needs.
         """
@@ -179,14 +159,14 @@ class DataStore:
             self._declared(file.path)
             forms = (file, *file.forms)
             places = [(form, data_dir / form.path) for form in forms] if data_dir else []
-            places += [(form, self._cached(form)) for form in forms]
+            places += [(form, self._fetcher.cached(form)) for form in forms]
             for form, place in places:
                 finding = inspect_file(place, form.sha256, form.size, rehash=rehash)
                 if finding.state != "missing":
                     found.append(Located(form, finding.state, place, finding.detail))
                     break
             else:
-                found.append(Located(file, "missing", self._cached(file), finding.detail))
+                found.append(Located(file, "missing", self._fetcher.cached(file), finding.detail))
         return found
 
     def _declared(self, name: str) -> DataFile:
@@ -213,104 +193,15 @@ class DataStore:
             )
         return folder.absolute()
 
-    def _cached(self, file: DataFile) -> Path:
-        return self._root / "data" / file.path
-
-    def _fetch(self, file: DataFile, cached: Path, tried: list[str]) -> bool:
-        """Bring ``file`` into the cache from the first source that has it; False when none has, with every reason."""
-        places = sources.origins(file)
-        if self.offline or not places:
-            tried.append(f"cache {cached}: {inspect_file(cached, file.sha256, file.size).detail}")
-            tried += [f"{origin.label}: not asked (offline)" for origin in places]
-            return False
-        with self._writable(file, cached.parent):
-            finding = inspect_file(cached, file.sha256, file.size)  # another process may have been faster
-            if finding.state == "ok":
-                return True
-            tried.append(f"cache {cached}: {finding.detail}")
-            for origin in places:
-                try:
-                    self._fetch_from(origin, file)
-                except (SourceError, OSError) as error:
-                    tried.append(f"{origin.label}: {sources.one_line(str(error))}")
-                else:
-                    return True
+    def _fetch(self, file: DataFile, tried: list[str]) -> bool:
+        """Bring ``file`` into the cache, if a source has it; else add the reasons to ``tried``."""
+        origins = sources.origins(file)
+        if origins and not self.offline:
+            return self._fetcher.fetch(file, origins, tried)
+        cached = self._fetcher.cached(file)
+        tried.append(f"cache {cached}: {inspect_file(cached, file.sha256, file.size).detail}")
+        tried += [f"{origin.title}: not asked (offline)" for origin in origins]
         return False
-
-    def _fetch_from(self, origin: Origin, file: DataFile) -> None:
-        """Fetch from one place; an archive also gives the dataset's other missing files.
-
-        What was pieced together over an interruption and is not the file is fetched once more from its beginning:
-        upstream may have changed in between.
-        """
-        try:
-            self._fetch_once(origin, file)
-        except _PiecedError:
-            self._fetch_once(origin, file)
-
-    def _fetch_once(self, origin: Origin, file: DataFile) -> None:
-        folder = self._cached(file).parent
-        partial = folder / f"{_RESUME}{hashlib.sha256(origin.locator.encode()).hexdigest()[:16]}"
-        with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH, ignore_cleanup_errors=True) as scratch:
-            limit = None if origin.members else file.size
-            fetched = sources.retrieve(origin, Path(scratch), limit=limit, progress=self._progress, partial=partial)
-            pieced = False
-            if fetched == partial:  # complete: whatever it turns out to be, there is nothing to resume
-                pieced = transfer.pieced(partial)
-                fetched = transfer.take(partial, Path(scratch) / "download")
-            try:
-                self._keep_fetched(origin, fetched, file)
-            except SourceError as error:
-                raise _PiecedError(str(error)) if pieced else error from None
-
-    def _keep_fetched(self, origin: Origin, fetched: Path, file: DataFile) -> None:
-        if not origin.members:
-            self._keep_download(fetched, file)
-            return
-        self._keep(sources.produce(origin, fetched, file.size), file)
-        for other in (form for declared in self.spec.files for form in (declared, *declared.forms)):
-            if other != file and inspect_file(self._cached(other), other.sha256, other.size).state != "ok":
-                self._also_keep(origin, fetched, other)
-
-    def _also_keep(self, origin: Origin, fetched: Path, other: DataFile) -> None:
-        for same in filter(origin.same_fetch, sources.origins(other)):
-            try:
-                self._keep(sources.produce(same, fetched, other.size), other)
-            except SourceError:  # nobody asked for it yet: it is reported when somebody does
-                continue
-            return
-
-    def _keep_download(self, fetched: Path, file: DataFile) -> None:
-        _refuse_other(file_sha256(fetched), fetched.stat().st_size, file)
-        fetched.replace(self._cached(file))
-
-    def _keep(self, contents: bytes, file: DataFile) -> None:
-        _refuse_other(hashlib.sha256(contents).hexdigest(), len(contents), file)
-        write_atomically(self._cached(file), contents)
-
-    @contextmanager
-    def _writable(self, file: DataFile, folder: Path) -> Iterator[None]:
-        """Hold the file's folder in the cache (an archive fills a folder at once), or say why not."""
-        with ExitStack() as held:
-            try:
-                locked = held.enter_context(folder_lock(folder))
-                with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH):
-                    pass  # the lock file may be older than the wish to write
-            except OSError as error:
-                raise DataUnavailableError(
-                    f"{self.spec.name} needs {file.path}, which has to be fetched, "
-                    f"but the cache folder cannot be written: {folder}: {error.strerror or error}.\n"
-                    f"Set {CACHE_VARIABLE} to a folder that can be written, "
-                    f"or {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n"
-                    "What works now without any file: --datasets synthetic"
-                ) from error
-            if locked:  # whoever left these behind is gone
-                for left in folder.glob(f"{_SCRATCH}*"):
-                    shutil.rmtree(left, ignore_errors=True)
-                for left in folder.glob(f"{_RESUME}*"):
-                    if left.stat().st_mtime < time.time() - _RESUME_DAYS * 86_400:
-                        left.unlink(missing_ok=True)
-            yield
 
     def _wrong_file(self, file: DataFile, here: Path, detail: str) -> ChecksumError:
         return ChecksumError(
@@ -329,8 +220,7 @@ class DataStore:
             f"  size    {file.size:,} bytes\n"
             f"Tried, in this order:\n{reasons}\n"
             f"To go on, put the file at {cached}\n"
-            f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n"
-            "What works now without any file: --datasets synthetic"
+            f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n" + NO_FILE_NEEDED
         )
 
 
@@ -351,14 +241,8 @@ def fetch(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Make sure of all files of a dataset (``data fetch``, and before the cells of a run start)."""
+    """Fetch all missing files of a dataset (``data fetch``, and before the cells of a run start)."""
     return DataStore(spec, data_dir, offline=offline, progress=progress).fetch()
-
-
-def _refuse_other(found: str, size: int, file: DataFile) -> None:
-    if found != file.sha256 or size != file.size:
-        cut = f", cut short at {size:,} of {file.size:,} bytes" if size < file.size else f" ({size:,} bytes)"
-        raise SourceError(f"gave another file: sha256 {found}{cut}")
 
 
 def _switched_on(variable: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a user knows of bags (an id for each row, counts or proportions in several forms) as checked arrays."""
+"""Read what a user gives about bags (an id for each row; counts or proportions in several forms) as checked arrays."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def read_counts(
         proportions: whether ``given`` holds shares of the bag's rows.
         count_sd: standard deviation of the noise in the counts; without noise they must be possible.
         classes: names of the classes; from the DataFrame's columns, or 0, 1, ..., when not given.
-        per_row: ``given`` is known to have one value for each row.
+        per_row: ``given`` has one value for each row (it is columns of the table), even where bags have one row each.
 
     Returns:
         (bags, 1) counts of class 1 for two classes, (bags, C) otherwise; and the classes.
     """
     what = "proportions" if proportions else "counts"
-    keys, table, names = _as_table(given, what)
+    keys, table, names = _to_array(given, what)
     mapping = isinstance(given, Mapping)
-    values = _from_rows(table, bags, what) if per_row else _of_bags(keys, table, mapping, bags, what)
+    values = _values_from_rows(table, bags, what) if per_row else _values_of_bags(keys, table, mapping, bags, what)
     if values.shape[1] == 0:
         raise UsageError(f"{what} has no column.")
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -100,7 +100,7 @@ def read_counts(
     return (counts[:, 1:] if counts.shape[1] == 2 else counts), chosen
 
 
-def _as_table(given: Any, what: str) -> tuple[list[Any] | None, FloatArray, list[Any]]:
+def _to_array(given: Any, what: str) -> tuple[list[Any] | None, FloatArray, list[Any]]:
     """Keys (if the form has any), a table of numbers, and the names of its columns (if it has any)."""
     import pandas as pd
 
@@ -121,8 +121,8 @@ def _as_table(given: Any, what: str) -> tuple[list[Any] | None, FloatArray, list
     return None, table.reshape(len(table), -1), []
 
 
-def _of_bags(keys: list[Any] | None, table: FloatArray, mapping: bool, bags: BagIds, what: str) -> FloatArray:
-    """(bags, columns): one row for each bag, whatever the form."""
+def _values_of_bags(keys: list[Any] | None, table: FloatArray, mapping: bool, bags: BagIds, what: str) -> FloatArray:
+    """(bags, columns) values of each bag, whether they were given by key, in the order of bags or for each row."""
     n_bags, n_rows = len(bags.ids), len(bags.numbers)
     by_bag: FloatArray | None = None
     if keys is not None and len(keys) == n_bags and set(keys) == set(bags.ids):
@@ -130,10 +130,10 @@ def _of_bags(keys: list[Any] | None, table: FloatArray, mapping: bool, bags: Bag
         by_bag = table[[place[bag] for bag in bags.ids]]
     if mapping and by_bag is None:
         assert keys is not None
-        raise UsageError(_mismatch(keys, bags, what))
+        raise UsageError(_describe_mismatch(keys, bags, what))
     if keys is None and len(table) == n_bags and (bags.ordered or n_bags == n_rows):
         by_bag = table
-    by_row = _from_rows(table, bags, what) if not mapping and len(table) == n_rows and n_rows > 0 else None
+    by_row = _values_from_rows(table, bags, what) if not mapping and len(table) == n_rows and n_rows > 0 else None
     if by_bag is not None and by_row is not None and not np.array_equal(by_bag, by_row, equal_nan=True):
         raise UsageError(
             f"every bag has one row, so {what} could be in the order of bags or of rows; "
@@ -143,7 +143,7 @@ def _of_bags(keys: list[Any] | None, table: FloatArray, mapping: bool, bags: Bag
     if found is not None:
         return found
     if keys is not None:
-        raise UsageError(_mismatch(keys, bags, what))
+        raise UsageError(_describe_mismatch(keys, bags, what))
     if len(table) == n_bags:
         raise UsageError(f"the bag ids cannot be sorted, so {what} must be a mapping from bag to value.")
     raise UsageError(
@@ -151,7 +151,7 @@ def _of_bags(keys: list[Any] | None, table: FloatArray, mapping: bool, bags: Bag
     )
 
 
-def _from_rows(table: FloatArray, bags: BagIds, what: str) -> FloatArray:
+def _values_from_rows(table: FloatArray, bags: BagIds, what: str) -> FloatArray:
     """The value of each bag from a column of the table, which must be the same in all its rows."""
     first = np.full(len(bags.ids), -1)
     first[bags.numbers[::-1]] = np.arange(len(table))[::-1]
@@ -163,24 +163,24 @@ def _from_rows(table: FloatArray, bags: BagIds, what: str) -> FloatArray:
     return values
 
 
-def _mismatch(keys: list[Any], bags: BagIds, what: str) -> str:
+def _describe_mismatch(keys: list[Any], bags: BagIds, what: str) -> str:
+    """Which bags have no value, and which values have no bag."""
     absent = [bag for bag in bags.ids if bag not in set(keys)]
     unknown = [key for key in keys if key not in set(bags.ids)]
-    parts = [f"it has none for {_some(absent)}"] if absent else []
-    parts += (
-        [f"{_some(unknown)} have no row" if len(unknown) > 1 else f"{_some(unknown)} has no row"] if unknown else []
-    )
-    parts += ["a bag stands in it twice"] if not parts else []
+    parts = [f"it has none for {_name_bags(absent)}"] if absent else []
+    parts += [f"{_name_bags(unknown)} {'have' if len(unknown) > 1 else 'has'} no row"] if unknown else []
+    parts = parts or ["it names a bag twice"]
     return f"{what} does not fit the bags: {'; '.join(parts)}."
 
 
-def _some(items: list[Any], most: int = 3) -> str:
+def _name_bags(items: list[Any], most: int = 3) -> str:
+    """The first ids of a list, and how many more there are."""
     more = f" and {len(items) - most:,} more bags" if len(items) > most else ""
     return "bag " + ", ".join(map(repr, items[:most])) + more
 
 
 def _check_possible(values: FloatArray, bags: BagIds, proportions: bool) -> None:
-    """Refuse what no labels could give, unless it is said to be noisy."""
+    """Refuse counts that no labels of the rows could give."""
     most = np.ones(len(values)) if proportions else bags.sizes.astype(np.float64)
     slack = 1e-6 * most
     outside = np.flatnonzero(((values < -slack[:, None]) | (values > (most + slack)[:, None])).any(axis=1))
@@ -189,7 +189,7 @@ def _check_possible(values: FloatArray, bags: BagIds, proportions: bool) -> None
         b = int(outside[0])
         limit = "1" if proportions else f"its {bags.sizes[b]:,} rows"
         raise UsageError(
-            f"the {what} of bag {bags.ids[b]!r} is {_shown(values[b])}, not from 0 to {limit} "
+            f"the {what} of bag {bags.ids[b]!r} is {_format_values(values[b])}, not from 0 to {limit} "
             f"({len(outside):,} such bags). If noise was added, give its standard deviation as count_sd."
         )
     if values.shape[1] > 1:
@@ -204,5 +204,5 @@ def _check_possible(values: FloatArray, bags: BagIds, proportions: bool) -> None
         raise UsageError("counts holds fractions below 1: these look like proportions; pass them as proportions=.")
 
 
-def _shown(row: FloatArray) -> str:
+def _format_values(row: FloatArray) -> str:
     return f"{row[0]:g}" if len(row) == 1 else "(" + ", ".join(f"{value:g}" for value in row) + ")"

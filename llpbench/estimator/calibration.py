@@ -1,6 +1,6 @@
-"""From scores to probabilities by what bags tell: no label of a row is needed.
+"""Turn scores into probabilities by means of the bags' proportions: no label of a row is needed.
 
-Scores that are no probabilities go through ``p = softmax(a z + b)`` (for two classes ``σ(a z + b)``), ``z`` being
+Scores that are not probabilities go through ``p = softmax(a z + b)`` (for two classes ``σ(a z + b)``), ``z`` being
 the scores in units of their standard deviation over the training rows. The shift ``b`` makes the mean prediction
 over all rows the share of each class over all bags. The slope ``a > 0`` maximises, with that shift,
 
@@ -8,7 +8,7 @@ over all rows the share of each class over all bags. The slope ``a > 0`` maximis
 
 over the held-back bags, which the method has not learned from: ``α`` is a bag's proportion, ``p̄`` its mean
 prediction, ``w_b`` its size (less when its count is noisy). The second term keeps ``a`` near 1 when these bags are
-too few to tell.
+too few.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EPS = 1e-12
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The map ``log-probabilities = a (s − centre) / scale + shift``, up to what makes them add up to one.
+    """The map ``log-probabilities = a (s − centre) / scale + shift``, up to a constant of each row.
 
     Attributes:
         centre: mean score.

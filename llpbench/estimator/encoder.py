@@ -1,35 +1,79 @@
-"""From a user's table to features: learned on training rows, kept with the model, the same for every later table.
+"""From the columns of a table to features: the one encoder of ``llpbench.fit`` and of the tables among the datasets.
 
-A number is standardised and cut off at four standard deviations; where it is missing it counts as the mean, and a
-column that had missing values when the encoder was fitted gets a 0/1 column that says so. A text or category
-becomes a block of 0/1 columns, one for each of its levels (a missing value is a level), at most the 200 most
-frequent; a level without a column leaves the block at zero.
+Everything is fitted on training rows alone.
+
+**Numbers** are standardised by the mean and the standard deviation of the known training values, and cut off at four
+standard deviations. A missing number counts as the mean. A column that lacks values in training rows gets one more
+feature: 1 where the number is missing, 0 elsewhere.
+
+**Categories**, ``onehot``: one 0/1 feature for each level that training rows have, in the order of the levels. A
+category of more than 200 levels keeps the 200 most frequent ones (the first in order among equals), and all its other
+levels share one more feature. A level that no training row has goes to that shared feature too; where there is none,
+all features of the category are 0. The features stay 0 or 1: rescaling rare levels to unit variance costs one to five
+points of AUROC at large bags.
+
+**Categories**, ``ordinal``: the level's place among the same levels, then treated like a number. All levels without a
+place of their own share the place after the last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
-from llpbench.contracts.data import Column, FloatArray
-from llpbench.contracts.errors import UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from llpbench.contracts.data import Column, FloatArray, IntArray
+from llpbench.contracts.errors import UnknownNameError
 
 CLIP = 4.0
 """Standard deviations beyond which a number is cut off."""
 LEVELS = 200
-"""Most levels of a category that get a column of their own."""
+"""Most levels of a category that have a feature, or a place, of their own."""
+ENCODINGS = ("onehot", "ordinal")
 
-Encoding = Literal["table", "none"]
+
+@dataclass(frozen=True)
+class Numbers:
+    """A numeric column: float64 values, NaN where one is missing."""
+
+    name: str
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: IntArray) -> Numbers:
+        """The given rows, in the given order."""
+        return Numbers(self.name, self.values[rows])
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A categorical column: its levels in alphabetical order (None, a missing value, is last), and each row's place."""
+
+    name: str
+    codes: IntArray
+    levels: tuple[str | None, ...]
+
+    @classmethod
+    def from_texts(cls, name: str, texts: Sequence[str | None]) -> Categories:
+        """A column from the text of each row."""
+        levels = sorted(set(texts), key=lambda level: (level is None, level or ""))
+        place = {level: code for code, level in enumerate(levels)}
+        return cls(name, np.fromiter(map(place.__getitem__, texts), np.int32, len(texts)), tuple(levels))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: IntArray) -> Categories:
+        """The given rows, in the given order."""
+        return Categories(self.name, self.codes[rows], self.levels)
 
 
 class NumberColumn(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fields=True):
-    """A numeric column: what is subtracted, what it is divided by, and whether missing values have a column."""
+    """What is known of a numeric column: its mean, its standard deviation, whether missing values have a feature."""
 
     name: str
     mean: float
@@ -38,223 +82,129 @@ class NumberColumn(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fie
 
 
 class CategoryColumn(msgspec.Struct, frozen=True, tag="category", forbid_unknown_fields=True):
-    """A categorical column: its levels in order; None is the missing value."""
+    """What is known of a category: the levels that have a feature of their own, and whether others share one."""
 
     name: str
     levels: tuple[str | None, ...]
+    other: bool = False
 
 
-class Encoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OrdinalColumn(msgspec.Struct, frozen=True, tag="ordinal", forbid_unknown_fields=True):
+    """A category as one number: mean and standard deviation of the levels' places."""
+
+    category: CategoryColumn
+    mean: float
+    sd: float
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.category.name
+
+
+FittedColumn = NumberColumn | CategoryColumn | OrdinalColumn
+
+
+class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the columns of a table become features.
 
     Attributes:
-        columns: the columns in the order of the fitted table.
-        named: whether columns are known by name (a DataFrame was fitted) or by place alone.
-        encoding: ``table``, or ``none``: numbers as they are, features of one space rather than columns.
+        columns: what was learned of each column, in the order of the table.
     """
 
-    columns: tuple[NumberColumn | CategoryColumn, ...]
-    named: bool
-    encoding: Encoding = "table"
+    columns: tuple[FittedColumn, ...]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the table's columns."""
-        return [column.name for column in self.columns]
+    @classmethod
+    def fit(cls, table: Sequence[Numbers | Categories], rows: IntArray, encoding: str = "onehot") -> TableEncoder:
+        """Learn an encoder from some rows of a table.
+
+        Args:
+            table: the columns.
+            rows: numbers of the training rows.
+            encoding: of categories, ``"onehot"`` or ``"ordinal"``.
+        """
+        if encoding not in ENCODINGS:
+            raise UnknownNameError("encoding", encoding, ENCODINGS)
+        return cls(tuple(_fit_column(column, rows, encoding) for column in table))
 
     @property
     def width(self) -> int:
         """Number of features."""
-        if self.encoding == "none":
-            return len(self.columns)
         return sum(column.width for column in self.described())
 
     def described(self) -> tuple[Column, ...]:
-        """The columns as methods are told of them; none for features of one space."""
-        if self.encoding == "none":
-            return ()
-        found = []
-        for column in self.columns:
-            if isinstance(column, CategoryColumn):
-                found.append(Column(column.name, "category", width=len(column.levels)))
-                continue
-            found.append(Column(column.name, "numeric"))
-            if column.missing:
-                found.append(Column(f"{column.name} is missing", "numeric"))
-        return tuple(found)
+        """The columns as methods are told of them. An ordinal column is described as numeric, since its feature is."""
+        return tuple(described for column in self.columns for described in _describe(column))
 
-    def transform(self, X: Any) -> FloatArray:
-        """(n, features) float32 rows of a table with the fitted columns (others are ignored).
-
-        Raises:
-            UsageError: a column is missing, or holds what it cannot hold.
-        """
-        frame = self._arranged(as_frame(X))
-        if self.encoding == "none":
-            parts = [_finite(frame.iloc[:, j], c.name)[:, None] for j, c in enumerate(self.columns)]
-            return np.hstack(parts).astype(np.float32) if parts else np.zeros((len(frame), 0), np.float32)
-        features = np.zeros((len(frame), self.width), np.float32)
-        at = 0
-        for j, column in enumerate(self.columns):
-            values = frame.iloc[:, j]
-            if isinstance(column, CategoryColumn):
-                _fill_block(features[:, at : at + len(column.levels)], values, column.levels)
-                at += len(column.levels)
-                continue
-            numbers = _numbers(values, column.name)
-            absent = np.isnan(numbers)
-            scaled = np.clip((numbers - column.mean) / column.sd, -CLIP, CLIP)
-            features[:, at] = np.where(absent, 0.0, scaled)
-            at += 1
-            if column.missing:
-                features[:, at] = absent
-                at += 1
+    def transform(self, table: Sequence[Numbers | Categories]) -> FloatArray:
+        """(n, features) float32 rows of a table with the same columns in the same order."""
+        features = np.zeros((len(table[0]), self.width), np.float32)
+        start = 0
+        for column, values in zip(self.columns, table, strict=True):
+            end = start + sum(described.width for described in _describe(column))
+            _fill(features[:, start:end], column, values)
+            start = end
         return features
 
-    def _arranged(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The fitted columns in their order: by name where both sides have names, by place otherwise."""
-        if self.named and named_columns(frame):
-            given = [str(name) for name in frame.columns]
-            absent = [name for name in self.names if name not in given]
-            if absent:
-                raise UsageError(
-                    f"the table has no column {', '.join(map(repr, absent[:5]))}, which the model was fitted on. "
-                    f"Its columns: {', '.join(given)}."
-                )
-            return frame.iloc[:, [given.index(name) for name in self.names]]
-        if frame.shape[1] != len(self.columns):
-            raise UsageError(f"the table has {frame.shape[1]} columns; the model was fitted on {len(self.columns)}.")
-        return frame
+
+def _fit_column(column: Numbers | Categories, rows: IntArray, encoding: str) -> FittedColumn:
+    if isinstance(column, Numbers):
+        values = column.values[rows]
+        known = values[~np.isnan(values)]
+        return NumberColumn(column.name, *_mean_and_sd(known), missing=len(known) < len(values))
+    counts = np.bincount(column.codes[rows], minlength=len(column.levels))
+    seen = np.flatnonzero(counts)
+    kept = np.sort(seen[np.argsort(-counts[seen], kind="stable")[:LEVELS]])
+    category = CategoryColumn(column.name, tuple(column.levels[i] for i in kept), other=len(seen) > LEVELS)
+    if encoding == "onehot":
+        return category
+    return OrdinalColumn(category, *_mean_and_sd(_places(category, column)[rows].astype(np.float64)))
 
 
-def fit_encoder(X: pd.DataFrame, rows: np.ndarray[Any, Any], encoding: str = "table") -> Encoder:
-    """Learn an encoder from some rows of a table.
-
-    Args:
-        X: the table, as ``as_frame`` gives it.
-        rows: numbers of the training rows.
-        encoding: ``table`` or ``none``.
-    """
-    named = named_columns(X)
-    names = [str(name) for name in X.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"the table has several columns of the name {', '.join(map(repr, twice))}.")
-    if not names:
-        raise UsageError("the table has no feature column.")
-    if encoding == "none":
-        for j, name in enumerate(names):
-            _finite(X.iloc[:, j], name)
-        return Encoder(tuple(NumberColumn(name, 0.0, 1.0) for name in names), named, "none")
-    if encoding != "table":
-        raise UsageError(f"encoding {encoding!r} is not known; choose 'table' or 'none'.")
-    columns = [_fit_column(X.iloc[:, j], name, rows) for j, name in enumerate(names)]
-    return Encoder(tuple(columns), named)
-
-
-def as_frame(X: Any) -> pd.DataFrame:
-    """A table given as a DataFrame, an array or rows of values, as a DataFrame with its own column types.
-
-    Raises:
-        UsageError: it is not a table of rows and columns.
-    """
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        return X
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise UsageError("the rows of X do not have the same number of columns.") from None
-    if array.ndim != 2:
-        raise UsageError(f"X must be a table of rows and columns, not an array of shape {array.shape}.")
-    return pd.DataFrame(array)
-
-
-def named_columns(frame: pd.DataFrame) -> bool:
-    """Whether columns have names of their own, not just numbers."""
-    return len(frame.columns) > 0 and all(isinstance(name, str) for name in frame.columns)
-
-
-def is_numeric(values: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers (or booleans); texts that look like numbers are texts."""
-    import pandas as pd
-
-    types = pd.api.types
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return False
-    if types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
-        return not types.is_complex_dtype(values.dtype)
-    if values.dtype == object:
-        kinds = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
-        return types.infer_dtype(values, skipna=True) in kinds
-    return False
-
-
-def _fit_column(values: pd.Series[Any], name: str, rows: np.ndarray[Any, Any]) -> NumberColumn | CategoryColumn:
-    if not is_numeric(values):
-        return CategoryColumn(name, _levels(_texts(values.iloc[rows], name)))
-    numbers = _numbers(values, name)[rows]
-    known = numbers[~np.isnan(numbers)]
-    missing = len(known) < len(numbers)
+def _mean_and_sd(known: FloatArray) -> tuple[float, float]:
+    """What numbers are standardised by; equal numbers, or none, keep their scale."""
     if not len(known):
-        return NumberColumn(name, 0.0, 1.0, missing)
+        return 0.0, 1.0
     mean, sd = float(known.mean()), float(known.std())
-    if known.min() == known.max() or not 0.0 < sd < np.inf:
-        mean, sd = float(known[0]), 1.0
-    return NumberColumn(name, mean, sd, missing)
+    if known.min() == known.max() or not 0.0 < sd < np.inf:  # rounding can make the sd of equal numbers non-zero
+        return float(known[0]), 1.0
+    return mean, sd
 
 
-def _levels(texts: Sequence[str | None]) -> tuple[str | None, ...]:
-    """The levels that get a column, in alphabetical order, the missing value last."""
-    counts: dict[str | None, int] = {}
-    for text in texts:
-        counts[text] = counts.get(text, 0) + 1
-
-    def place(level: str | None) -> tuple[bool, str]:
-        return level is None, level or ""
-
-    frequent = sorted(counts, key=lambda level: (-counts[level], place(level)))[:LEVELS]
-    return tuple(sorted(frequent, key=place))
+def _describe(column: FittedColumn) -> tuple[Column, ...]:
+    if isinstance(column, CategoryColumn):
+        return (Column(column.name, "category", width=len(column.levels) + column.other),)
+    number = Column(column.name, "numeric")
+    if isinstance(column, NumberColumn) and column.missing:
+        return number, Column(f"{column.name} is missing", "numeric")
+    return (number,)
 
 
-def _numbers(values: pd.Series[Any], name: str) -> np.ndarray[Any, Any]:
-    """A column as float64, NaN where a value is missing."""
-    import pandas as pd
-
-    if not is_numeric(values):
-        raise UsageError(f"column {name!r} holds {values.dtype} values where the model expects numbers.")
-    numbers = pd.to_numeric(values.astype(object) if values.dtype == object else values)
-    array = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    if np.isinf(array).any():
-        raise UsageError(f"column {name!r} holds {int(np.isinf(array).sum())} infinite values.")
-    return array
-
-
-def _finite(values: pd.Series[Any], name: str) -> np.ndarray[Any, Any]:
-    array = _numbers(values, name)
-    if np.isnan(array).any():
-        raise UsageError(f"column {name!r} has missing values, which encoding='none' cannot take.")
-    return array
+def _fill(block: FloatArray, column: FittedColumn, values: Numbers | Categories) -> None:
+    """Write the features of a column into its block of zeros."""
+    if isinstance(column, NumberColumn):
+        assert isinstance(values, Numbers)
+        absent = np.isnan(values.values)
+        block[:, 0] = np.where(absent, 0.0, _standardise(values.values, column.mean, column.sd))
+        if column.missing:
+            block[:, 1] = absent
+        return
+    assert isinstance(values, Categories)
+    if isinstance(column, OrdinalColumn):
+        block[:, 0] = _standardise(_places(column.category, values).astype(np.float64), column.mean, column.sd)
+        return
+    places = _places(column, values)
+    rows = np.flatnonzero(places < block.shape[1])
+    block[rows, places[rows]] = 1.0
 
 
-def _texts(values: pd.Series[Any], name: str) -> list[str | None]:
-    """A column's values as texts; None where one is missing."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_timedelta64_dtype(values.dtype):
-        raise UsageError(f"column {name!r} holds times; make numbers or texts of them first.")
-    missing = values.isna().to_numpy()
-    return [None if absent else _text(value) for value, absent in zip(values.tolist(), missing, strict=True)]
+def _standardise(values: FloatArray, mean: float, sd: float) -> FloatArray:
+    scaled: FloatArray = np.clip((values - mean) / sd, -CLIP, CLIP)
+    return scaled
 
 
-def _text(value: Any) -> str:
-    """A level's text; whole numbers read the same whether they came as integers or as floats."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _fill_block(block: FloatArray, values: pd.Series[Any], levels: Sequence[str | None]) -> None:
-    place = {level: i for i, level in enumerate(levels)}
-    codes = np.array([place.get(text, -1) for text in _texts(values, str(values.name))], np.int64)
-    known = np.flatnonzero(codes >= 0)
-    block[known, codes[known]] = 1.0
+def _places(column: CategoryColumn, values: Categories) -> IntArray:
+    """Each row's place among the fitted levels; the place after the last for any other level."""
+    place = {level: i for i, level in enumerate(column.levels)}
+    of_level = np.array([place.get(level, len(place)) for level in values.levels], np.int64)
+    return of_level[values.codes]

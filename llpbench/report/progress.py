@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,11 @@ from llpbench.contracts.result import FAILURES, CellResult
 
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
+    from rich.progress import TaskID
     from rich.text import Text
 
     from llpbench.contracts.specs import DatasetSpec
+    from llpbench.datafiles.sources import Progress
     from llpbench.execution.driver import View
 
 _STYLE = {"ok": "green", "skipped": "yellow"}
@@ -188,27 +192,30 @@ class LiveView(QuietView):
 
 
 def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
-    """Fetch a dataset's files, with a progress bar on a terminal."""
+    """Fetch the files of a dataset, with a progress bar on a terminal."""
     from llpbench.datafiles import store
 
-    if quiet or not sys.stderr.isatty() or all(i.state == "ok" for i in store.locate(spec, data_dir)):
+    if quiet or not sys.stderr.isatty() or all(item.state == "ok" for item in store.locate(spec, data_dir)):
         return store.fetch(spec, data_dir, offline=offline)
+    with _transfer_bars() as show:
+        return store.fetch(spec, data_dir, offline=offline, progress=show)
+
+
+@contextmanager
+def _transfer_bars() -> Iterator[Progress]:
+    """One bar on the terminal for each transfer; gives the function that is told of transfers."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, int] = {}
+    title = TextColumn("{task.description}", markup=False)
+    columns = (title, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
 
-        def advance(what: str, done: int, total: int | None) -> None:
+        def show(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+            bars.update(tasks[what], completed=done, total=total)
 
-        return store.fetch(spec, data_dir, offline=offline, progress=advance)
+        yield show

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from llpbench import Column, UsageError
-from llpbench_datasets.encoding import CLIP, ENCODINGS, encode, encoded_split, standardise
-from llpbench_datasets.tables import Categories, Numbers, Table
+from llpbench import Categories, Column, Numbers, UsageError
+from llpbench.estimator.encoder import CLIP, ENCODINGS
+from llpbench_datasets.encoding import encode, encoded_split
+from llpbench_datasets.tables import Table
 
 LEVELS = ("?", "a", "b", "c", "d")
 
@@ -80,6 +81,11 @@ def test_shape_of_features(drawn: tuple[Table, np.ndarray], encoding: str) -> No
             assert (block[fit].sum(axis=0) > 0).all(), "a level that no training row has"
     if encoding == "ordinal":
         assert X.shape[1] == len(table.columns)
+
+
+def standardise(values: np.ndarray, fit_rows: np.ndarray) -> np.ndarray:
+    """The feature that a numeric column becomes."""
+    return encode(Table((Numbers("x", values),), np.zeros(len(values), np.int64)), fit_rows, "onehot")[0][:, 0]
 
 
 def small_table() -> Table:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench_datasets import feature_cache
-from llpbench_datasets.feature_cache import cached_array, content_key
+from llpbench_datasets.feature_cache import cached_array
+from llpbench_datasets.keys import content_key
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -121,7 +121,10 @@ def test_a_full_disk_loses_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_platform_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_cache, "fcntl", None)
+    def no_locks(*_: object, **__: object) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr("filelock.BaseFileLock.acquire", no_locks)
     compute = Counted()
     for _ in range(2):
         np.testing.assert_array_equal(cached_array(["a"], compute), ROWS)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from llpbench.datafiles.store import DataStore
+from llpbench_datasets.components import principal_directions
 from llpbench_datasets.criteo import CRITEO
 from llpbench_datasets.criteo.encode import Encoded, encode
 from llpbench_datasets.criteo.load import load
@@ -142,7 +143,7 @@ def test_a_batch_depends_on_its_step_alone() -> None:
 def test_principal_directions() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 6)) * np.array([5, 1, 3, 0.1, 2, 0.5])
-    found = met.principal_directions(np.cov(X.T), 3)
+    found = principal_directions(np.cov(X.T), 3)
     assert np.abs(found).argmax(axis=0).tolist() == [0, 2, 4]
     assert (found[[0, 2, 4], [0, 1, 2]] > 0).all()
     np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-12)

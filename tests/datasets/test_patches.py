@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from tiny_cifar import draw
 
-from llpbench_datasets import patches
+from llpbench_datasets import components, patches
+from llpbench_datasets.components import principal_components
 from llpbench_datasets.patches import (
     Dictionary,
     Options,
@@ -20,7 +21,6 @@ from llpbench_datasets.patches import (
     learn_dictionary,
     normalised,
     patch_features,
-    principal_components,
     quadrant_of,
     random_patches,
 )
@@ -134,7 +134,7 @@ def test_folding() -> None:
 
 @pytest.mark.parametrize(("dims", "exact"), [(3, 1500), (3, 0), (10, 0), (40, 1500)])
 def test_components_against_a_decomposition(dims: int, exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patches, "_EXACT", exact)
+    monkeypatch.setattr(components, "_EXACT", exact)
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(60, 12)) * np.linspace(3, 0.5, 12) + 2).astype(np.float16)
     found = principal_components(rows, 50, dims, seed=0)
@@ -170,7 +170,7 @@ def test_later_images_are_encoded_but_not_learned_from() -> None:
 
 @pytest.mark.parametrize("exact", [1500, 0])
 def test_flat_images_are_finite(exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patches, "_EXACT", exact)
+    monkeypatch.setattr(components, "_EXACT", exact)
     images = np.zeros((12, 3, 32, 32), np.uint8)
     images[6:] = 255
     assert np.isfinite(patch_features(images, 8, SMALL)).all()

@@ -19,10 +19,10 @@ from tiny_cifar import draw, make_tiny
 
 from llpbench import UnknownNameError, UsageError
 from llpbench.cli import cli
+from llpbench_datasets.keras_backend import arrays_of, keras, ops
 from llpbench_datasets.simclr import embed, weights
 from llpbench_datasets.simclr.augment import GRAY, Views, colour_maps, crop_boxes, random_views, resampling
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, pooled, with_head
-from llpbench_datasets.simclr.engine import arrays_of, keras, ops
 from llpbench_datasets.simclr.loss import nt_xent
 from llpbench_datasets.simclr.settings import Settings
 from llpbench_datasets.simclr.train import train
@@ -57,7 +57,7 @@ ENGINE = """
 import json, sys
 import numpy as np
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, with_head
-from llpbench_datasets.simclr.engine import arrays_of, keras, ops
+from llpbench_datasets.keras_backend import arrays_of, keras, ops
 from llpbench_datasets.simclr.loss import nt_xent
 model = with_head(encoder("small"))
 draw_weights(model, 3)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from llpbench_datasets.tables import Categories, Numbers, Table, cached_table, pack, table_from_rows, unpack
+from llpbench import Categories, Numbers
+from llpbench_datasets.tables import Table, cached_table, pack, table_from_rows, unpack
 
 ROWS = [["39", "blue", "yes"], ["50", "?", "no"], ["-1.5", "blue", "yes"]]
 

@@ -92,7 +92,7 @@ def test_the_harness_names_no_method_and_no_dataset() -> None:
     assert {"dllp", "mean-ridge", "adult", "synthetic"} <= names
     allowed = {
         ("grid.py", "adult"),  # the default of --datasets
-        ("model.py", "bp-count"),  # the default of llpbench.fit
+        ("fit.py", "bp-count"),  # the default of llpbench.fit
         ("results.py", "csv"),  # also a format of tables
     }
     wrong = [

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from cli_runner import llpbench
+from helpers import QuietHandler, serving
 
 from llpbench.plugins.registry import load_registry
 
@@ -17,26 +17,21 @@ BODY = b"x;y\n" * 50_000
 OWN = b"only the user has it\n"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     hits: list[str] = []  # noqa: RUF012 - of the server's life
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         self.hits.append(self.path)
         self.send_response(200)
         self.send_header("Content-Length", str(len(BODY)))
         self.end_headers()
         self.wfile.write(BODY)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
     """A folder with a plugin whose dataset has a file of a local server and one that nobody gives."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         Handler.hits.clear()
         url = f"http://127.0.0.1:{server.server_address[1]}/toy.csv"
         (tmp_path / "toy.py").write_text(
@@ -48,8 +43,6 @@ def place(tmp_path: Path) -> Iterator[Path]:
             "    return [DatasetSpec(name='toy', factory='toy:load', files=(A, B), columns=2, balance=(0.25, 0.75))]\n"
         )
         yield tmp_path
-        server.shutdown()
-        thread.join()
 
 
 def data(place: Path, *arguments: str) -> tuple[int, str]:

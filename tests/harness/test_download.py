@@ -12,11 +12,11 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from helpers import serving
+from helpers import QuietHandler, serving
 
 from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
@@ -76,8 +76,8 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}{path}"
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Handler(QuietHandler):
+    def do_GET(self) -> None:  # noqa: N802
         server = self.server
         assert isinstance(server, Server)
         server.hits.append(self.path)
@@ -90,9 +90,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: len(body) - server.missing_bytes])
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
 
 @pytest.fixture

@@ -23,8 +23,10 @@ from llpbench.contracts.data import Bags, Part
 from llpbench.contracts.errors import LLPBenchError, MethodError, UsageError
 from llpbench.contracts.specs import MethodSpec
 from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.encoder import CategoryColumn, Encoder, as_frame, fit_encoder
-from llpbench.estimator.fitting import fit_and_choose, hold_back
+from llpbench.estimator.encoder import CategoryColumn
+from llpbench.estimator.fit import hold_back
+from llpbench.estimator.frames import FrameEncoder, as_frame, fit_encoder
+from llpbench.estimator.training import fit_and_choose
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import bag_means, make_rules
@@ -323,7 +325,7 @@ def test_the_encoder_does_what_it_says(values: list[float], gaps: set[int], leve
     frame = pd.DataFrame({"number": numbers, "level": pd.Series(levels[:n], dtype=object)})
     rows = np.arange(max(n // 2, 1))
     encoder = fit_encoder(frame, rows)
-    again = msgspec.json.decode(msgspec.json.encode(encoder), type=Encoder)
+    again = msgspec.json.decode(msgspec.json.encode(encoder), type=FrameEncoder)
     assert again == encoder
     X = again.transform(frame)
     assert X.shape == (n, encoder.width) == (n, sum(c.width for c in encoder.described()))
@@ -349,6 +351,11 @@ def test_a_category_of_very_many_values_keeps_the_frequent_ones() -> None:
     assert isinstance(column, CategoryColumn)
     assert len(column.levels) == 200
     assert sum(str(level).startswith("often") for level in column.levels) == 150
+    (described,) = encoder.described()
+    assert described.width == encoder.width == 201  # one more, which all other values share
+    X = encoder.transform(pd.DataFrame({"text": ["often 7", "once 0499", "never seen", None]}))
+    assert X.sum(axis=1).tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert X[:, 200].tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
 def test_odd_columns_are_read_for_what_they_are() -> None:
@@ -386,7 +393,7 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
         ({"method": "meanridge"}, "Did you mean 'mean-ridge'"),
         ({"params": {"gama": 1}}, "unknown parameter of mean-ridge: 'gama'. Did you mean 'gamma'"),
         ({"params": {"choice": "x"}}, "value of parameter 'choice'"),
-        ({"backend": "torch"}, "uses no network engine"),
+        ({"backend": "torch"}, "mean-ridge has no networks, so backend='torch' has no meaning"),
         ({"method": "dllp", "backend": "theano"}, "unknown backend of dllp: 'theano'"),
         ({"counts": None}, "either counts or proportions"),
         ({"proportions": COUNTS}, "either counts or proportions"),
@@ -433,6 +440,29 @@ def test_singletons_and_unsorted_ids_need_a_mapping() -> None:
     with pytest.raises(UsageError, match="cannot be sorted"):
         fit(X, mixed, [1, 1, 2])
     fit(X, mixed, {"a": 1, 1: 1, "b": 2})
+
+
+@pytest.mark.parametrize("order", ["sorted ids", "shuffled ids", "names as ids"])
+def test_columns_of_the_table_are_counts_also_where_every_bag_is_one_row(order: str) -> None:
+    """A column has one value for each row: no other way to read it, whatever the ids and the table's index."""
+    rng = np.random.default_rng(0)
+    n = 60
+    y = rng.integers(2, size=n)
+    ids = {
+        "sorted ids": np.arange(n),
+        "shuffled ids": rng.permutation(n),
+        "names as ids": np.array([f"person {i:02d}" for i in rng.permutation(n)]),
+    }[order]
+    X = pd.DataFrame({"a": y + rng.normal(size=n), "b": rng.normal(size=n)})
+    wanted = fit(X, ids, dict(zip(ids, y, strict=True))).predict_proba(X)
+    table = X.assign(who=ids, sold=y, not_sold=1 - y, share=y.astype(float))
+    forms = {
+        "counts": fit(table.drop(columns=["not_sold", "share"]), "who", "sold"),
+        "counts of both classes": fit(table.drop(columns="share"), "who", ["not_sold", "sold"]),
+        "proportions": fit(table.drop(columns=["not_sold", "sold"]), "who", proportions="share"),
+    }
+    for name, model in forms.items():
+        assert np.array_equal(model.predict_proba(X), wanted), name
 
 
 def test_a_table_to_predict_must_have_the_columns() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import copy
 import json
+import pickle
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,14 @@ from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from safetensors.numpy import load, save
 
 import llpbench
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError
 from llpbench.estimator.model_file import Header, ModelFileError, read_model, write_model
 
-Members = dict[str, bytes]
+Tensors = dict[str, np.ndarray]
+Head = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -32,50 +35,53 @@ def model() -> llpbench.LLPModel:
     return llpbench.fit(X, bag, np.bincount(bag, X[:, 0] > 0), method="mean-ridge", classes=["no", "yes"])
 
 
-def rewritten(model: llpbench.LLPModel, path: Path, change: Callable[[Members], Any]) -> Path:
-    """The model's file with its members changed."""
-    with zipfile.ZipFile(model.save(path)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return path
+def raw(head: Any, data: bytes) -> bytes:
+    """A file in the format safetensors, whatever it says."""
+    text = head if isinstance(head, bytes) else json.dumps(head).encode()
+    return len(text).to_bytes(8, "little") + text + data
 
 
-def header(change: dict[str, Any]) -> Callable[[Members], None]:
-    """Change entries of the header; ``...`` takes one out."""
-
-    def apply(members: Members) -> None:
-        head = {**json.loads(members["header.json"]), **change}
-        members["header.json"] = json.dumps({k: v for k, v in head.items() if v is not ...}).encode()
-
-    return apply
+def parts(path: Path) -> tuple[Head, bytes]:
+    """The head of a file and its data."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
 
 
-def array_bytes(array: np.ndarray, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array, **options)
-    return buffer.getvalue()
+Change = Callable[[Head, bytes], bytes]
 
 
-def put(name: str, content: bytes) -> Callable[[Members], None]:
-    return lambda members: members.__setitem__(name, content)
+def header(change: dict[str, Any] | str) -> Change:
+    """Change entries of the header (``...`` takes one out), or its whole text."""
 
-
-def first_array(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Members], None]:
-    """Change the array of the weights, found by its name in the header."""
-
-    def apply(members: Members) -> None:
-        number = json.loads(members["header.json"])["arrays"].index("weights_0")
-        name = f"arrays/{number}.npy"
-        members[name] = array_bytes(change(np.load(io.BytesIO(members[name]))))
+    def apply(head: Head, data: bytes) -> bytes:
+        text = change
+        if isinstance(change, dict):
+            entries = {**json.loads(head["__metadata__"]["llpbench"]), **change}
+            text = json.dumps({k: v for k, v in entries.items() if v is not ...})
+        return raw({**head, "__metadata__": {"llpbench": text}}, data)
 
     return apply
 
 
-def lie_about_the_shape(members: Members) -> None:
-    members["arrays/0.npy"] = array_bytes(np.zeros(4)).replace(b"(4,)", b"(9,)")
+def tensors(change: Callable[[Tensors], Any]) -> Change:
+    """Change the arrays, and write a file that is sound in itself."""
+
+    def apply(head: Head, data: bytes) -> bytes:
+        arrays = load(raw(head, data))
+        change(arrays)
+        return save(arrays, head["__metadata__"])
+
+    return apply
+
+
+def weights(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    return tensors(lambda arrays: arrays.__setitem__("weights_0", np.ascontiguousarray(change(arrays["weights_0"]))))
+
+
+def tensor(**change: Any) -> Change:
+    """Change what the head says of the weights."""
+    return lambda head, data: raw({**head, "weights_0": {**head["weights_0"], **change}}, data)
 
 
 def test_a_model_is_read_back_whole(model: llpbench.LLPModel, tmp_path: Path) -> None:
@@ -121,7 +127,17 @@ def test_any_state_of_plain_values_goes_round(
 
 @pytest.mark.parametrize(
     "value",
-    [{"a": 1}, [1.0], None, float("nan"), 2**70, np.array(["x"]), np.array([None]), object()],
+    [
+        {"a": 1},
+        [1.0],
+        None,
+        float("nan"),
+        2**70,
+        np.array(["x"]),
+        np.array([None]),
+        np.zeros(2, np.longdouble),
+        object(),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, value: Any) -> None:
@@ -133,21 +149,36 @@ def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("arrays/0.npy", array_bytes(np.array([{}], object), allow_pickle=True)), "pickled objects are never read"),
-        (put("arrays/0.npy", array_bytes(np.zeros(2, [("a", "f8"), ("b", "O")]), allow_pickle=True)), "not numbers"),
-        (put("arrays/0.npy", array_bytes(np.array(["text"]))), "not numbers"),
-        (put("arrays/0.npy", b"\x80\x04."), "is not a saved model"),
-        (put("arrays/0.npy", array_bytes(np.zeros(2), version=(2, 0))), "another version of numpy's format"),
-        (lie_about_the_shape, "does not fit its 32 bytes"),
-        (put("../../evil.npy", b"x"), "its members are not those its header names ('../../evil.npy')"),
-        (put("/etc/evil", b"x"), "its members are not those its header names ('/etc/evil')"),
-        (lambda members: members.pop("arrays/0.npy"), "not those its header names ('arrays/0.npy')"),
-        (lambda members: members.pop("header.json"), "it has no header.json"),
-        (put("header.json", b"{"), "its header cannot be read"),
-        (put("header.json", b"[" * 100_000), "its header cannot be read"),
-        (put("header.json", b"\xff"), "its header cannot be read"),
+        (lambda head, data: pickle.dumps({"weights_0": head}), "it is not a saved model"),
+        (tensor(dtype="O"), "it is not a saved model"),
+        (tensor(dtype=["F64", "O"]), "it is not a saved model"),
+        (tensors(lambda arrays: arrays.__setitem__("weights_0", np.zeros(2, np.complex64))), "not numbers"),
+        (tensor(dtype="BF16", shape=[4, 3]), "not numbers"),
+        (tensor(dtype="F4"), "it is not a saved model"),
+        (tensor(shape=[99]), "it is not a saved model"),
+        (tensor(shape=[2**62, 2**62]), "it is not a saved model"),
+        (tensor(shape=[-1]), "it is not a saved model"),
+        (tensor(data_offsets=[0, 2**60]), "it is not a saved model"),
+        (lambda head, data: raw(head, data[:-1]), "it is not a saved model"),
+        (lambda head, data: raw(head, data + b"x"), "it is not a saved model"),
+        (lambda head, data: (2**63).to_bytes(8, "little") + raw(head, data)[8:], "it is not a saved model"),
+        (
+            tensors(lambda arrays: arrays.__setitem__("../../evil", np.zeros(1))),
+            "its arrays are not those its header names ('../../evil')",
+        ),
+        (
+            tensors(lambda arrays: arrays.__setitem__("/etc/evil", np.zeros(1))),
+            "its arrays are not those its header names ('/etc/evil')",
+        ),
+        (tensors(lambda arrays: arrays.pop("weights_0")), "not those its header names ('weights_0')"),
+        (lambda head, data: raw({k: v for k, v in head.items() if k != "__metadata__"}, data), "not a saved model of"),
+        (lambda head, data: raw({**head, "__metadata__": {"other": "x"}}, data), "not a saved model of llpbench"),
+        (lambda head, data: raw(b"[" * 100_000, data), "it is not a saved model"),
+        (lambda head, data: raw(b"\xff", data), "it is not a saved model"),
+        (header("{"), "its header cannot be read"),
+        (header("[" * 100_000), "its header cannot be read"),
         (header({"format": "other"}), "not a saved model of llpbench"),
-        (header({"version": 2}), "version 2 of the format; this llpbench reads version 1"),
+        (header({"version": 3}), "version 3 of the format; this llpbench reads version 2"),
         (header({"encoder": ...}), "missing required field `encoder`"),
         (header({"seed": "one"}), "Expected `int`, got `str`"),
         (header({"extra": 1}), "unknown field `extra`"),
@@ -160,15 +191,15 @@ def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, 
         (header({"scalars": {}}), "its state does not fit mean-ridge (KeyError: 'classes')"),
         (header({"scalars": {"classes": 2}}), "its state does not fit mean-ridge"),
         (header({"scalars": {"classes": 1, "weights_0": 1}}), "its state names 'weights_0' twice"),
-        (first_array(lambda w: w[:-1]), "its state does not fit mean-ridge"),
-        (first_array(lambda w: w * np.nan), "NaN or infinite"),
+        (header({"arrays": {"weights_0": "K"}}), "Invalid enum value 'K'"),
+        (weights(lambda w: w[:-1]), "its state does not fit mean-ridge"),
+        (weights(lambda w: w * np.nan), "NaN or infinite"),
         (header({"classes": ["a", "b", "c"]}), "expected (1, 3)"),
     ],
 )
-def test_a_hostile_file_is_refused(
-    model: llpbench.LLPModel, tmp_path: Path, change: Callable[[Members], Any], message: str
-) -> None:
-    path = rewritten(model, tmp_path / "model", change)
+def test_a_hostile_file_is_refused(model: llpbench.LLPModel, tmp_path: Path, change: Change, message: str) -> None:
+    path = model.save(tmp_path / "model")
+    path.write_bytes(change(*parts(path)))
     with pytest.raises(LLPBenchError) as refused:
         llpbench.load(path)
     assert message in str(refused.value)
@@ -176,26 +207,43 @@ def test_a_hostile_file_is_refused(
     assert sorted(tmp_path.rglob("*")) == [path]  # nothing was unpacked
 
 
-def test_a_zip_bomb_is_refused_unread(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_an_unchanged_file_is_no_hostile_file(model: llpbench.LLPModel, tmp_path: Path) -> None:
+    """The changes above, with nothing changed: what is refused there is refused for the change."""
     path = model.save(tmp_path / "model")
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+    for change in (header({}), tensors(lambda _: None), tensor(), weights(lambda w: w)):
+        path.write_bytes(change(*parts(path)))
+        llpbench.load(path)
+
+
+def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b"{}")
         archive.writestr("arrays/99.npy", bytes(2**24))
-    with pytest.raises(ModelFileError, match="compressed; a saved model is not"):
+    with pytest.raises(ModelFileError, match=r"version 1 of the format .*; this llpbench reads version 2"):
         llpbench.load(path)
 
 
-def test_members_that_overlap_are_refused(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_arrays_that_overlap_are_refused(model: llpbench.LLPModel, tmp_path: Path) -> None:
     path = model.save(tmp_path / "model")
-    with zipfile.ZipFile(path, "a") as archive:
-        big = max(archive.infolist(), key=lambda member: member.file_size)
-        for number in range(200, 230):  # thirty names for the same bytes
-            copy = zipfile.ZipInfo(f"arrays/{number}.npy")
-            copy.header_offset, copy.CRC = big.header_offset, big.CRC
-            copy.file_size = copy.compress_size = big.file_size
-            archive.filelist.append(copy)
-        archive._didModify = True
-    with pytest.raises(ModelFileError, match="overlap or repeat"):
+    head, data = parts(path)
+    copies = {f"copy {number}": head["weights_0"] for number in range(30)}  # thirty names for the same bytes
+    path.write_bytes(raw({**head, **copies}, data))
+    with pytest.raises(ModelFileError, match="is not a saved model"):
         llpbench.load(path)
+
+
+def test_arrays_keep_their_order_in_memory(model: llpbench.LLPModel, tmp_path: Path) -> None:
+    """Sums run in another order over a transposed array, and would differ in their last bits."""
+    values = np.arange(24.0).reshape(4, 6)
+    arrays = {"rows": values, "columns": np.asfortranarray(values), "strided": values[::2, 1::2], "one": values[0]}
+    write_model(tmp_path / "m", copy.copy(model._header), arrays)
+    _, state = read_model(tmp_path / "m")
+    for name, array in arrays.items():
+        found = np.asarray(state[name])
+        assert np.array_equal(found, array)
+        assert found.flags.fnc == array.flags.fnc
+        assert found.flags.writeable
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip", b"\x80\x04\x95pickle."])
@@ -208,7 +256,8 @@ def test_what_is_no_model_is_no_model(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_method_that_is_not_installed_is_named(model: llpbench.LLPModel, tmp_path: Path) -> None:
-    path = rewritten(model, tmp_path / "model", header({"method": "my-method"}))
+    path = model.save(tmp_path / "model")
+    path.write_bytes(header({"method": "my-method"})(*parts(path)))
     with pytest.raises(UnknownNameError, match=r"'my-method'.*Install the package that brings it"):
         llpbench.load(path)
 

@@ -9,15 +9,16 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from helpers import serving
+from helpers import QuietHandler, serving
 
 from llpbench import DataFile, DatasetSpec
 from llpbench.contracts.errors import DataUnavailableError
 from llpbench.datafiles import transfer
+from llpbench.datafiles.sources import Progress
 from llpbench.datafiles.store import DataStore
 
 BODY = bytes(range(256)) * 1200
@@ -42,8 +43,8 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/file"
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Handler(QuietHandler):
+    def do_GET(self) -> None:  # noqa: N802
         server = self.server
         assert isinstance(server, Server)
         wanted, condition = self.headers.get("Range", ""), self.headers.get("If-Range", "")
@@ -67,9 +68,6 @@ class Handler(BaseHTTPRequestHandler):
         cut = server.cuts.pop(0) if server.cuts else len(payload)
         self.wfile.write(payload[:cut])
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
 
 @pytest.fixture
 def server() -> Iterator[Server]:
@@ -85,10 +83,10 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "PAUSE", 0.0)
 
 
-def store(url: str, body: bytes = BODY, member: str = "") -> DataStore:
+def store(url: str, body: bytes = BODY, member: str = "", progress: Progress | None = None) -> DataStore:
     address = f"{url}#{member}" if member else url
     file = DataFile("toy/file", hashlib.sha256(body).hexdigest(), len(body), urls=(address,))
-    return DataStore(DatasetSpec(name="toy", factory="toy:load", files=(file,)))
+    return DataStore(DatasetSpec(name="toy", factory="toy:load", files=(file,)), progress=progress)
 
 
 def kept(tmp_path: Path) -> list[Path]:
@@ -120,9 +118,7 @@ def test_a_cut_connection_is_taken_up_at_once(server: Server, tmp_path: Path) ->
 def test_the_next_fetch_goes_on(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     heard: list[int] = []
-    waiting = store(server.url)
-    waiting._progress = lambda _, done, __: heard.append(done)
-    (path,) = waiting.fetch()
+    (path,) = store(server.url, progress=lambda _, done, __: heard.append(done)).fetch()
     assert path.read_bytes() == BODY
     assert server.asked == [(f"bytes={HALF}-", '"v1"')]
     assert heard[1] == HALF

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from llpbench import DataFile, DatasetSpec, PackageSource, Param, hookimpl
+from llpbench import DataFile, DatasetSpec, PackageSource, hookimpl
+from llpbench_datasets.options import encoding_param
 
 _UPSTREAM = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 
@@ -21,14 +22,7 @@ ADULT = DatasetSpec(
     name="adult",
     factory="llpbench_datasets.adult.load:load",
     summary="UCI Adult (Census Income): income above 50,000 dollars, 24 % positive",
-    params=(
-        Param(
-            "encoding",
-            "onehot",
-            choices=("onehot", "ordinal"),
-            doc="categories as 0/1 columns, or as one number each (14 columns, as in the paper)",
-        ),
-    ),
+    params=(encoding_param("14 columns, as in the paper"),),
     rows=48_842,
     columns=14,
     balance=(37_155 / 48_842, 11_687 / 48_842),

@@ -23,9 +23,9 @@ def embed(
     Args:
         files: the dataset's files.
         encoder: ``"patches"`` or ``"simclr"``; the first when empty.
-        options: of the encoder, as typed.
-        retrain: train even where weights for these settings are at hand.
-        say: hears how far it is.
+        options: options of the encoder, as typed.
+        retrain: train even where weights for these settings are here.
+        say: is told how far the work is.
 
     Returns:
         the weights that were trained, if any.

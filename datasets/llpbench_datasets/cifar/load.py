@@ -9,14 +9,14 @@ unknown to the fit; it never includes a test image. Raw images are standardised 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 
 import numpy as np
 
 from llpbench import Files, Part, Split, UnknownNameError, UsageError, random_split
 from llpbench_datasets import cifar
 from llpbench_datasets.cifar.batches import CLASSES, read_batch
-from llpbench_datasets.feature_cache import Array, KeyPart, cached_array
+from llpbench_datasets.feature_cache import Array, cached_array
+from llpbench_datasets.keys import KeyPart, settings_text
 from llpbench_datasets.simclr.settings import Settings
 
 MACHINES = (0, 1, 8, 9)
@@ -105,7 +105,7 @@ def features_of(
         from llpbench_datasets.patches import VERSION, Options, patch_features
 
         options = Options(centroids=centroids)
-        key += [VERSION, repr(sorted(asdict(options).items()))]
+        key += [VERSION, settings_text(options)]
         return cached_array(key, lambda: patch_features(images_of(files), labels_of(files)[1], options, say))
     if features == "simclr":
         from llpbench_datasets.simclr import embed, weights
@@ -114,7 +114,7 @@ def features_of(
         trained = weights.find(settings)
         if trained is None:
             raise UsageError(
-                f"no trained weights of the encoder {settings.network!r} are at hand. To train it, type: "
+                f"no trained weights of the encoder {settings.network!r} are here. To train it, type: "
                 f"llpbench data embed cifar10 --encoder simclr --set network={settings.network}"
             )
         contents = trained.read_bytes()

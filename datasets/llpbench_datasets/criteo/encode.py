@@ -46,7 +46,7 @@ class Encoded:
 
 
 def encode(rows: Rows, train: int, size: int) -> Encoded:
-    """Encode rows by what the first ``train`` of them tell.
+    """Encode rows; what is learned for this is learned from the first ``train`` of them.
 
     Args:
         rows: rows, training rows first.

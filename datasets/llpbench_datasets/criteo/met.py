@@ -9,16 +9,14 @@ ones, and reconstructs all columns:
 .. math:: L = \frac1{39} \Big(\sum_{c \le 13} (\hat x_c - x_c)^2 + \sum_{c > 13} -\log \hat p_c(b_c)\Big)
 
 with missing numbers left out. Afterwards the encoder is given all columns, and its tokens are the features
-(``represent``). No label is seen. The adversarial
-perturbation that MET adds to the input is left out: it doubles the cost.
+(``represent``). Labels are never used. The adversarial perturbation that MET adds to the input is left out: it doubles
+the cost.
 
-Written for any engine of Keras 3; all random numbers are drawn by numpy, so engines differ by rounding only.
+Runs on any backend of Keras 3; all random numbers are drawn by numpy, so backends differ by rounding only.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,15 +24,10 @@ from typing import Any
 import numpy as np
 
 from llpbench import FloatArray, IntArray
+from llpbench_datasets.components import principal_directions
 from llpbench_datasets.criteo.encode import Encoded
 from llpbench_datasets.criteo.text import CATEGORIES, INTEGERS
-
-if "keras" not in sys.modules:
-    os.environ.setdefault("KERAS_BACKEND", "jax")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-import keras
-from keras import ops
+from llpbench_datasets.keras_backend import keras, ops
 
 Tensor = Any
 COLUMNS = INTEGERS + CATEGORIES
@@ -159,7 +152,7 @@ class Encoder(keras.Model):  # type: ignore[misc]
 class Batches(keras.utils.PyDataset):  # type: ignore[misc]
     """Batches of one shape for one long epoch: rows in a new random order each time through, new masks each step.
 
-    A batch depends on the seed and its step alone, since an engine may ask for one ahead of time or more than once.
+    A batch depends on the seed and its step alone, since a backend may ask for one ahead of time or more than once.
     """
 
     def __init__(self, encoded: Encoded, settings: Settings, seed: int) -> None:
@@ -257,14 +250,6 @@ def represent(model: Met, encoded: Encoded, train: int, dim: int) -> FloatArray:
         X[start : start + len(tokens)] = (tokens - mean.astype(np.float32)) @ directions
         start += len(tokens)
     return X
-
-
-def principal_directions(covariance: FloatArray, dim: int) -> FloatArray:
-    """The ``dim`` eigenvectors of the largest eigenvalues, largest first; the largest entry of each is positive."""
-    vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, :dim]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    result: FloatArray = vectors * np.where(largest < 0, -1.0, 1.0)
-    return result
 
 
 def _tokens(encoder: Encoder, encoded: Encoded, rows: int, batch: int = 1024) -> Iterator[FloatArray]:

@@ -2,8 +2,8 @@
 
 A row becomes 41 numbers of 32 bits: the label, the integers, the hashes (eight hexadecimal digits are 32 bits) and
 the missing hashes as a bit mask. That is a third of the text and needs no dictionary, so a million rows take
-164 MB. Every line of a file must have 40 fields; the fields of a line are read, and held to the format, when its
-row is wanted.
+164 MB. Every line of a file must have 40 fields; the fields of a line are read, and checked against the format, when
+its row is wanted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Block:
         empty = "" if field == 0 else " or nothing"
         found = self.text[self.starts[line, field] : self.ends[line, field]].tobytes()
         return DatasetError(
-            f"{self.source}, line {self.first + line}: {NAMES[field]} must be {wanted}{empty}, not {shown(found)}."
+            f"{self.source}, line {self.first + line}: {NAMES[field]} must be {wanted}{empty}, not {printable(found)}."
         )
 
 
@@ -140,7 +140,7 @@ def _split(text: Bytes, first: int, source: str) -> Block:
         hint = " (Criteo's test.txt has no labels: train.txt is wanted)" if fields[at] == FIELDS - 1 else ""
         raise DatasetError(
             f"{source}, line {first + at}: {fields[at]} field{'s' if fields[at] > 1 else ''}, but {_EXPECTED}"
-            f"{hint} The line begins {shown(line)}."
+            f"{hint} The line begins {printable(line)}."
         )
     ends = marks.reshape(-1, FIELDS)
     starts = np.empty_like(ends)
@@ -190,6 +190,6 @@ def _read_hashes(
     return value, mask, good
 
 
-def shown(raw: bytes, width: int = 40) -> str:
+def printable(raw: bytes, width: int = 40) -> str:
     """Bytes of a file in a message: printable, quoted, cut."""
     return ascii(raw[:width].decode("latin-1")) + ("..." if len(raw) > width else "")

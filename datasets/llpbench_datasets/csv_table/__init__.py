@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llpbench import DatasetSpec, Param, hookimpl
+from llpbench_datasets.options import encoding_param
 
 
 @dataclass(frozen=True)
 class FileParam(Param):
     """A path. As it is typed, the checksum of the file's content is added: ``data.csv#0123456789abcdef``.
 
-    So a cell's identity, and the label of its dataset, hold the content: other bytes under the same path are
-    another dataset. A path with a checksum is left as it is, and the loader demands that content.
+    So a cell's identity, and the name of its dataset in tables, hold the content: other bytes under the same path
+    are another dataset. A path with a checksum is left as it is, and the loader demands that content.
     """
 
     def parse(self, text: str) -> str:
@@ -44,12 +45,7 @@ CSV = DatasetSpec(
             choices=("auto", "comma", "semicolon", "tab", "pipe"),
             doc="between fields; auto takes the most frequent of them in the first line",
         ),
-        Param(
-            "encoding",
-            "onehot",
-            choices=("onehot", "ordinal"),
-            doc="categories as 0/1 columns, or as one number each",
-        ),
+        encoding_param(),
     ),
     split="random, of rows or of whole bags; 80 / 10 / 10 % unless told otherwise",
     own_bags="bag",

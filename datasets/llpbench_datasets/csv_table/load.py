@@ -1,8 +1,8 @@
-"""Read a CSV file, split it, encode it by what the training rows tell.
+"""Read a CSV file, split it, encode it by its training rows.
 
 A column is numeric when every value that is not missing is a number. A missing number counts as the mean of the
 training rows, and a column that lacks some there gets a 0/1 column that says so; a missing category is a category.
-Of a category with very many values the most frequent ones keep their own columns, the others share one.
+All else is as ``llpbench.TableEncoder`` does it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llpbench import DatasetError, Files, IntArray, Part, Split, random_split
+from llpbench import Categories, DatasetError, Files, IntArray, Numbers, Split, random_split
 from llpbench_datasets.csv_table.source import read
 from llpbench_datasets.csv_table.text import CsvText, class_numbers, missing, read_text
-from llpbench_datasets.encoding import encode
-from llpbench_datasets.tables import Categories, Numbers, Table, cached_table
-
-LEVELS = 200
-"""Most values of a category that get a column of their own."""
-OTHER = "(other)"
+from llpbench_datasets.encoding import encode_parts
+from llpbench_datasets.tables import Table, cached_table
 
 
 def load(
@@ -41,7 +37,7 @@ def load(
     Args:
         files: where the compact form is kept.
         seed: seed of the split.
-        path: the file, with the checksum of its content behind ``#`` (not needed).
+        path: the file, if wanted with the checksum of its content behind ``#``.
         label: the label column.
         bag: the column whose values are the bags; empty when bags are to be drawn.
         positive: the label of class 1; by default the last of two labels, or several classes.
@@ -59,15 +55,8 @@ def load(
         assert isinstance(bags, Categories)
         table, bag_of = Table(tuple(features), table.labels), bags.codes.astype(np.int64)
     parts = split_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, bag)
-    order, n_train = np.concatenate(parts), len(parts[0])
-    ordered = filled(table.take(order), n_train)
-    X, columns = encode(ordered, np.arange(n_train), encoding)
-    cuts = np.cumsum([len(rows) for rows in parts])[:-1]
-    train, valid, held = (
-        Part(x, y, None if bag_of is None else bag_of[rows])
-        for x, y, rows in zip(np.split(X, cuts), np.split(ordered.labels, cuts), parts, strict=True)
-    )
-    return Split(train, valid, held, classes=max(int(table.labels.max()) + 1, 2), columns=columns)
+    classes = max(int(table.labels.max()) + 1, 2)
+    return encode_parts(fill_gaps(table, parts[0]), parts, encoding, classes=classes, bag_of=bag_of)
 
 
 def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
@@ -102,31 +91,25 @@ def split_rows(n: int, bag_of: IntArray | None, shares: Sequence[float], seed: i
     return [np.flatnonzero(np.isin(bag_of, part)) for part in np.split(order, cuts)]
 
 
-def filled(table: Table, n_train: int) -> Table:
-    """The table without gaps and without endless categories, by what its first ``n_train`` rows tell."""
+def fill_gaps(table: Table, train: IntArray) -> Table:
+    """The table with the mean of the known training values in place of missing numbers.
+
+    A column that lacks values in training rows is followed by one that is 1 where the number was missing, else 0. Both
+    are standardised afterwards like any other number.
+    """
     columns: list[Numbers | Categories] = []
     for column in table.columns:
         if isinstance(column, Categories):
-            columns.append(_frequent(column, n_train))
+            columns.append(column)
             continue
         absent = np.isnan(column.values)
-        known = column.values[:n_train][~absent[:n_train]]
+        values = column.values[train]
+        known = values[~absent[train]]
         mean = float(known.mean()) if len(known) else 0.0
         columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
-        if absent[:n_train].any():
+        if absent[train].any():
             columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
     return Table(tuple(columns), table.labels)
-
-
-def _frequent(column: Categories, n_train: int) -> Categories:
-    """A category with its most frequent levels; the rest become one level."""
-    counts = np.bincount(column.codes[:n_train], minlength=len(column.levels))
-    if np.count_nonzero(counts) <= LEVELS:
-        return column
-    kept = np.sort(np.argsort(-counts, kind="stable")[:LEVELS])
-    place = np.full(len(counts), LEVELS, np.int32)
-    place[kept] = np.arange(LEVELS)
-    return Categories(column.name, place[column.codes], (*(column.levels[i] for i in kept), OTHER))
 
 
 def _column(name: str, texts: Sequence[str]) -> Numbers | Categories:
@@ -145,10 +128,7 @@ def _column(name: str, texts: Sequence[str]) -> Numbers | Categories:
 
 
 def _categories(name: str, texts: Sequence[str]) -> Categories:
-    plain = ["?" if missing(text) else text for text in texts]
-    levels = tuple(sorted(set(plain)))
-    place = {level: code for code, level in enumerate(levels)}
-    return Categories(name, np.fromiter(map(place.__getitem__, plain), np.int32, len(plain)), levels)
+    return Categories.from_texts(name, ["?" if missing(text) else text for text in texts])
 
 
 def _labels(text: CsvText, label: str, positive: str) -> IntArray:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
 from llpbench import DatasetError, DataUnavailableError, UsageError
+from llpbench_datasets.keys import SHORT, short_digest
 
-DIGITS = 16
-"""Digits of the file's SHA-256 that stand for its content."""
-_PINNED = re.compile(rf"(.+)#([0-9a-f]{{{DIGITS}}})\Z", re.DOTALL)
+_PINNED = re.compile(rf"(.+)#([0-9a-f]{{{SHORT}}})\Z", re.DOTALL)
 
 
 def pinned(text: str) -> str:
@@ -18,7 +16,7 @@ def pinned(text: str) -> str:
     if _PINNED.match(text):
         return text
     try:
-        return f"{text}#{digest(Path(text).expanduser().read_bytes())}"
+        return f"{text}#{short_digest(Path(text).expanduser().read_bytes())}"
     except OSError as error:
         raise UsageError(f"cannot read {text}: {error.strerror or error}.") from None
 
@@ -33,12 +31,7 @@ def read(path: str) -> tuple[str, bytes, str]:
         content = Path(name).expanduser().read_bytes()
     except OSError as error:
         raise DatasetError(f"cannot read {name}: {error.strerror or error}.") from None
-    found = digest(content)
+    found = short_digest(content)
     if wanted and wanted != found:
         raise DatasetError(f"{name} now holds other content (#{found}) than the cell was planned for (#{wanted}).")
     return name, content, found
-
-
-def digest(content: bytes) -> str:
-    """The first digits of the SHA-256."""
-    return hashlib.sha256(content).hexdigest()[:DIGITS]

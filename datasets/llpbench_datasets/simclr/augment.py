@@ -1,4 +1,4 @@
-r"""Random views of images: resized crop, mirror, colour jitter, grayscale. Plain numpy, the same on every engine.
+r"""Random views of images: resized crop, mirror, colour jitter, grayscale. Plain numpy, the same on every backend.
 
 All of it is linear, so that a view is a few small matrix products:
 :math:`Y_c = \sum_{c'} C_{cc'} \, A X_{c'} B^\top + d_c`, where the rows of ``A`` and ``B`` interpolate between two

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from llpbench_datasets.components import principal_components
 from llpbench_datasets.feature_cache import Array
-from llpbench_datasets.patches import principal_components
 from llpbench_datasets.simclr.encoder import encoder, pooled
 from llpbench_datasets.simclr.weights import unpack
 
@@ -24,15 +24,15 @@ def features(images: Array, fit: int, network: str, contents: bytes, say: Callab
 
     Args:
         images: (n, 3, side, side), uint8.
-        fit: how many of the first images the components are learned from.
+        fit: the components are learned from so many of the first images.
         network: name of the encoder.
-        contents: of the file of its weights.
-        say: hears how far it is.
+        contents: contents of the file of its weights.
+        say: is told how far the work is.
 
     Returns:
         (n, dims) float32, dims at most 256.
     """
-    from llpbench_datasets.simclr.engine import keras
+    from llpbench_datasets.keras_backend import keras
 
     model = encoder(network)
     model.set_weights(unpack(contents))

@@ -1,7 +1,7 @@
 """Encoders: a compact convolutional network for a CPU, and ResNet-18 for a GPU. One projection head for both.
 
 A network is a Keras model from images (any size) to the maps of its last stages. Weights are plain arrays in the
-model's own order, drawn by numpy, so that a seed means the same on every engine.
+model's own order, drawn by numpy, so that a seed means the same on every backend.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from llpbench import UnknownNameError
 from llpbench_datasets.feature_cache import Array
-from llpbench_datasets.simclr.engine import keras
+from llpbench_datasets.keras_backend import keras
 from llpbench_datasets.simclr.settings import ENCODERS
 
 Tensor = Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llpbench_datasets.simclr.engine import ops
+from llpbench_datasets.keras_backend import ops
 
 Tensor = Any
 

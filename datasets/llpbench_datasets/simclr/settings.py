@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from llpbench import UnknownNameError
-from llpbench_datasets.feature_cache import content_key
+from llpbench_datasets.keys import content_key, settings_text
 
 ENCODERS = ("small", "resnet18")
 VERSION = 1
@@ -14,7 +14,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """All that trained weights depend on, beside the images and the engine's rounding.
+    """All that trained weights depend on, beside the images and the backend's rounding.
 
     Attributes:
         network: name of the encoder.
@@ -24,8 +24,8 @@ class Settings:
             to the size they have in whole images, and cost less.
         rate: peak learning rate of Adam, reached after one epoch and lowered along a half cosine.
         decay: weight decay.
-        temperature: of NT-Xent.
-        seed: of the first weights, the order of images and their views.
+        temperature: temperature of NT-Xent.
+        seed: seed of the first weights, the order of images and their views.
     """
 
     network: str = "small"
@@ -47,4 +47,4 @@ class Settings:
     @property
     def key(self) -> str:
         """A name for the settings."""
-        return content_key([VERSION, repr(sorted(asdict(self).items()))])[:16]
+        return content_key([VERSION, settings_text(self)])[:16]

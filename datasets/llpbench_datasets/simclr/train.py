@@ -12,9 +12,9 @@ import numpy as np
 
 from llpbench import UsageError, write_atomically
 from llpbench_datasets.feature_cache import Array
+from llpbench_datasets.keras_backend import arrays_of, keras
 from llpbench_datasets.simclr.augment import Views, random_views
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, with_head
-from llpbench_datasets.simclr.engine import arrays_of, keras
 from llpbench_datasets.simclr.loss import nt_xent
 from llpbench_datasets.simclr.settings import Settings
 
@@ -28,7 +28,7 @@ def train(images: Array, settings: Settings, checkpoint: Path, say: Say = lambda
         images: training images.
         settings: what to train.
         checkpoint: file that holds the state after each epoch; gone when training is complete.
-        say: hears of each epoch.
+        say: is told of each epoch.
     """
     steps = len(images) // settings.batch
     if not steps:
