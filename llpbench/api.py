@@ -20,8 +20,10 @@ from llpbench.execution.settings import HowToRun, combine, find_run_file, read_r
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry, load_registry
-from llpbench.report.progress import fetch_files, make_view
+from llpbench.report.progress import QuietView, fetch_files, make_view
+from llpbench.report.render import choose
 from llpbench.report.results import Results
+from llpbench.results.metric_style import MetricStyle
 from llpbench.results.store import Store
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def run(
     params_rule: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
+    metric: str | None = None,
     rerun: Rerun | None = None,
     executor: str | None = None,
     jobs: int | None = None,
@@ -90,6 +93,7 @@ def run(
         params_rule: use those tuned by this rule.
         config: a TOML file with these settings, or the name of a built-in one; arguments win over it.
         out: results folder; ``results/NAME`` by default, the same for the same request.
+        metric: what progress and tables show; AUROC by default, and every metric is computed all the same.
         rerun: which cells to run again: missing, failed, stale or all.
         executor: where cells run, e.g. ``"dask[scheduler=tcp://host:8786]"``.
         jobs: cells at once.
@@ -116,7 +120,7 @@ def run(
     for name in ("config", "plugins", "override", "progress"):
         given.pop(name, None)
     request = plan_run(given, config=config, plugins=_paths(plugins), override=_names(override))
-    return request.run(_view(progress), command)
+    return request.run(progress, command)
 
 
 @dataclass(frozen=True)
@@ -129,15 +133,17 @@ class RunRequest:
     context: Context
     planned: list[Planned]
     store: Store
+    metric: MetricStyle
     notes: list[str]
 
-    def run(self, view: View, command: str) -> Results:
+    def run(self, progress: bool | View, command: str) -> Results:
         """Run what is missing; returns the results of the whole request, old and new.
 
         Args:
-            view: told of cells as they start and end.
+            progress: whether progress is shown, or who is told of cells as they start and end.
             command: what makes the same request again, for the manifest and for whoever interrupts.
         """
+        view = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
         for note in self.notes:
             view.note(f"note: {note}")
         executor = make_executor(self.how, self.registry)
@@ -154,7 +160,7 @@ class RunRequest:
             raise
         finally:
             view.end()
-        return Results(self.store, self.planned, self.registry)
+        return Results(self.store, self.planned, self.registry, self.metric.name)
 
 
 def plan_run(
@@ -171,7 +177,8 @@ def plan_run(
     planned = plan_cells(spec, registry, tuned)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
     store = Store(Path(how.out) if how.out else Path("results") / spec.name)
-    return RunRequest(spec, how, registry, context, planned, store, _tuning_notes(tuned))
+    metric = choose(registry, (), how.metric).metric
+    return RunRequest(spec, how, registry, context, planned, store, metric, _tuning_notes(tuned))
 
 
 def tune(
@@ -228,7 +235,7 @@ def tune(
         plugins=_paths(plugins),
         override=_names(override),
     )
-    return request.run(_view(progress), command)
+    return request.run(progress, command)
 
 
 @dataclass(frozen=True)
@@ -241,9 +248,8 @@ class TuneRequest:
     context: Context
     store: Store
 
-    def run(self, view: View, command: str) -> TuneResults:
+    def run(self, progress: bool, command: str) -> TuneResults:
         """Run trials until every study has them; arguments as in ``RunRequest.run``."""
-        from llpbench.report.progress import QuietView
         from llpbench.tuning.results import TuneResults, describe_trial
         from llpbench.tuning.searches import plan_searches
         from llpbench.tuning.study import Journal
@@ -253,11 +259,11 @@ class TuneRequest:
         self.store.plan([], command, __version__)
         searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
         executor = make_executor(self.how, self.registry)
-        shown = _is_shown(view)
-        _fetch_data(planned, executor, self.registry, self.context, quiet=not shown)
+        view = QuietView()  # trials are shown, not their cells
+        _fetch_data(planned, executor, self.registry, self.context, quiet=not progress)
 
         def on_trial(search: Search, trial: Trial) -> None:
-            if shown:
+            if progress:
                 view.note(describe_trial(search, trial))
 
         work = Trials(
@@ -271,7 +277,7 @@ class TuneRequest:
             version=__version__,
         )
         try:
-            Driver(self.store, self.registry, executor, QuietView()).run(work)
+            Driver(self.store, self.registry, executor, view).run(work)
         except KeyboardInterrupt:
             view.note(_stopped("trials", self.store, command))
             raise
@@ -339,10 +345,6 @@ def _tuning_notes(tuned: TunedParams | None) -> list[str]:
 
 def _stopped(what: str, store: Store, command: str) -> str:
     return f"\nstopped. Finished {what} are in {store.root}; the same command goes on:\n  {command}"
-
-
-def _view(progress: bool | View) -> View:
-    return make_view(quiet=not progress) if isinstance(progress, bool) else progress
 
 
 def _is_shown(view: View) -> bool:

@@ -19,6 +19,9 @@ from llpbench.experiment.bags import make_bags
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.schemes import random_bags
 
+PATIENCE = 1800.0
+"""Seconds that end only what would never end: a busy machine is no failure."""
+
 quick = settings(deadline=None, max_examples=50)
 """For properties: a busy machine is no failure."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--params-rule", type=str, help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
+@click.option("--metric", help="What progress and the table show.  [default: auroc]")
 @click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
 @cell_options
 @click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
@@ -49,14 +50,13 @@ def run(
     itself is wrong.
     """
     from llpbench.api import plan_run
-    from llpbench.report.progress import make_view
 
     request = plan_run(flags, config=config, plugins=plugins, override=override)
     if dry_run:
         _print_plan(request)
         return
     with exit_on_interrupt():
-        results = request.run(make_view(quiet or as_json), typed_command())
+        results = request.run(not (quiet or as_json), typed_command())
     _print_results(results, as_json)
     if not as_json:
         click.echo(f"results: {results.folder}", err=True)
@@ -74,13 +74,13 @@ def _print_plan(request: RunRequest) -> None:
 
 
 def _print_results(results: Results, as_json: bool) -> None:
-    from llpbench.cli.results import metric_style, render, show_tables
+    from llpbench.cli.results import show_tables
+    from llpbench.report.render import choose
 
-    style = metric_style(results.registry, "auroc")
     if as_json:
-        click.echo(render(results.planned, results.results, style, "both", "json"))
+        click.echo(results.table(rule="all", format="json"))
     else:
-        show_tables(results.planned, results.results, style, "both")
+        show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
             click.echo(line)
 

@@ -58,7 +58,6 @@ def tune(
     gives test scores.
     """
     from llpbench.api import plan_tune
-    from llpbench.report.progress import make_view
 
     request = plan_tune(
         {**flags, "seeds": seeds or 1},
@@ -73,7 +72,7 @@ def tune(
         override=override,
     )
     with exit_on_interrupt():
-        results = request.run(make_view(quiet or as_json), typed_command())
+        results = request.run(not (quiet or as_json), typed_command())
     _print(results, as_json)
     sys.exit(0 if results.complete else 1)
 

@@ -63,7 +63,7 @@ class Skip(Exception):  # noqa: N818 - a method *declines* a setting; nothing we
 
 
 def printable(text: str) -> str:
-    """Foreign text without what a terminal would obey."""
+    """Text from elsewhere without the control characters that a terminal would act on."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

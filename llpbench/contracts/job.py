@@ -8,17 +8,17 @@ from llpbench.contracts.cell import Cell
 
 
 class Prune(msgspec.Struct, frozen=True, kw_only=True):
-    """When to give up a trial: ``bounds[r]`` is what the best of its reports 0 to r must reach under the rule.
+    """When to give up a trial: ``limits[r]`` is what the best of its reports 0 to r must reach under the rule.
 
-    Reports beyond the list are held to its last bound; None sets none.
+    Reports beyond the list are held to its last limit; None sets none.
     """
 
     rule: str
-    bounds: tuple[float | None, ...]
+    limits: tuple[float | None, ...]
 
-    def bound(self, report: int) -> float | None:
+    def limit(self, report: int) -> float | None:
         """What the best of reports 0 to ``report`` must reach."""
-        return self.bounds[min(report, len(self.bounds) - 1)] if self.bounds else None
+        return self.limits[min(report, len(self.limits) - 1)] if self.limits else None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

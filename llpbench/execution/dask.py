@@ -2,7 +2,7 @@
 
 A job travels as JSON, its files come back as bytes and are written here, so no shared file system is needed and the
 results folder is the one a local run would make. Dask itself starts a cell again when its worker is lost; a cell
-that ends badly on a healthy worker is guilty and is not tried again.
+that ends badly on a healthy worker is at fault itself and is not tried again.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class DaskExecutor:
         deadline = time.monotonic() + seconds
         outcomes: list[Outcome] = []
         while not outcomes:
-            self._look()
+            self._check_cluster()
             left = deadline - time.monotonic()
             with contextlib.suppress(queue.Empty):
                 future = self._ended.get(timeout=max(0.0, min(left, _LOOK)))
@@ -161,7 +161,7 @@ class DaskExecutor:
                 if not is_file:  # a client that cannot even begin takes long to give up
                     get_backend(parse_address(self.scheduler)[0])
             else:
-                with _deaf_to_interrupts():
+                with _ignoring_interrupts():
                     self._cluster = LocalCluster(
                         n_workers=self._local_workers,
                         threads_per_worker=1,
@@ -174,7 +174,7 @@ class DaskExecutor:
                 disable_gc_diagnosis(force=True)
                 where = {"address": self._cluster}
             self._client = Client(**where, timeout=10, set_as_default=False)
-            self._look()
+            self._check_cluster()
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             self._unmute()
             name = self.scheduler or "the local cluster"
@@ -186,7 +186,7 @@ class DaskExecutor:
         if not self._workers:
             log.warning("the scheduler at %s has no workers yet; cells wait for the first", self.scheduler)
 
-    def _look(self) -> None:
+    def _check_cluster(self) -> None:
         """Learn of workers that came and went; raise when the scheduler is gone."""
         if self._client is None or time.monotonic() - self._looked < _LOOK:
             return
@@ -270,20 +270,20 @@ class DaskExecutor:
             times = failure.allowed_failures + 1
             reason = f"{times} workers were lost while they ran it, the last {failure.last_worker.address}"
             return [Outcome(sent.job, "crashed", reason)]
-        return self._again(sent, Reply("trouble", describe(failure)[:400]))
+        return self._try_elsewhere(sent, Reply("trouble", describe(failure)[:400]))
 
     def _settle(self, sent: _Sent, reply: Reply) -> list[Outcome]:
         if reply.status == "refused":
             raise ExecutorError(f"the Dask worker {reply.worker} cannot run cells: {reply.reason}.")
         del self._sent[sent.future.key]
         if reply.status == "trouble":
-            return self._again(sent, reply)
+            return self._try_elsewhere(sent, reply)
         outcome = Outcome(
             sent.job, reply.status, reply.reason, reply.seconds, reply.peak_memory_mb, machine=reply.machine_id
         )
         return [_keep(outcome, reply)]
 
-    def _again(self, sent: _Sent, reply: Reply) -> list[Outcome]:
+    def _try_elsewhere(self, sent: _Sent, reply: Reply) -> list[Outcome]:
         """Try a cell elsewhere that failed by its worker's trouble, not by its own."""
         troubled = [*sent.troubled, reply.worker]
         if len(troubled) >= _TRIES:
@@ -294,7 +294,7 @@ class DaskExecutor:
 
 
 @contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
     """Processes started in here ignore Ctrl-C, which a terminal sends to all: this process decides what it means."""
     if threading.current_thread() is not threading.main_thread():
         yield

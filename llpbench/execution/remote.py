@@ -45,9 +45,9 @@ class Order(msgspec.Struct):
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
-    """What came of it: how the process ended and the files it left.
+    """What became of an order: how the process ended and the files it left.
 
-    ``trouble`` is the worker's own (no room, no process to be had): the cell is innocent and may be tried elsewhere.
+    ``trouble`` is the worker's own (no room, no process to be had): not the cell's fault, which may be tried elsewhere.
     ``refused`` is for good: the worker cannot run cells of this client.
     """
 
@@ -239,7 +239,7 @@ def host(start: str) -> Host:
 def held_cores(count: int) -> Iterator[list[int]]:
     """Cores to pin a cell to, each held by one cell of this user on this machine; none when there are too few.
 
-    Engines size their thread pools by the cores they may use, so a cell of one thread must be given one core. Under
+    Backends size their thread pools by the cores they may use, so a cell of one thread must be given one core. Under
     a CPU quota (containers) cores are not pinned: they may belong to somebody else, whom a lock cannot see.
     """
     claims: list[Claim] = []

@@ -23,9 +23,10 @@ _LISTS = ("methods", "datasets", "schemes", "noise")
 
 
 class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to run a grid: nothing here changes a number."""
+    """How to run a grid and which metric to show: nothing here changes a number."""
 
     out: str = ""
+    metric: str = "auroc"
     rerun: Rerun = "missing"
     executor: str = "local"
     jobs: int = 0

@@ -65,11 +65,11 @@ class Best:
 class Pruned(BaseException):
     """Ends the fit of a trial that lags behind the trials before it; not an error, and not for a method to catch."""
 
-    def __init__(self, rule: str, report: int, value: float, bound: float) -> None:
+    def __init__(self, rule: str, report: int, value: float, limit: float) -> None:
         self.rule = rule
         super().__init__(
             f"at report {report} its best value under rule {rule} is {value:.6g}, "
-            f"worse than {bound:.6g}, the median of finished trials"
+            f"worse than {limit:.6g}, the median of finished trials"
         )
 
 
@@ -109,7 +109,7 @@ class HarnessMonitor:
     """Watches one fit (see ``protocols.Monitor``). Holds labels: a method is given ``MethodView``, never this.
 
     Attributes:
-        rules: the selection rules in force, bound to held-back data.
+        rules: the selection rules in force, applied to held-back data.
         valid: the held-back bags.
         test_rows: test rows; None while tuning, when nothing is ever predicted for them.
         train_labels: labels of the training rows in bag order, to judge pseudo-labels.
@@ -159,14 +159,14 @@ class HarnessMonitor:
             return any(rule.name == DEFAULT_RULE for rule in improved)
 
     def _give_up_if_behind(self, number: int) -> None:
-        """End a trial whose best report so far is worse than the bound for this many reports."""
+        """End a trial whose best report so far is worse than the limit for this many reports."""
         if self.prune is None:
             return
-        bound = self.prune.bound(number)
+        limit = self.prune.limit(number)
         rule = next(rule for rule in self.rules if rule.name == self.prune.rule)
         value = self.winner(rule).value
-        if bound is not None and value is not None and rule.better(bound, value):
-            raise Pruned(rule.name, number, value, bound)
+        if limit is not None and value is not None and rule.better(limit, value):
+            raise Pruned(rule.name, number, value, limit)
 
     def _improves(self, rule: SelectionRule, value: float, stage: str) -> bool:
         track = self.best.setdefault(stage, {}).setdefault(rule.name, Best())

@@ -14,6 +14,9 @@ import click
 
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.contracts.specs import DEFAULT_RULE
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.table import value_of
 
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
@@ -27,11 +30,11 @@ if TYPE_CHECKING:
 _STYLE = {"ok": "green", "skipped": "yellow"}
 
 
-def make_view(quiet: bool) -> View:
-    """The view that suits where standard error goes."""
+def make_view(quiet: bool, metric: MetricStyle) -> View:
+    """The view that suits where standard error goes; finished cells are shown with ``metric``."""
     if quiet:
         return QuietView()
-    return LiveView() if sys.stderr.isatty() else LineView()
+    return LiveView(metric) if sys.stderr.isatty() else LineView(metric)
 
 
 def describe_job(job: Job) -> str:
@@ -39,18 +42,16 @@ def describe_job(job: Job) -> str:
     return f"{job.dataset_label}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.label}"
 
 
-def describe_result(result: CellResult) -> str:
-    """A finished cell in one line: its AUROC by the bags rule, or why it has none."""
+def describe_result(result: CellResult, metric: MetricStyle) -> str:
+    """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
     cell = result.cell
     head = f"{result.dataset_label}  bag {cell.bag_size}  seed {cell.seed}  {result.label}"
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
     if result.status != "ok":
         return f"{head}{noise}  {result.status}: {result.reason}"
-    chosen = result.selected.get("bags")
-    value = chosen.metrics.get("auroc") if chosen else None
-    return (
-        f"{head}{noise}  AUROC {100 * value:.2f}  {result.wall_seconds:.1f} s" if value is not None else f"{head}  ok"
-    )
+    value = value_of(result, metric.name, DEFAULT_RULE)
+    shown = "ok" if value is None else f"{metric.words} {metric.scale * value:.{metric.digits}f}"
+    return f"{head}{noise}  {shown}  {result.wall_seconds:.1f} s"
 
 
 def duration(seconds: float) -> str:
@@ -97,6 +98,9 @@ class LineView(QuietView):
 
     shows_progress = True
 
+    def __init__(self, metric: MetricStyle) -> None:
+        self.metric = metric
+
     def begin(self, total: int, kept: int) -> None:
         """Say how much there is to do."""
         self.total, self.done = total, kept
@@ -105,13 +109,16 @@ class LineView(QuietView):
     def finished(self, result: CellResult) -> None:
         """Print the cell."""
         self.done += 1
-        click.echo(f"[{self.done}/{self.total}] {describe_result(result)}", err=True)
+        click.echo(f"[{self.done}/{self.total}] {describe_result(result, self.metric)}", err=True)
 
 
 class LiveView(QuietView):
     """Cells done, running and failed, time left and the last results, redrawn in place."""
 
     shows_progress = True
+
+    def __init__(self, metric: MetricStyle) -> None:
+        self.metric = metric
 
     def begin(self, total: int, kept: int) -> None:
         """Start drawing."""
@@ -187,7 +194,7 @@ class LiveView(QuietView):
             _line(f"▸ {describe_job(job)}  {duration(time.monotonic() - since)}", "cyan")
             for job, since in self.running.values()
         ]
-        lines += [_line(describe_result(result), _STYLE.get(result.status, "red")) for result in self.last]
+        lines += [_line(describe_result(result, self.metric), _STYLE.get(result.status, "red")) for result in self.last]
         return Group(*lines)
 
 

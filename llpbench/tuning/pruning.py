@@ -18,10 +18,10 @@ FIRST_REPORTS = 5
 """Reports that every trial may make."""
 
 
-def prune_bounds(histories: Iterable[Sequence[float | None]], higher_is_better: bool) -> tuple[float | None, ...]:
+def pruning_limits(histories: Iterable[Sequence[float | None]], higher_is_better: bool) -> tuple[float | None, ...]:
     """For every report, the median over finished trials of their best value up to it.
 
-    A trial that made fewer reports counts with the best it had. No bound is set for the first reports, nor before
+    A trial that made fewer reports counts with the best it had. No limit is set for the first reports, nor before
     enough trials have finished.
     """
     bests = ([best for best in best_so_far(history, higher_is_better) if best is not None] for history in histories)
@@ -30,7 +30,7 @@ def prune_bounds(histories: Iterable[Sequence[float | None]], higher_is_better: 
         return ()
     longest = max(map(len, running))
     medians = [median(best[min(r, len(best) - 1)] for best in running) for r in range(longest)]
-    return tuple(None if r < FIRST_REPORTS else bound for r, bound in enumerate(medians))
+    return tuple(None if r < FIRST_REPORTS else limit for r, limit in enumerate(medians))
 
 
 def best_so_far(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
@@ -50,12 +50,12 @@ def cut_where_given_up(result: CellResult, prune: Prune, higher_is_better: bool)
     """
     bests = best_so_far([report.get(prune.rule) for report in result.history], higher_is_better)
     for number, best in enumerate(bests):
-        bound = prune.bound(number)
-        if best is not None and bound is not None and (best < bound if higher_is_better else best > bound):
+        limit = prune.limit(number)
+        if best is not None and limit is not None and (best < limit if higher_is_better else best > limit):
             return msgspec.structs.replace(
                 result,
                 status="pruned",
-                reason=str(Pruned(prune.rule, number, best, bound)),
+                reason=str(Pruned(prune.rule, number, best, limit)),
                 history=result.history[: number + 1],
                 selected={prune.rule: Selected(report=number, value=best)},
             )

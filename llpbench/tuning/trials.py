@@ -26,7 +26,7 @@ from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 from llpbench.tuning.chosen import Chosen, Trial, write_chosen, write_history
-from llpbench.tuning.pruning import cut_where_given_up, prune_bounds
+from llpbench.tuning.pruning import cut_where_given_up, pruning_limits
 from llpbench.tuning.searches import Search
 from llpbench.tuning.study import Asked, locked
 
@@ -191,8 +191,8 @@ class Trials:
             result = self._known(t.cells[place], search) if t.status == "ok" else None
             if result is not None:
                 histories.append([report.get(rule.name) for report in result.history])
-        bounds = prune_bounds(histories, rule.higher_is_better)
-        return Prune(rule=rule.name, bounds=bounds) if bounds else None
+        limits = pruning_limits(histories, rule.higher_is_better)
+        return Prune(rule=rule.name, limits=limits) if limits else None
 
     def _end(self, trial: _RunningTrial) -> None:
         search = trial.search

@@ -41,6 +41,18 @@ def test_the_readme_method_is_small_and_runs(tmp_path: Path) -> None:
     assert all(row["mean"] > 70 for row in table(tmp_path / "out"))
 
 
+def test_the_readme_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    code = next(block for block in python_blocks(ROOT / "README.md") if "llpbench.run" in block)
+    cheap = '"mean-ridge", bags=[8, 32], datasets="synthetic[rows=600]", seeds=1'
+    small = code.replace('"bp,dllp", bags=[8, 512]', cheap)
+    assert small != code
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(small, "README.md", "exec"), names)
+    assert len(names["results"].cells) == 4  # type: ignore[attr-defined]
+
+
 def test_the_readme_fit_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines of the README on a table like the one they speak of."""
     rng = np.random.default_rng(0)

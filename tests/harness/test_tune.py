@@ -36,7 +36,7 @@ from llpbench.plugins.registry import load_registry
 from llpbench.report.progress import QuietView
 from llpbench.results.store import Store
 from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_chosen
-from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, prune_bounds
+from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, pruning_limits
 from llpbench.tuning.searches import Search, TuneSpec, plan_searches
 from llpbench.tuning.space import NUMBER, Dimension, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
@@ -166,25 +166,25 @@ VALUES = st.lists(st.one_of(st.none(), st.floats(-5, 5)), max_size=12)
 @quick
 @given(st.lists(VALUES, max_size=9), st.booleans())
 def test_bounds_are_medians_of_the_best_so_far(histories: list[list[float | None]], higher: bool) -> None:
-    bounds = prune_bounds(histories, higher)
+    limits = pruning_limits(histories, higher)
     known = [[v for v in h if v is not None] for h in histories if any(v is not None for v in h)]
     if len(known) < FIRST_TRIALS:
-        assert bounds == ()
+        assert limits == ()
         return
-    assert len(bounds) >= max(map(len, known))
-    assert all(bound is None for bound in bounds[:FIRST_REPORTS])
-    if len(bounds) > FIRST_REPORTS:
+    assert len(limits) >= max(map(len, known))
+    assert all(limit is None for limit in limits[:FIRST_REPORTS])
+    if len(limits) > FIRST_REPORTS:
         final = statistics.median(max(h) if higher else min(h) for h in known)
-        assert bounds[-1] == final
-        steps = [b for b in bounds if b is not None]
+        assert limits[-1] == final
+        steps = [b for b in limits if b is not None]
         assert steps == sorted(steps, reverse=not higher)
 
 
 def test_bounds_by_hand() -> None:
     early = [[float(10 * t + r) for r in range(7)] for t in range(4)]
-    assert prune_bounds([*early, [25.0]], higher_is_better=True) == (None,) * 5 + (25.0, 25.0)
-    assert prune_bounds([*early, [3.0]], higher_is_better=False) == (None,) * 5 + (10.0, 10.0)
-    assert prune_bounds(early, higher_is_better=True) == ()
+    assert pruning_limits([*early, [25.0]], higher_is_better=True) == (None,) * 5 + (25.0, 25.0)
+    assert pruning_limits([*early, [3.0]], higher_is_better=False) == (None,) * 5 + (10.0, 10.0)
+    assert pruning_limits(early, higher_is_better=True) == ()
 
 
 def watched(prune: Prune | None) -> HarnessMonitor:
@@ -203,13 +203,13 @@ def test_a_trial_that_lags_ends_at_the_report_that_shows_it() -> None:
         free.report(predict)
     reached = free.winner(free.rules[0]).value
     assert reached is not None
-    bounds = (None, None, None, reached, reached - 1e-9)
-    monitor = watched(Prune(rule="bags", bounds=bounds))
+    limits = (None, None, None, reached, reached - 1e-9)
+    monitor = watched(Prune(rule="bags", limits=limits))
     for _ in range(4):
-        monitor.report(predict)  # as good as the bound is good enough
+        monitor.report(predict)  # as good as the limit is good enough
     with pytest.raises(Pruned, match=r"report 4 .* rule bags .* median"):
         monitor.report(predict)
-    later = watched(Prune(rule="bags", bounds=(None, reached - 1e-9)))
+    later = watched(Prune(rule="bags", limits=(None, reached - 1e-9)))
     later.report(predict)
     with pytest.raises(Pruned):
         later.report(predict)
