@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
-from llpbench.contracts.result import RULES
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--seeds", type=int, help="Number of seeds: 3 runs seeds 0, 1 and 2.  [default: 3]")
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
 @click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
-@click.option("--params-rule", type=click.Choice(RULES), help="Use those tuned by this rule.  [default: bags]")
+@click.option("--params-rule", metavar="RULE", help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
@@ -143,15 +142,16 @@ def _say_plan(planned: list[Planned], store: Store) -> None:
 
 
 def _print_results(store: Store, planned: list[Planned], registry: Registry, as_json: bool) -> None:
-    from llpbench.cli.results import metric_style, render, show_tables
+    from llpbench.cli.results import show_tables
+    from llpbench.report.render import choose, render
 
     wanted = {plan.cell.id for plan in planned}
     results = [result for result in store.results() if result.id in wanted]
-    style = metric_style(registry, "auroc")
+    shown = choose(registry, results)
     if as_json:
-        click.echo(render(planned, results, style, "both", "json"))
+        click.echo(render(planned, results, shown, "json"))
     else:
-        show_tables(planned, results, style, "both")
+        show_tables(planned, results, shown)
         for line in _tuning_times(planned):
             click.echo(line)
 

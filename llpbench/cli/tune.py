@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
-from llpbench.contracts.result import RULES
 
 if TYPE_CHECKING:
     from llpbench.cli.runfile import HowToRun
@@ -25,10 +24,9 @@ if TYPE_CHECKING:
 @click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True, help="Trials of each study.")
 @click.option(
     "--rule",
-    type=click.Choice([*RULES, "both"]),
     default="bags",
     show_default=True,
-    help="What judges a trial: held-back bags, or labels of held-back rows.",
+    help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="Tune on seeds 0 to N - 1.  [default: 1]")
 @click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
@@ -70,7 +68,8 @@ def tune(
     import_optuna()
     registry = load_registry(plugins, override)
     run, how = combine({}, {**flags, "seeds": seeds or 1})
-    rules = RULES if rule == "both" else (rule,)
+    names = [spec.name for spec in registry.rules.specs] if rule == "all" else [rule]
+    rules = tuple(registry.rules[name].name for name in names)
     spec = TuneSpec(run, rules, trials, per_seed, sampler, sampler_seed, prune, at_once)
     searches = _search(spec, how, registry, plugins, override, quiet=quiet or as_json)
     _print(searches, Path(how.out), as_json)

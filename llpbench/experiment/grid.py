@@ -12,7 +12,6 @@ import msgspec
 
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import UnknownNameError, UsageError
-from llpbench.contracts.result import RULES
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
@@ -96,6 +95,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     seed, as bags of size one.
     """
     check_axes(spec)
+    registry.rules.entry(spec.params_rule)  # an error that lists the known ones when it is none of them
     methods = [variant for label in spec.methods for variant in _variants(registry.methods, label)]
     datasets = [variant for label in spec.datasets for variant in _variants(registry.datasets, label)]
     schemes = [variant for label in spec.schemes for variant in _variants(registry.schemes, label)]
@@ -180,8 +180,6 @@ def check_axes(spec: RunSpec) -> None:
         count_noise_sd(epsilon_of(text), spec.delta, spec.mechanism)
     if spec.params and spec.preset:
         raise UsageError("--params and --preset both set parameters; give one of them.")
-    if spec.params_rule not in RULES:
-        raise UnknownNameError("selection rule", spec.params_rule, RULES)
 
 
 def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:

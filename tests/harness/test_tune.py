@@ -532,7 +532,7 @@ def test_two_processes_share_a_study(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_command_line(tmp_path: Path) -> None:
     tune = ["tune", "--plugin", str(PLUGIN), "--methods", "tilt", "--datasets", "halves", "--bags", "4"]
-    done = llpbench(*tune, "--trials", "4", "--rule", "both", "--jobs", "1", "--json", cwd=tmp_path)
+    done = llpbench(*tune, "--trials", "4", "--rule", "all", "--jobs", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(r["method"], r["rule"], r["trials"]) for r in rows] == [("tilt", "bags", 4), ("tilt", "instances", 4)]
