@@ -38,7 +38,7 @@ def add(results: Path, folder: Path, replace: bool) -> None:
     predictions. What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the
     better documented one stays, the published one when both are alike. Exit code 1: some were refused.
     """
-    from llpbench.leaderboard.files import built_files
+    from llpbench.leaderboard.build import built_files
     from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
     from llpbench.leaderboard.publish import add_results
     from llpbench.plugins.registry import load_registry
@@ -57,7 +57,7 @@ def add(results: Path, folder: Path, replace: bool) -> None:
 @click.option("--out", type=_FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
 def build(folder: Path, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
-    from llpbench.leaderboard.files import built_files, site_files
+    from llpbench.leaderboard.build import built_files, site_files
     from llpbench.leaderboard.folder import read_folder, write_files
 
     content = read_folder(folder)
@@ -72,7 +72,7 @@ def build(folder: Path, out: Path | None) -> None:
 @_folder_option
 def check(folder: Path) -> None:
     """Read every published cell with all checks, build everything again in memory and compare byte by byte."""
-    from llpbench.leaderboard.files import differences
+    from llpbench.leaderboard.build import differences
     from llpbench.leaderboard.folder import read_folder
 
     content = read_folder(folder)

@@ -48,7 +48,7 @@ def rerun(
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.rerun import choose, compare, limits_of, published_results, run_again
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.progress import fetch_files, make_view
+    from llpbench.report.progress import QuietView, fetch_files
 
     if (cell is None) != at_random:
         raise UsageError("give the id of a cell, or --random to have one chosen.")
@@ -61,7 +61,7 @@ def rerun(
     _describe(before.id, before.label, before.dataset_label, before.cell.bag_size, before.cell.seed, before.cell.noise)
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
-    now = run_again(before, registry, context, make_view(quiet=True), limits_of(before, timeout))
+    now = run_again(before, registry, context, QuietView(), limits_of(before, timeout))
     verdict = compare(before, now, tolerance)
     if verdict.lines:
         click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")

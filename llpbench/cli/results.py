@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,15 @@ from llpbench.cli.options import folder_argument, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
-    from llpbench.contracts.specs import Reference
     from llpbench.experiment.plan import Planned
-    from llpbench.plugins.registry import Registry
-    from llpbench.report.tables import Table
+    from llpbench.report.render import Kind, Wanted
     from llpbench.results.store import Store
-    from llpbench.results.table import MetricStyle, Row
 
 
 @click.command(short_help="Print the table of a results folder.")
 @folder_argument
 @click.option("--metric", default="auroc", show_default=True, help="What to print; fit_seconds for times.")
-@click.option("--rule", type=click.Choice(["bags", "instances", "both"]), default="both", show_default=True)
+@click.option("--rule", default="all", show_default=True, help="A selection rule, or all of them.")
 @click.option(
     "--kind",
     type=click.Choice(["scores", "time", "noise", "pseudo"]),
@@ -46,7 +42,7 @@ def table(
     folder: Path | None,
     metric: str,
     rule: str,
-    kind: str,
+    kind: Kind,
     paper: bool,
     fmt: str,
     plugins: tuple[Path, ...],
@@ -55,20 +51,20 @@ def table(
     """Print mean (sd over seeds) by method and bag size; best bold, second underlined.
 
     FOLDER is a results folder, by default the newest under results/. The selection rule is part of every heading:
-    'bags' selects on held-back bags, 'instances' on labels of held-back rows (as the paper did).
+    'bags' selects on held-back bags, 'instances' on labels of held-back rows (as the paper did). Plugins may bring
+    others.
     """
     from llpbench.plugins.registry import load_registry
+    from llpbench.report.render import choose, render
 
     store = open_store(folder)
-    registry = load_registry(plugins, override)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: click.echo(f"warning: {path}: {damage}", err=True))
-    style = metric_style(registry, metric)
-    references = registry.references() if paper else []
+    wanted = choose(load_registry(plugins, override), results, metric, rule, kind, paper)
     if fmt == "terminal":
-        show_tables(planned, results, style, rule, kind, references)
+        show_tables(planned, results, wanted)
     else:
-        click.echo(render(planned, results, style, rule, fmt, kind, references))
+        click.echo(render(planned, results, wanted, fmt))
 
 
 @click.command(short_help="How far a run is, and what went wrong.")
@@ -130,94 +126,15 @@ def open_store(folder: Path | None) -> Store:
     return newest_store(Path("results")) if folder is None else Store(folder)
 
 
-def metric_style(registry: Registry, name: str) -> MetricStyle:
-    """How a metric is printed; an unknown name lists the known ones."""
-    from llpbench.contracts.errors import UnknownNameError
-    from llpbench.results.table import COST_METRICS, MetricStyle
-
-    if name in COST_METRICS:
-        return MetricStyle(name, higher_is_better=False, percent=False)
-    if name == "bag_error":
-        return MetricStyle(name, higher_is_better=False, percent=True)
-    if name not in registry.metrics.entries:
-        raise UnknownNameError("metric", name, [*registry.metrics.entries, "bag_error", *COST_METRICS])
-    spec = registry.metrics[name]
-    return MetricStyle(name, spec.higher_is_better, spec.percent)
-
-
-def table_rows(
-    planned: list[Planned],
-    results: list[CellResult],
-    style: MetricStyle,
-    rule: str,
-    references: Sequence[Reference] = (),
-) -> list[Row]:
-    """Aggregated rows under one rule or both, with published values where there are any."""
-    from llpbench.contracts.result import RULES
-    from llpbench.experiment.privacy import epsilon_of
-    from llpbench.results.references import with_references
-    from llpbench.results.table import aggregate
-
-    rows = aggregate(planned, results, [style], RULES if rule == "both" else (rule,))
-    rows = [msgspec.structs.replace(row, epsilon=epsilon_of(row.noise.split(", ")[0])) for row in rows]
-    return with_references(rows, references, style.scale)
-
-
-def make_tables(
-    planned: list[Planned],
-    results: list[CellResult],
-    style: MetricStyle,
-    rule: str,
-    kind: str,
-    references: Sequence[Reference] = (),
-) -> list[Table]:
-    """The tables of a kind."""
-    from llpbench.report import phases, tables
-
-    if kind == "time":
-        return phases.time_tables(planned, results)
-    if kind == "pseudo":
-        return phases.pseudo_tables(planned, results)
-    rows = table_rows(planned, results, style, rule, references)
-    return tables.build_noise_tables(rows, style) if kind == "noise" else tables.build_tables(rows, style)
-
-
-def render(
-    planned: list[Planned],
-    results: list[CellResult],
-    style: MetricStyle,
-    rule: str,
-    fmt: str,
-    kind: str = "scores",
-    references: Sequence[Reference] = (),
-) -> str:
-    """A table as text in one of the file formats."""
-    from llpbench.report import tables
-
-    if fmt in ("csv", "json") and kind in ("scores", "noise"):
-        rows = table_rows(planned, results, style, rule, references)
-        return tables.to_json(rows) if fmt == "json" else tables.to_csv(rows)
-    built = make_tables(planned, results, style, rule, kind, references)
-    if fmt in ("csv", "json"):
-        return tables.entries_to_json(built) if fmt == "json" else tables.entries_to_csv(built)
-    return tables.to_markdown(built) if fmt == "markdown" else tables.to_latex(built)
-
-
-def show_tables(
-    planned: list[Planned],
-    results: list[CellResult],
-    style: MetricStyle,
-    rule: str,
-    kind: str = "scores",
-    references: Sequence[Reference] = (),
-) -> None:
+def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wanted) -> None:
     """Print tables on the terminal."""
     from rich.console import Console
 
+    from llpbench.report.render import make_tables
     from llpbench.report.terminal import print_tables
 
-    built = make_tables(planned, results, style, rule, kind, references)
+    built = make_tables(planned, results, wanted)
     if not built:
         nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
-        click.echo(f"no table: {nothing.get(kind, 'it plans no cells')}.", err=True)
+        click.echo(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
     print_tables(built, Console(highlight=False))

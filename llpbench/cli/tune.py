@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--rule",
     default="bags",
     show_default=True,
-    help="What judges a trial: held-back bags, instances (labels of held-back rows), or all rules, a study for each.",
+    help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="Tune on seeds 0 to N - 1.  [default: 1]")
 @click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")

@@ -11,7 +11,6 @@ from llpbench.contracts.cell import Cell
 Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "crashed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
-RULES = ("bags", "instances")
 
 
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -297,15 +297,21 @@ class MetricSpec(_Spec):
     """A metric: ``factory`` names ``metric(labels, scores) -> float`` on test rows.
 
     Attributes:
+        title: what tables and charts call it, without the unit: ``"AUROC"``; by default its name.
         needs: ``"scores"`` (any monotone score) or ``"probabilities"`` (calibrated to [0, 1]).
         higher_is_better: which end of the scale wins.
         percent: whether tables print it times one hundred.
     """
 
+    title: str = ""
     tasks: tuple[Task, ...] = ("binary", "multiclass")
     needs: Literal["scores", "probabilities"] = "scores"
     higher_is_better: bool = True
     percent: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "title", self.title or self.name.replace("_", " "))
 
 
 DEFAULT_RULE = "bags"

@@ -95,7 +95,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     seed, as bags of size one.
     """
     check_axes(spec)
-    registry.rules.entry(spec.params_rule)
+    registry.rules.entry(spec.params_rule)  # an error that lists the known ones when it is none of them
     methods = [variant for label in spec.methods for variant in _variants(registry.methods, label)]
     datasets = [variant for label in spec.datasets for variant in _variants(registry.datasets, label)]
     schemes = [variant for label in spec.schemes for variant in _variants(registry.schemes, label)]

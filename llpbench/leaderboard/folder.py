@@ -5,7 +5,7 @@
     cells/<dataset>.jsonl       published cells, one on a line, sorted by id
     bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
     machines/<id>.json          the machines that made them
-    facts.json                  what methods, datasets and metrics say of themselves; numbers published elsewhere
+    facts.json                  what methods, datasets, metrics and rules say of themselves; numbers from publications
 
 Everything else in it is built from these and from nothing else, so building needs no plugin and no data.
 """
@@ -20,55 +20,11 @@ from typing import Any
 import msgspec
 
 from llpbench.contracts.errors import StoreError
-from llpbench.contracts.specs import Reference
-from llpbench.leaderboard.compact import Line, decode_line, encode_line
-from llpbench.leaderboard.replicates import Replicates, decode_replicates
+from llpbench.leaderboard.bootstrap import Replicates, decode_replicates
+from llpbench.leaderboard.facts import Facts, MachineFacts
+from llpbench.leaderboard.lines import Line, decode_line, encode_line
 from llpbench.leaderboard.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.system.files import write_atomically
-
-
-class MethodFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a method says of itself, and the distribution that brings it."""
-
-    summary: str = ""
-    origin: str = ""
-    oracle: bool = False
-    control: bool = False
-
-
-class DatasetFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a dataset says of itself."""
-
-    summary: str = ""
-    origin: str = ""
-    task: str = "binary"
-
-
-class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a metric is read."""
-
-    higher: bool = True
-    percent: bool = True
-
-
-class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """All that is known beside the results."""
-
-    methods: dict[str, MethodFacts] = {}
-    datasets: dict[str, DatasetFacts] = {}
-    metrics: dict[str, MetricFacts] = {}
-    references: list[Reference] = []
-
-
-class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A machine as a run describes it."""
-
-    cpu: str
-    cores: int
-    memory_gb: float
-    system: str
-    architecture: str
-    python: str
 
 
 @dataclass

@@ -9,16 +9,10 @@ import msgspec
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.compact import check_result, compact, seal
-from llpbench.leaderboard.folder import (
-    Content,
-    DatasetFacts,
-    MachineFacts,
-    MethodFacts,
-    MetricFacts,
-    read_machine,
-)
-from llpbench.leaderboard.replicates import Replicates, replicate
+from llpbench.leaderboard.bootstrap import Replicates, replicate
+from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, metric_facts, rule_facts
+from llpbench.leaderboard.folder import Content, read_machine
+from llpbench.leaderboard.lines import check_result, compact, seal
 from llpbench.leaderboard.trace import check_commands, check_traced, set_labels, true_label
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, plain_folder, read_plain, short_line
 from llpbench.plugins.registry import Registry
@@ -155,7 +149,7 @@ def _rename(content: Content, report: Added, registry: Registry) -> None:
 
 
 def _refresh_facts(content: Content, registry: Registry) -> None:
-    """What registered methods and datasets say of themselves now; what is not installed stays as it was."""
+    """What registered things say of themselves now; what is not installed stays as it was."""
     facts = content.facts
     results = [line.result for line in content.lines.values()]
     for name in {r.cell.method for r in results} & set(registry.methods.entries):
@@ -170,8 +164,10 @@ def _refresh_facts(content: Content, registry: Registry) -> None:
         )
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
     for name in stated & set(registry.metrics.entries):
-        metric = registry.metrics[name]
-        facts.metrics[name] = MetricFacts(higher=metric.higher_is_better, percent=metric.percent)
+        facts.metrics[name] = metric_facts(registry.metrics[name])
+    rules = {rule for r in results for rule in r.selected} & set(registry.rules.entries)
+    stored = facts.rules if isinstance(facts.rules, dict) else {}
+    facts.rules = {**stored, **{name: rule_facts(registry.rules[name]) for name in rules}}
     given = [r for r in registry.references() if r.dataset in datasets]
     sources = {r.source for r in given}
     facts.references = [r for r in facts.references if r.source not in sources] + given

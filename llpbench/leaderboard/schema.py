@@ -10,14 +10,27 @@ import msgspec
 
 from llpbench.contracts.specs import Scalar
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """How a metric is read."""
+    """How a metric is read: its title without the unit, which end wins, and the decimals that are shown."""
 
+    name: str
+    title: str
     higher: bool
     percent: bool
+    digits: int = 2
+    measured_on: str = "test rows"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A selection rule: what its values are (``title``), what it does (``summary``) and which end wins."""
+
+    name: str
+    title: str = ""
+    summary: str = ""
+    higher: bool = True
 
 
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,14 +43,14 @@ class Mean(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class RuleValue(msgspec.Struct, kw_only=True):
-    """A method in one setting under one selection rule.
+class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A method in one setting: one metric under one selection rule.
 
     Attributes:
         mean: over seeds, with ``sd`` (n - 1; None for one seed) and ``values`` in the order of the seeds.
-        best: highest of its column among methods that have all seeds; ``second`` likewise.
+        best: best of its column among methods that have all seeds; ``second`` likewise.
         separated: of the best, whether it is separated from the second; of any other, whether it is separated from
-            the best. None when that cannot be judged (one seed, or seeds are missing).
+            the best. None when that cannot be judged: one seed, missing seeds, or a metric without replicates.
     """
 
     mean: float | None
@@ -73,13 +86,15 @@ class Entry(msgspec.Struct, kw_only=True):
     Attributes:
         status: ``ok``, ``partial`` (some seeds have no number), ``skipped``, ``failed`` or ``missing``.
         reason: why there is no number, or why seeds are missing.
+        scores: by metric, then by selection rule.
+        paper: what a publication reports, by metric.
         seed_ids: ids of the cells, in the order of the seeds.
         command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
     """
 
     status: str
     reason: str = ""
-    rules: dict[str, RuleValue] = {}
+    scores: dict[str, dict[str, Score]] = {}
     seconds: Seconds | None = None
     memory_mb: float | None = None
     pseudo: dict[str, float] = {}
@@ -87,7 +102,7 @@ class Entry(msgspec.Struct, kw_only=True):
     seed_ids: list[str] = []
     machine: str = ""
     command: str = ""
-    paper: Published | None = None
+    paper: dict[str, Published] = {}
 
 
 class BoardRow(msgspec.Struct, kw_only=True):
@@ -106,6 +121,7 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
     """What a publication reports for a method of its own naming, by bag size."""
 
     method: str
+    metric: str
     cells: dict[str, Mean]
     noise: str = "none"
     rule: str = "instances"
@@ -128,6 +144,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The best of a column against the second, with a 95 % interval of the difference; ``text`` says it in words."""
 
+    metric: str
     rule: str
     bag: int
     noise: str
@@ -142,20 +159,24 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoardDataset(msgspec.Struct, kw_only=True):
-    """All results on one dataset (with its options and bag scheme)."""
+    """All results on one dataset (with its options and bag scheme).
+
+    ``metrics`` are those with a number here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
+    metric, rule and bag size.
+    """
 
     name: str
     title: str
     task: str
-    metric: str
+    metrics: list[str]
     bags: list[int]
     noises: list[str]
     epsilons: dict[str, float | None]
-    bounds: dict[str, Mean]
+    bounds: dict[str, dict[str, Mean]]
     rows: list[BoardRow]
     paper: list[PaperRow]
-    ranks: dict[str, list[Rank]]
-    pareto: dict[str, dict[str, list[str]]]
+    ranks: dict[str, dict[str, list[Rank]]]
+    pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[Claim]
 
 
@@ -186,8 +207,8 @@ class Board(msgspec.Struct, kw_only=True):
 
     schema: int
     title: str
-    metric: dict[str, Metric]
-    rules: list[str]
+    metrics: list[Metric]
+    rules: list[Rule]
     datasets: list[BoardDataset]
     machines: dict[str, Machine]
     built: str

@@ -10,7 +10,7 @@ from typing import TypeVar
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Scalar
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
 from llpbench.experiment.grid import Variant, data_label
 from llpbench.leaderboard.validate import Unsound, clip
 from llpbench.plugins.loading import Plugin
@@ -19,7 +19,7 @@ from llpbench.plugins.registry import Entry, Registry, Shelf
 from llpbench.results.references import ORIGINS
 
 _RELEASE = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?")
-S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
+S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme, RuleSpec)
 
 
 def check_traced(result: CellResult, registry: Registry) -> None:
@@ -28,6 +28,8 @@ def check_traced(result: CellResult, registry: Registry) -> None:
         raise Unsound("it is a trial of a search, not a result")
     method = _registered(registry.methods, result.cell.method)
     dataset = _registered(registry.datasets, result.cell.dataset)
+    for rule in result.selected:
+        _registered(registry.rules, rule)
     if result.status == "ok" or result.versions:
         _check_versions(result, [method.plugin, dataset.plugin])
     if result.status == "ok":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,13 @@ def check_name(text: str, what: str) -> str:
     if not _NAME.fullmatch(text) or ".." in text:
         raise Unsound(f"{what} {clip(text)} is not a name")
     return text
+
+
+def check_rules(names: Iterable[str]) -> None:
+    """Names of selection rules: any that could be registered, so that a rule of tomorrow can be read today."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise Unsound(f"unknown selection rule {clip(name)}")
 
 
 def check_id(text: str) -> str:

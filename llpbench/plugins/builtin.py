@@ -10,7 +10,12 @@ from llpbench.contracts.specs import DEFAULT_RULE, OWN_BAGS, BagScheme, Executor
 def llpbench_metrics() -> list[MetricSpec]:
     """Scores on test rows, per selection rule."""
     return [
-        MetricSpec(name="auroc", factory="llpbench.experiment.metrics:auroc", summary="area under the ROC curve"),
+        MetricSpec(
+            name="auroc",
+            factory="llpbench.experiment.metrics:auroc",
+            summary="area under the ROC curve",
+            title="AUROC",
+        ),
         MetricSpec(
             name="average_precision",
             factory="llpbench.experiment.metrics:average_precision",

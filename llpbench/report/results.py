@@ -111,7 +111,11 @@ class Results:
                 style = {"linestyle": ":", "color": "gray"} if oracle else {"marker": "o", "capsize": 2}
                 axis.errorbar(line["bag_size"], line["mean"], yerr=line["sd"].fillna(0.0), label=method, **style)
             axis.set_xscale("log", base=2)
-            axis.set(xlabel="bag size", ylabel=wanted.metric.title, title=dataset + _noise_words(noise))
+            axis.set(
+                xlabel="bag size",
+                ylabel=wanted.metric.title,
+                title=f"{dataset}{'' if noise == 'none' else f', noise {noise}'}",
+            )
             axis.legend(title=f"rule: {rule}")
         return ax
 
@@ -161,7 +165,3 @@ def _frame(table: Table) -> pd.DataFrame:
 
 def _first(ax: Any) -> Any:
     return ax[0] if hasattr(ax, "__len__") else ax
-
-
-def _noise_words(noise: str) -> str:
-    return "" if noise == "none" else f", noise {noise}"

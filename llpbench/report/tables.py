@@ -10,7 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from llpbench.results.table import MetricStyle, Row
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.table import Row, unusual_noise
 
 Mark = Literal["", "best", "second"]
 Key = int | str
@@ -68,10 +69,11 @@ def format_value(row: Row) -> str:
     """``mean (sd)``; the seeds behind it when some are missing; the status when there is no number."""
     if row.mean is None:
         return row.status
-    text = f"{row.mean:.2f}" + (f" ({row.sd:.2f})" if row.sd is not None else "")
+    n = row.digits
+    text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     text = text if row.status == "ok" else f"{text} [{row.seeds}/{row.planned}]"
     if row.paper is not None and row.paper_rule == row.rule:
-        text += f" [{row.paper:.2f}, {row.mean - row.paper:+.2f}]"
+        text += f" [{row.paper:.{n}f}, {row.mean - row.paper:+.{n}f}]"
     return text
 
 
@@ -92,13 +94,11 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
             groups.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
     tables = []
     for (dataset, rule, size), group in groups.items():
-        levels = {row.noise: row.epsilon for row in group}
+        levels = {row.noise: row for row in group}
         if len(levels) < 2:
             continue
-        ordered = sorted(levels, key=lambda n: (-(levels[n] or float("inf")), n))
-        columns: dict[Key, str] = {
-            n: "no noise" if levels[n] is None else f"ε = {levels[n]:g}{_unusual(n)}" for n in ordered
-        }
+        ordered = sorted(levels, key=lambda n: (-(levels[n].epsilon or float("inf")), n))
+        columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
         tables.append(
             Table(
                 about=(dataset, f"bag {size}"),
@@ -114,10 +114,10 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
     return tables
 
 
-def _unusual(noise: str) -> str:
-    """What a noise level says beside its epsilon (another mechanism or delta)."""
-    _, comma, rest = noise.partition(", ")
-    return comma + rest
+def _noise_heading(row: Row) -> str:
+    if row.epsilon is None:
+        return "no noise"
+    return ", ".join([f"ε = {row.epsilon:g}", *unusual_noise(row.mechanism, row.delta)])
 
 
 def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> Table:

@@ -1,51 +1,55 @@
-"""Published numbers beside ours: which one belongs to which entry of a table."""
+"""Published numbers beside ours: which one belongs to which row of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
-from llpbench.contracts.errors import UsageError
 from llpbench.contracts.specs import Reference
-from llpbench.plugins.options import format_options, parse_options
-from llpbench.results.table import Row
+from llpbench.results.table import Row, named_options
 
 ORIGINS = ("preset", "params")
-"""Options of a label that name where parameters come from: a preset, or a search."""
+"""Options of a name that say where parameters come from: a preset, or a search."""
 
 
-def references_of(references: Iterable[Reference], dataset: str) -> list[Reference]:
-    """The references for a dataset's label: of exactly that label, else of the dataset under any options.
+def references_of(references: Iterable[Reference], dataset: str, base: str, usual: bool) -> list[Reference]:
+    """The references for a dataset: of exactly that name, else of the dataset under any options.
 
-    A label with conditions (``adult, by-feature``) is another task and has none unless it is named.
+    Args:
+        references: all that are known.
+        dataset: the dataset as it is shown.
+        base: its registered name.
+        usual: whether bags and rows are the usual ones. Others are another task and have none unless it is named.
     """
     known = list(references)
     exact = [r for r in known if r.dataset == dataset]
-    if exact or ", " in dataset:
-        return exact
-    return [r for r in known if r.dataset == dataset.partition("[")[0]]
+    return exact if exact or not usual else [r for r in known if r.dataset == base]
 
 
-def matches(reference: Reference, method: str, bag_size: int, noise: str, metric: str) -> bool:
-    """Whether a reference is for this entry. A preset or a search for parameters does not make another method of it."""
-    return (
-        reference.metric == metric
-        and reference.noise == noise
-        and (reference.bag_size is None or reference.bag_size == bag_size)
-        and (reference.method == method or (bool(reference.method) and reference.method == without_preset(method)))
-    )
+def reference_for(references: Sequence[Reference], row: Row) -> Reference | None:
+    """The reference for a row among those of its dataset; None when there is none.
+
+    A preset or a search for parameters does not make another method of it; settings that a name had in the past do.
+    """
+    return next((r for r in references if not r.stage and _is_for(r, row)), None)
 
 
-def without_preset(label: str) -> str:
-    """A label without where its parameters come from: ``a[lr=1;preset=paper]`` is ``a[lr=1]``."""
-    if not label.endswith("]"):
-        return label
-    try:
-        name, options = parse_options(label)
-    except UsageError:  # a label from elsewhere that nobody could type
-        return label
-    return format_options(name, {key: ";".join(values) for key, values in options.items() if key not in ORIGINS})
+def _is_for(reference: Reference, row: Row) -> bool:
+    if reference.metric != row.metric or reference.noise != row.noise or row.settings_of or not reference.method:
+        return False
+    if reference.bag_size is not None and reference.bag_size != row.bag_size:
+        return False
+    name, options = _method_of(reference.method)
+    given = {key: value for key, value in row.options.items() if key not in ORIGINS}
+    return name == row.base_method and options in (row.options, given)
+
+
+@lru_cache
+def _method_of(name: str) -> tuple[str, dict[str, str]]:
+    """The registered name and the options of a method as a reference names it."""
+    return name.partition("[")[0].strip(), named_options(name)
 
 
 def with_references(rows: Iterable[Row], references: Iterable[Reference], scale: float) -> list[Row]:
@@ -55,10 +59,8 @@ def with_references(rows: Iterable[Row], references: Iterable[Reference], scale:
     found = []
     for row in rows:
         if row.dataset not in by_dataset:
-            by_dataset[row.dataset] = [r for r in references_of(known, row.dataset) if not r.stage]
-        match = next(
-            (r for r in by_dataset[row.dataset] if matches(r, row.method, row.bag_size, row.noise, row.metric)), None
-        )
+            by_dataset[row.dataset] = references_of(known, row.dataset, row.base_dataset, row.usual_data)
+        match = reference_for(by_dataset[row.dataset], row)
         if match is None or match.mean is None:
             found.append(row)
             continue

@@ -14,10 +14,20 @@ class Damaged(Exception):  # noqa: N818 - a state of a file, not a failure of th
     """A result file that is truncated, was edited by hand, or is not a result at all."""
 
 
+def canonical(result: CellResult) -> bytes:
+    """The bytes that are sealed: sorted keys, numbers in the type the field declares."""
+    return msgspec.json.encode(result, order="deterministic")
+
+
+def digest(body: bytes, digits: int = 32) -> str:
+    """The seal of canonical bytes: the first hexadecimal digits of their sha256."""
+    return hashlib.sha256(body).hexdigest()[:digits]
+
+
 def encode_result(result: CellResult) -> bytes:
     """A result as indented JSON, sealed with the digest of its content."""
-    body = _canonical(msgspec.json.decode(msgspec.json.encode(result), type=CellResult))
-    sealed = b'{"digest":"' + _digest(body).encode() + b'","result":' + body + b"}"
+    body = canonical(msgspec.json.decode(msgspec.json.encode(result), type=CellResult))
+    sealed = b'{"digest":"' + digest(body).encode() + b'","result":' + body + b"}"
     return msgspec.json.format(sealed, indent=1) + b"\n"
 
 
@@ -29,17 +39,8 @@ def decode_result(data: bytes) -> CellResult:
         result = msgspec.convert(body, CellResult)
     except (msgspec.MsgspecError, KeyError, TypeError, UnicodeDecodeError) as error:
         raise Damaged(f"not a readable result ({error})") from None
-    if outer.get("digest") != _digest(_canonical(result)):
+    if outer.get("digest") != digest(canonical(result)):
         raise Damaged("its content does not match its digest (edited by hand?)")
     if result.id != result.cell.id:
         raise Damaged("its id is not the id of its cell")
     return result
-
-
-def _canonical(result: CellResult) -> bytes:
-    """The bytes that are sealed: sorted keys, numbers in the type the field declares."""
-    return msgspec.json.encode(result, order="deterministic")
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:32]

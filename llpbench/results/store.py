@@ -8,8 +8,9 @@
     <run>/logs/<id>.log         what a cell printed, kept when there is something to read
     <run>/machines/<id>.json    the machines that ran cells
 
-Merging two runs is copying files. Several runs may work on one folder at once: a cell is claimed before it is
-started, and the manifest is extended under a lock.
+Several runs may work on one folder at once: a cell is claimed before it is started, and the manifest is extended under
+a lock. Folders that ran apart are put together by ``results merge`` (``merge.py``), which also joins the manifests and
+reports results that differ; files that are only copied here are in no plan, and nothing reads them.
 """
 
 from __future__ import annotations

@@ -1,51 +1,112 @@
-"""From results of single cells to means over seeds. A missing cell stays a status, never a number."""
+"""The aggregation: results of single cells in, means over seeds out. Terminal, tables, board and page all use it.
+
+``group_cells`` puts the seeds of a method in one setting together, ``make_row`` averages one metric of such a group
+under one selection rule, and ``aggregate`` does both for a whole plan. All that is known of a row is a field of it;
+text is made where it is printed. A missing cell stays a status, never a number.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import msgspec
 
 from llpbench.contracts.cell import USUAL, Cell
-from llpbench.contracts.result import RULES, CellResult
+from llpbench.contracts.errors import UsageError
+from llpbench.contracts.result import CellResult
+from llpbench.contracts.specs import Scalar
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.privacy import epsilon_of
+from llpbench.plugins.options import parse_options
+from llpbench.results.metric_style import COSTS, MetricStyle
 
-COST_METRICS = ("fit_seconds", "tuning_seconds", "peak_memory_mb")
-Setting = tuple[str, int, str]  # dataset as labelled, bag size, noise
+
+class Setting(NamedTuple):
+    """Where methods are compared: a dataset, the bag size and the noise on counts.
+
+    Attributes:
+        dataset: the dataset as it is shown: with its options, and with bags or rows that are not the usual ones.
+        base_dataset: its registered name.
+        usual_data: whether bags are formed the usual way and features carry no noise.
+    """
+
+    dataset: str
+    bag_size: int
+    noise: str
+    delta: float
+    mechanism: str
+    base_dataset: str
+    usual_data: bool
+
+    @property
+    def noise_name(self) -> str:
+        """The noise level, with its mechanism and delta where these are not the usual ones."""
+        unusual = unusual_noise(self.mechanism, self.delta) if self.noise != "none" else []
+        return ", ".join([self.noise, *unusual])
 
 
 @dataclass(frozen=True)
-class MetricStyle:
-    """How a metric is read: which end wins, and whether it is printed times one hundred."""
+class Group:
+    """The cells of one method in one setting, one for each planned seed.
 
-    name: str
-    higher_is_better: bool = True
-    percent: bool = True
+    Attributes:
+        method: the method as it is shown: its name with options, and what tells it from others of that name.
+        base_method: its registered name.
+        options: the options in its name, as text: ``lr=0.01`` and where parameters come from (``preset=paper``).
+        settings_of: the day of its settings when the same name stands for newer ones here; else empty.
+        plans: the planned cells; ``results`` holds for each what came out, or None.
+    """
+
+    setting: Setting
+    method: str
+    base_method: str
+    options: dict[str, str]
+    backend: str
+    settings_of: str
+    oracle: bool
+    plans: list[Planned] = field(default_factory=list)
+    results: list[CellResult | None] = field(default_factory=list)
 
     @property
-    def scale(self) -> float:
-        """What values are multiplied by in tables."""
-        return 100.0 if self.percent else 1.0
+    def found(self) -> list[CellResult]:
+        """The results that are there."""
+        return [result for result in self.results if result is not None]
 
     @property
-    def title(self) -> str:
-        """The metric in a heading."""
-        return f"{self.name.upper() if self.name == 'auroc' else self.name}{' %' if self.percent else ''}"
+    def fine(self) -> list[CellResult]:
+        """The results with numbers."""
+        return [result for result in self.found if result.status == "ok"]
+
+    def status(self, numbers: int) -> str:
+        """``ok`` when all planned seeds have a number, ``partial`` when some have; else what happened to most."""
+        if numbers:
+            return "ok" if numbers == len(self.plans) else "partial"
+        words = Counter("undefined" if result.status == "ok" else result.status for result in self.found)
+        return words.most_common(1)[0][0] if words else "missing"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a table: a method on one setting, over its seeds, under one rule.
+    """One entry of a table: a method in one setting, over its seeds, for one metric under one selection rule.
 
     Attributes:
+        dataset: the dataset as it is shown; ``base_dataset`` is its registered name, ``usual_data`` says that bags and
+            rows are the usual ones.
+        method: the method as it is shown; ``base_method`` is its registered name, ``options`` are those in its name.
+        noise: name of the noise on counts; ``epsilon``, ``delta`` and ``mechanism`` define it (None and empty
+            without noise).
         mean: mean over the seeds that have a number, in the table's unit (percent where the metric is a share).
         sd: sample standard deviation (n - 1); None for a single seed.
-        seeds: number of seeds behind the mean.
+        seeds: number of seeds behind the mean; ``values`` are their numbers and ``value_seeds`` which seeds they are.
         status: ``ok`` when all planned seeds are there, ``partial`` when some are, else what happened to them.
         reasons: why seeds have no number.
-        epsilon: of the noise; None without noise (or where nobody said).
+        params: all parameters of the method.
+        settings_of: the day of these settings when the name stands for newer ones here; else empty.
+        cell_ids: ids of the planned cells.
+        unit: ``%`` or nothing; ``digits`` are the decimals that are printed.
         paper: what a publication reports for this entry, in the same unit; ``paper_rule`` is how it selected.
     """
 
@@ -61,10 +122,22 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     status: str
     unit: str
+    digits: int = 2
     oracle: bool = False
     values: list[float] = []
+    value_seeds: list[int] = []
     reasons: list[str] = []
     epsilon: float | None = None
+    delta: float | None = None
+    mechanism: str = ""
+    base_dataset: str = ""
+    usual_data: bool = True
+    base_method: str = ""
+    options: dict[str, str] = {}
+    params: dict[str, Scalar] = {}
+    backend: str = ""
+    settings_of: str = ""
+    cell_ids: list[str] = []
     paper: float | None = None
     paper_sd: float | None = None
     paper_rule: str = ""
@@ -72,57 +145,111 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def aggregate(
-    planned: Iterable[Planned],
-    results: Iterable[CellResult],
-    metrics: Iterable[MetricStyle],
-    rules: Iterable[str] = RULES,
+    planned: Iterable[Planned], results: Iterable[CellResult], metrics: Iterable[MetricStyle], rules: Iterable[str]
 ) -> list[Row]:
-    """Rows for every setting of a plan, metric and rule; a bound is repeated for every setting it bounds.
+    """Rows for every method and setting of a plan, every metric and every rule.
 
-    A folder may hold the same method on several engines, or the same noise level with several deltas: these are
-    told apart, never averaged.
+    A folder may hold a method on several backends, a noise level with several deltas, or a name that stood for other
+    settings in the past: these are told apart, never averaged.
     """
-    planned, metrics, rules = list(planned), list(metrics), list(rules)
+    return make_rows(group_cells(planned, results), metrics, rules)
+
+
+def make_rows(groups: Iterable[Group], metrics: Iterable[MetricStyle], rules: Iterable[str]) -> list[Row]:
+    """Rows of groups; a bound is repeated in every setting that it bounds."""
+    metrics, rules = list(metrics), list(rules)
+    return [make_row(g, metric, rule) for g in repeat_bounds(groups) for metric in metrics for rule in rules]
+
+
+def group_cells(
+    planned: Iterable[Planned], results: Iterable[CellResult], older: Mapping[str, str] | None = None
+) -> list[Group]:
+    """The cells of a plan, those together that differ in their seed alone.
+
+    Args:
+        planned: the plan; its order is kept.
+        results: what came out, in any order.
+        older: for cells whose name stands for newer settings, the day of theirs (``older_settings``; found out here
+            when it is not given).
+    """
+    planned = list(planned)
     by_id = {result.id: result for result in results}
-    name = method_names(planned)
-    settings: dict[str, dict[Setting, None]] = {}
-    groups: dict[tuple[Setting, str, bool], list[CellResult | None]] = {}
-    data: dict[tuple[Setting, str, bool], str] = {}
+    days = older_settings(planned, by_id) if older is None else older
+    backends: dict[tuple[str, str, str], set[str]] = {}
     for plan in planned:
-        setting = (plan.dataset_label, plan.cell.bag_size, noise_name(plan.cell))
-        key = (setting, name[plan.label, plan.cell.backend], plan.oracle)
-        groups.setdefault(key, []).append(by_id.get(plan.cell.id))
-        data[key] = data_key(plan.cell)
-        if not plan.oracle:
-            settings.setdefault(data[key], {})[setting] = None
-    rows: list[Row] = []
-    for (setting, method, oracle), cells in groups.items():
-        bounded = list(settings.get(data[setting, method, oracle], ())) if oracle else []
-        for where in bounded or [setting]:
-            for metric in metrics:
-                rows.extend(_row(where, method, oracle, cells, metric, rule) for rule in rules)
-    return rows
-
-
-def method_names(planned: list[Planned]) -> dict[tuple[str, str], str]:
-    """What to call a method on an engine: its label, with the engine where the plan has it on several."""
-    engines: dict[str, dict[str, None]] = {}
+        name = (plan.dataset_label, plan.label, days.get(plan.cell.id, ""))
+        backends.setdefault(name, set()).add(plan.cell.backend)
+    groups: dict[tuple[Setting, str, str, str, bool], Group] = {}
     for plan in planned:
-        engines.setdefault(plan.label, {})[plan.cell.backend] = None
-    return {
-        (label, engine): label if len(found) == 1 else f"{label} ({engine or 'no engine'})"
-        for label, found in engines.items()
-        for engine in found
-    }
+        backend, day = plan.cell.backend, days.get(plan.cell.id, "")
+        key = (setting_of(plan), plan.label, day, backend, plan.oracle)
+        if key not in groups:
+            several = len(backends[plan.dataset_label, plan.label, day]) > 1
+            groups[key] = Group(
+                setting=key[0],
+                method=method_name(plan.label, day, (backend or "no backend") if several else ""),
+                base_method=plan.cell.method,
+                options=named_options(plan.label),
+                backend=backend,
+                settings_of=day,
+                oracle=plan.oracle,
+            )
+        groups[key].plans.append(plan)
+        groups[key].results.append(by_id.get(plan.cell.id))
+    return list(groups.values())
 
 
-def noise_name(cell: Cell) -> str:
-    """The noise level, with its mechanism and delta where these are not the usual ones."""
-    if cell.noise == "none":
-        return cell.noise
-    unusual = [cell.mechanism] if cell.mechanism != USUAL.mechanism else []
-    unusual += [f"delta {cell.delta:g}"] if cell.delta != USUAL.delta else []
-    return ", ".join([cell.noise, *unusual])
+def setting_of(plan: Planned | CellResult) -> Setting:
+    """The setting of a cell."""
+    cell = plan.cell
+    usual = cell.scheme == USUAL.scheme and not cell.feature_noise
+    return Setting(plan.dataset_label, cell.bag_size, cell.noise, cell.delta, cell.mechanism, cell.dataset, usual)
+
+
+def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
+    """Cells whose name stands for other settings now: the day of theirs, by cell id.
+
+    A name holds what differs from the defaults, and defaults change. Where one setting holds a method of one name and a
+    seed twice, the newest settings keep the name; cells that have not run yet are the newest.
+    """
+    places: dict[tuple[Setting, str, str], dict[str, list[Cell]]] = {}
+    for plan in plans:
+        cell = plan.cell
+        kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options))
+        places.setdefault((setting_of(plan), plan.label, cell.backend), {}).setdefault(kind, []).append(cell)
+
+    def started(cells: list[Cell]) -> tuple[str, str]:
+        return max((results[c.id].started, c.id) if c.id in results else ("not run", c.id) for c in cells)
+
+    days: dict[str, str] = {}
+    for kinds in places.values():
+        taken: set[int] = set()
+        for cells in sorted(kinds.values(), key=started, reverse=True):
+            seeds = {cell.seed for cell in cells}
+            if seeds & taken:
+                days.update((cell.id, started(cells)[0][:10]) for cell in cells)
+            else:
+                taken |= seeds
+    return days
+
+
+def method_name(label: str, settings_of: str, backend: str) -> str:
+    """A method as tables show it; the last two where they are needed to tell it from others."""
+    return label + (f" (settings of {settings_of})" if settings_of else "") + (f" ({backend})" if backend else "")
+
+
+def named_options(label: str) -> dict[str, str]:
+    """The options of a name as a user types it; none where nobody could have typed it."""
+    try:
+        return {key: ";".join(values) for key, values in parse_options(label)[1].items()}
+    except UsageError:
+        return {}
+
+
+def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
+    """What is not usual about the noise on counts, in words; nothing without noise."""
+    words = [mechanism] if mechanism not in ("", USUAL.mechanism) else []
+    return words + ([f"delta {delta:g}"] if delta not in (None, USUAL.delta) else [])
 
 
 def data_key(cell: Cell) -> str:
@@ -130,35 +257,56 @@ def data_key(cell: Cell) -> str:
     return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise))
 
 
-def _row(
-    setting: Setting,
-    method: str,
-    oracle: bool,
-    cells: list[CellResult | None],
-    metric: MetricStyle,
-    rule: str,
-) -> Row:
-    values = [
-        v * metric.scale for cell in cells if cell is not None and (v := value_of(cell, metric.name, rule)) is not None
-    ]
+def repeat_bounds(groups: Iterable[Group]) -> list[Group]:
+    """The groups, with every bound repeated in each setting of the rows that it bounds."""
+    groups = list(groups)
+    settings: dict[str, dict[Setting, None]] = {}
+    for group in groups:
+        if not group.oracle:
+            settings.setdefault(data_key(group.plans[0].cell), {})[group.setting] = None
+    repeated = []
+    for group in groups:
+        bounded = settings.get(data_key(group.plans[0].cell), {}) if group.oracle else {}
+        repeated += [replace(group, setting=setting) for setting in bounded] or [group]
+    return repeated
+
+
+def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
+    """The mean of one metric over the seeds of a group, under one rule."""
+    numbers = {r.cell.seed: v * metric.scale for r in group.found if (v := value_of(r, metric.name, rule)) is not None}
+    values = list(numbers.values())
     mean, sd = mean_sd(values)
-    dataset, bag_size, noise = setting
+    setting = group.setting
+    epsilon = epsilon_of(setting.noise)
     return Row(
-        dataset=dataset,
-        method=method,
-        bag_size=bag_size,
-        noise=noise,
+        dataset=setting.dataset,
+        base_dataset=setting.base_dataset,
+        usual_data=setting.usual_data,
+        bag_size=setting.bag_size,
+        noise=setting.noise_name,
+        epsilon=epsilon,
+        delta=None if epsilon is None else setting.delta,
+        mechanism="" if epsilon is None else setting.mechanism,
+        method=group.method,
+        base_method=group.base_method,
+        options=group.options,
+        params=group.plans[0].cell.params if group.plans else {},
+        backend=group.backend,
+        settings_of=group.settings_of,
+        oracle=group.oracle,
         rule=rule,
         metric=metric.name,
+        unit=metric.unit,
+        digits=metric.digits,
         mean=mean,
         sd=sd,
         seeds=len(values),
-        planned=len(cells),
-        status=_status(cells, len(values)),
-        unit="%" if metric.percent else "",
-        oracle=oracle,
         values=values,
-        reasons=list(dict.fromkeys(cell.reason for cell in cells if cell is not None and cell.reason)),
+        value_seeds=list(numbers),
+        planned=len(group.plans),
+        status=group.status(len(values)),
+        reasons=list(dict.fromkeys(result.reason for result in group.found if result.reason)),
+        cell_ids=[plan.cell.id for plan in group.plans],
     )
 
 
@@ -166,7 +314,7 @@ def value_of(result: CellResult, metric: str, rule: str) -> float | None:
     """The number a result holds for a metric under a rule; None when it has none."""
     if result.status != "ok":
         return None
-    if metric in COST_METRICS:
+    if metric in COSTS:
         return float(getattr(result, metric))
     chosen = result.selected.get(rule)
     return None if chosen is None else chosen.metrics.get(metric)
@@ -180,14 +328,3 @@ def mean_sd(values: list[float]) -> tuple[float | None, float | None]:
     if len(values) == 1:
         return mean, None
     return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-
-
-def _status(cells: list[CellResult | None], numbers: int) -> str:
-    if numbers == len(cells):
-        return "ok"
-    if numbers:
-        return "partial"
-    words = Counter(
-        "missing" if cell is None else "undefined" if cell.status == "ok" else cell.status for cell in cells
-    )
-    return words.most_common(1)[0][0]

@@ -14,8 +14,9 @@ from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.split import bags_seed, split_seed
-from llpbench.leaderboard.compact import Line, compact, encode_line
-from llpbench.leaderboard.folder import Content, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.leaderboard.facts import DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.lines import Line, compact, encode_line
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.results.store import Store
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import random
 from typing import Any
@@ -27,6 +28,18 @@ CONTROLS = {
 }
 PHASES = ("embed", "bp", "pseudo-labels", "train")
 PAPER = {"bp", "dllp", "easyllp", "genbags"}
+RULES = ("bags", "instances")
+METRICS: list[Tree] = [
+    {"name": "auroc", "title": "AUROC", "higher": True, "percent": True, "digits": 2, "measured_on": "test rows"},
+    {
+        "name": "log_loss",
+        "title": "log loss",
+        "higher": False,
+        "percent": False,
+        "digits": 3,
+        "measured_on": "test rows",
+    },
+]
 
 
 def fake_board(
@@ -35,11 +48,17 @@ def fake_board(
     noises: tuple[str, ...] = ("none", "medium", "high"),
     seeds: int = 3,
     holes: bool = True,
+    metrics: int = 2,
 ) -> Tree:
-    """A board in the form of its JSON. With ``holes`` some cells are skipped, failed, partial or missing."""
+    """A board in the form of its JSON. With ``holes`` some cells are skipped, failed, partial or missing.
+
+    It has AUROC and log loss, or with ``metrics=1`` AUROC alone.
+    """
     rng = random.Random(7)
     names = ["adult", "marketing", "criteo", "cifar-b", "cifar-s", *(f"dataset-{i}" for i in range(6, 99))][:datasets]
     made = [_dataset(rng, name, bags, noises, seeds, holes) for name in names]
+    for metric in METRICS[metrics:]:
+        _drop(made, metric["name"])
     missing = [
         {"dataset": d["name"], "method": row["method"], "noise": noise, "bag": int(bag)}
         | {"status": cell["status"], "reason": cell["reason"]}
@@ -52,15 +71,25 @@ def fake_board(
     versions = {"llpbench": "0.1.0", "numpy": "2.1.0", "keras": "3.6.0", "jax": "0.4.38"}
     machine = {"cpu": "A Processor @ 2.50GHz", "cores": 2, "ram": 15.6, "os": "Linux", "python": "3.11.2"}
     return {
-        "schema": 1,
+        "schema": 2,
         "title": "llpbench leaderboard",
-        "metric": {"auroc": {"higher": True, "percent": True}},
-        "rules": ["bags", "instances"],
+        "metrics": copy.deepcopy(METRICS[:metrics]),
+        "rules": [{"name": rule, "title": rule, "summary": f"selected by {rule}", "higher": True} for rule in RULES],
         "datasets": made,
         "machines": {"m-1a2b3c4d": {**machine, "versions": versions}},
         "built": "2026-11-16",
         "missing": missing,
     }
+
+
+def _drop(datasets: list[Tree], metric: str) -> None:
+    for dataset in datasets:
+        dataset["metrics"].remove(metric)
+        for key in ("bounds", "ranks", "pareto"):
+            del dataset[key][metric]
+        for row in dataset["rows"]:
+            for cell in (cell for cells in row["cells"].values() for cell in cells.values()):
+                cell["scores"].pop(metric, None)
 
 
 def _dataset(
@@ -94,15 +123,20 @@ def _dataset(
         "name": name,
         "title": name,
         "task": "binary",
-        "metric": "auroc",
+        "metrics": [metric["name"] for metric in METRICS],
         "bags": list(bags),
         "noises": list(noises),
         "epsilons": {noise: {"none": None, "medium": 10.0, "high": 1.0}.get(noise, 3.0) for noise in noises},
-        "bounds": {"bags": bound, "instances": {**bound, "mean": round(top + 0.5, 2)}},
+        "bounds": {
+            "auroc": {"bags": bound, "instances": {**bound, "mean": round(top + 0.5, 2)}},
+            "log_loss": {rule: {**bound, "mean": 0.123, "sd": 0.004} for rule in RULES},
+        },
         "rows": rows,
         "paper": _paper(rows, bags),
-        "ranks": {rule: _ranks(rows, bags, noises, rule) for rule in ("bags", "instances")},
-        "pareto": {rule: {str(b): _pareto(rows, str(b), rule) for b in bags} for rule in ("bags", "instances")},
+        "ranks": {m["name"]: {rule: _ranks(rows, bags, noises, m, rule) for rule in RULES} for m in METRICS},
+        "pareto": {
+            m["name"]: {rule: {str(b): _pareto(rows, str(b), m, rule) for b in bags} for rule in RULES} for m in METRICS
+        },
         "claims": _claims(rows, bags, noises),
     }
 
@@ -124,7 +158,7 @@ def _cell(
     cell: Tree = {
         "status": "ok",
         "reason": "",
-        "rules": {},
+        "scores": {},
         "seconds": None,
         "memory_mb": None,
         "pseudo": {},
@@ -132,7 +166,7 @@ def _cell(
         "seed_ids": [f"{rng.getrandbits(64):016x}" for _ in range(seeds)],
         "machine": "m-1a2b3c4d",
         "command": command + " --preset default --backend jax",
-        "paper": None,
+        "paper": {},
     }
     fate = rng.random() if holes else 1.0
     if fate < 0.04:
@@ -148,14 +182,9 @@ def _cell(
         spread = 0.2 + 0.15 * math.log2(bag) * rng.random() * skill
         values = [round(min(99.9, rng.gauss(centre, spread)), 4) for _ in range(seeds - (cell["status"] == "partial"))]
         mean = math.fsum(values) / len(values)
-        sd = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
-        cell["rules"][rule] = {
-            "mean": round(mean, 4),
-            "sd": sd and round(sd, 4),
-            "seeds": len(values),
-            "values": values,
-        }
-        cell["rules"][rule] |= {"best": False, "second": False, "separated": None}
+        cell["scores"].setdefault("auroc", {})[rule] = _score(values)
+        losses = [round(1.2 - v / 100, 4) for v in values]
+        cell["scores"].setdefault("log_loss", {})[rule] = _score(losses)
     fit = 10 ** rng.uniform(-1, 2.6) if label != "mean-ridge" else rng.uniform(0.05, 0.3)
     parts = PHASES if "bp" in label else PHASES[-1:]
     weights = [rng.random() for _ in parts]
@@ -164,35 +193,44 @@ def _cell(
     if "bp" in label:
         cell["pseudo"] = {"iteration-1": round(rng.uniform(60, 90), 2)}
     if label in PAPER and noise == "none":
-        cell["paper"] = {"mean": round(mean + rng.gauss(0, 2), 2), "sd": 0.4, "rule": "instances", "source": "Table 1"}
-        cell["paper"]["note"] = ""
+        paper = {"mean": round(mean + rng.gauss(0, 2), 2), "sd": 0.4, "rule": "instances", "source": "Table 1"}
+        cell["paper"] = {"auroc": {**paper, "note": ""}}
     return cell
 
 
-def _column(rows: list[Tree], noise: str, bag: str, rule: str) -> list[tuple[str, Tree]]:
+def _score(values: list[float]) -> Tree:
+    mean = math.fsum(values) / len(values)
+    sd = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
+    score: Tree = {"mean": round(mean, 4), "sd": sd and round(sd, 4), "seeds": len(values), "values": values}
+    return score | {"best": False, "second": False, "separated": None}
+
+
+def _column(rows: list[Tree], noise: str, bag: str, metric: Tree, rule: str) -> list[tuple[str, Tree]]:
     found = [
-        (row["method"], row["cells"][noise][bag]["rules"][rule])
+        (row["method"], row["cells"][noise][bag]["scores"][metric["name"]][rule])
         for row in rows
         if not row["oracle"] and row["cells"][noise][bag]["status"] == "ok"
     ]
-    return sorted(found, key=lambda item: -item[1]["mean"])
+    return sorted(found, key=lambda item: -item[1]["mean"] if metric["higher"] else item[1]["mean"])
 
 
 def _mark(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...]) -> None:
     for noise in noises:
         for bag in map(str, bags):
-            for rule in ("bags", "instances"):
-                (_, best), (_, second), *rest = _column(rows, noise, bag, rule)
+            for metric, rule in itertools.product(METRICS, RULES):
+                (_, best), (_, second), *rest = _column(rows, noise, bag, metric, rule)
                 best["best"] = second["second"] = True
+                if metric["name"] != "auroc":
+                    continue
                 best["separated"] = second["separated"] = best["mean"] - second["mean"] > 0.8
                 for _, other in rest:
                     other["separated"] = best["mean"] - other["mean"] > 0.8
 
 
-def _ranks(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...], rule: str) -> list[Tree]:
+def _ranks(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...], metric: Tree, rule: str) -> list[Tree]:
     places: dict[str, list[int]] = {}
     for bag in map(str, bags):
-        for place, (method, _) in enumerate(_column(rows, noises[0], bag, rule), start=1):
+        for place, (method, _) in enumerate(_column(rows, noises[0], bag, metric, rule), start=1):
             places.setdefault(method, []).append(place)
     ranks = {m: sum(p) / len(p) for m, p in places.items() if m not in CONTROLS}
     return [
@@ -201,17 +239,19 @@ def _ranks(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...], rul
     ]
 
 
-def _pareto(rows: list[Tree], bag: str, rule: str) -> list[str]:
+def _pareto(rows: list[Tree], bag: str, metric: Tree, rule: str) -> list[str]:
+    sign = 1 if metric["higher"] else -1
+    cells = {row["method"]: row["cells"]["none"][bag] for row in rows if not row["oracle"]}
     points = [
-        (row["cells"]["none"][bag]["seconds"]["fit"], row["cells"]["none"][bag]["rules"][rule]["mean"], row["method"])
-        for row in rows
-        if not row["oracle"] and row["cells"]["none"][bag]["rules"]
+        (cell["seconds"]["fit"], sign * cell["scores"][metric["name"]][rule]["mean"], method)
+        for method, cell in cells.items()
+        if cell["scores"]
     ]
     front, high = [], -math.inf
-    for _, mean, method in sorted(points):
-        if mean > high:
+    for _, value, method in sorted(points):
+        if value > high:
             front.append(method)
-            high = mean
+            high = value
     return front
 
 
@@ -220,34 +260,46 @@ def _paper(rows: list[Tree], bags: tuple[int, ...]) -> list[Tree]:
     out = [
         {
             "method": row["method"].upper(),
+            "metric": "auroc",
             "name": row["method"],
             "noise": "none",
             "rule": "instances",
             "source": "Table 1",
             "cells": {
-                b: {"mean": c["paper"]["mean"], "sd": 0.4} for b, c in row["cells"]["none"].items() if c["paper"]
+                b: {"mean": c["paper"]["auroc"]["mean"], "sd": 0.4}
+                for b, c in row["cells"]["none"].items()
+                if c["paper"]
             },
         }
         for row in named
     ]
     lone = {str(bag): {"mean": round(83 - 2 * i, 2), "sd": 0.5} for i, bag in enumerate(bags)}
-    out.append({"method": "Other-Itr-2", "name": "", "noise": "none", "rule": "instances", "source": "", "cells": lone})
+    other = {"method": "Other-Itr-2", "metric": "auroc", "name": "", "noise": "none", "rule": "instances"}
+    out.append({**other, "source": "", "cells": lone})
     return out
 
 
 def _claims(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...]) -> list[Tree]:
     claims = []
-    for rule in ("bags", "instances"):
+    for rule in RULES:
         for noise in noises:
             for bag in bags:
-                (best, a), (second, b), *_ = _column(rows, noise, str(bag), rule)
+                (best, a), (second, b), *_ = _column(rows, noise, str(bag), METRICS[0], rule)
                 gap = round(a["mean"] - b["mean"], 3)
                 sure = gap > 0.8
                 text = f"{best} is ahead of {second} by {gap:.2f} points" + (
                     "." if sure else "; three seeds cannot tell them apart."
                 )
                 claims.append(
-                    {"rule": rule, "bag": bag, "noise": noise, "best": best, "second": second, "difference": gap}
+                    {
+                        "metric": "auroc",
+                        "rule": rule,
+                        "bag": bag,
+                        "noise": noise,
+                        "best": best,
+                        "second": second,
+                        "difference": gap,
+                    }
                     | {"low": round(gap - 0.8, 3), "high": round(gap + 0.8, 3), "separated": sure, "text": text}
                     | {"basis": "seeds and test rows"}
                 )
@@ -292,14 +344,16 @@ def hostile_board() -> dict[str, Any]:
                     cell["pseudo"] = {text: 50.0}
                     cell["seconds"]["phases"] = {text: 1.0, "__proto__": 2.0}
                     cell["seed_ids"] = [text]
-        for rule in ("bags", "instances"):
-            dataset["bounds"][rule]["method"] = HOSTILE[2]
-            for rank in dataset["ranks"][rule]:
+        for metric, rule in itertools.product(dataset["metrics"], RULES):
+            dataset["bounds"][metric][rule]["method"] = HOSTILE[2]
+            for rank in dataset["ranks"][metric][rule]:
                 rank["method"] = renamed[rank["method"]]
         for paper in dataset["paper"]:
             paper["method"], paper["name"] = HOSTILE[2], ""
         for claim in dataset["claims"]:
             claim["text"] = claim["basis"] = HOSTILE[0]
+    for entry in (*board["metrics"], *board["rules"]):
+        entry["title"] = entry["summary"] = HOSTILE[2]
     board["machines"] = {"__proto__": {"cpu": HOSTILE[2], "os": HOSTILE[0]}}
     board["missing"] = [{"dataset": HOSTILE[0], "method": HOSTILE[2], "reason": HOSTILE[3]}, HOSTILE[1]]
     return board
@@ -316,7 +370,10 @@ def odd_boards() -> dict[str, dict[str, Any]]:
     odd["no rows"] = copy.deepcopy(base)
     odd["no rows"]["datasets"][0]["rows"] = []
     odd["one bag"] = fake_board(1, bags=(64,), noises=("none",), seeds=1, holes=False)
-    odd["one rule"] = copy.deepcopy(base) | {"rules": ["bags"]}
+    odd["one rule"] = copy.deepcopy(base) | {"rules": base["rules"][:1]}
+    odd["no metrics"] = copy.deepcopy(base) | {"metrics": []}
+    odd["three rules"] = copy.deepcopy(base)
+    odd["three rules"]["rules"].append({"name": "third"})
     for name, number in {"nan": math.nan, "huge": 1e300, "negative": -1e300, "text": "<b>7</b>", "list": [1]}.items():
         board = copy.deepcopy(base)
         for row in board["datasets"][0]["rows"]:
@@ -324,7 +381,7 @@ def odd_boards() -> dict[str, dict[str, Any]]:
                 for cell in cells.values():
                     cell["memory_mb"] = number
                     cell["seconds"] = {"fit": number, "phases": {"a": number, "b": 1.0}}
-                    for score in cell["rules"].values():
+                    for score in (s for scores in cell["scores"].values() for s in scores.values()):
                         score |= {"mean": number, "sd": number, "values": [number, number]}
         odd[name] = board
     return odd

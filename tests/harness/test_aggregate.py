@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench.contracts.result import FAILURES, STATUSES, Selected
-from llpbench.results.table import MetricStyle, Row, aggregate, mean_sd, value_of
+from llpbench.contracts.specs import MetricSpec
+from llpbench.plugins.builtin import llpbench_metrics
+from llpbench.results.metric_style import MetricStyle, known_styles
+from llpbench.results.table import Row, aggregate, mean_sd, value_of
 
-AUROC = MetricStyle("auroc")
+AUROC = known_styles(llpbench_metrics())["auroc"]
 
 
 def seeds(n: int, **facts: object) -> list:
@@ -104,6 +107,29 @@ def test_engines_of_one_method_are_never_averaged() -> None:
     assert alone.method == "guess"
 
 
+def test_a_name_that_stood_for_other_settings_is_never_averaged() -> None:
+    old, new = seeds(2), seeds(2, params={"lr": 0.1})
+    results = [make_result(c, 0.5, started="2024-01-02T00:00:00Z") for c in old]
+    results += [make_result(c, 0.9, started="2025-01-02T00:00:00Z") for c in new]
+    first, second = rows_of([*old, *new], results)
+    assert (first.method, first.mean, first.settings_of) == ("guess (settings of 2024-01-02)", 50.0, "2024-01-02")
+    assert (second.method, second.mean, second.settings_of) == ("guess", 90.0, "")
+    (row,) = rows_of([make_cell(seed=0, params={"lr": 1}), make_cell(seed=1, params={"lr": 2})], [])
+    assert row.planned == 2  # tuned for each seed: no seed is there twice
+
+
+def test_values_are_fields() -> None:
+    cells = seeds(3, noise="high", delta=1e-6, mechanism="analytic", backend="jax", params={"lr": 0.1, "epochs": 5})
+    plans = [make_plan(c, label="guess[lr=0.1;preset=paper]") for c in cells]
+    results = [make_result(cells[0], 0.5), make_result(cells[2], 0.7)]
+    (row,) = aggregate(plans, results, [AUROC], ["bags"])
+    assert (row.epsilon, row.delta, row.mechanism) == (1.0, 1e-6, "analytic")
+    assert (row.base_dataset, row.usual_data, row.base_method, row.backend) == ("toy", True, "guess", "jax")
+    assert (row.options, row.params) == ({"lr": "0.1", "preset": "paper"}, {"lr": 0.1, "epochs": 5})
+    assert (row.value_seeds, row.values) == ([0, 2], [pytest.approx(50.0), pytest.approx(70.0)])
+    assert row.cell_ids == [c.id for c in cells]
+
+
 def test_deltas_of_one_noise_level_are_never_averaged() -> None:
     cells = [make_cell(noise="high"), make_cell(noise="high", delta=1e-6)]
     rows = rows_of(cells, [make_result(c) for c in cells])
@@ -156,5 +182,8 @@ def test_costs_are_read_from_the_result_itself() -> None:
 
 def test_how_a_metric_is_read() -> None:
     assert (AUROC.title, AUROC.scale) == ("AUROC %", 100.0)
+    styles = known_styles([MetricSpec(name="half_life", factory="a:b", percent=False, higher_is_better=False)])
+    assert (styles["half_life"].title, styles["half_life"].digits) == ("half life", 3)
+    assert {"bag_error", "fit_seconds", "tuning_seconds", "peak_memory_mb"} == set(styles) - {"half_life"}
     seconds = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
     assert (seconds.title, seconds.scale) == ("fit_seconds", 1.0)

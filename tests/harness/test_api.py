@@ -27,6 +27,9 @@ def content(folder: Path) -> dict[str, Any]:
 
     def fields(result: Any) -> dict[str, Any]:
         found = msgspec.to_builtins(result)
+        # A residual of message passing is the difference of nearly equal numbers: its last digits tell whether numba
+        # compiled in this process or loaded what another had compiled.
+        found["notes"] = {k: pytest.approx(v) if isinstance(v, float) else v for k, v in found.get("notes", {}).items()}
         return {k: v for k, v in found.items() if k not in TIMES and not k.endswith(("_seconds", "_mb"))}
 
     return {result.id: fields(result) for result in Store(folder).results()}
@@ -54,7 +57,7 @@ def test_cells_are_a_table_with_a_row_for_each_cell_and_rule(results: Results) -
     cells = results.cells
     assert len(cells) == 2 * 2 * 2 * 2 * 2  # methods, noise levels, bag sizes, seeds, rules
     assert set(cells["rule"]) == {"bags", "instances"}
-    assert cells["auroc"].between(0.4, 1).all()
+    assert cells.loc[cells["method"] == "mean-ridge", "auroc"].between(0.5, 1).all()
     assert set(cells.loc[cells["noise"] == "high", "epsilon"]) == {1.0}
     assert cells.loc[cells["noise"] == "none", "epsilon"].isna().all()
     assert (cells["status"] == "ok").all()

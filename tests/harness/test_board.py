@@ -12,15 +12,17 @@ import pytest
 from board_samples import MACHINE, content_of, grid, published
 from helpers import make_cell
 
-from llpbench.contracts.result import RULES, CellResult, Selected
+from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
-from llpbench.leaderboard.build import make_board
-from llpbench.leaderboard.compact import compact, encode_line
-from llpbench.leaderboard.files import built_files, differences, plan_of
-from llpbench.leaderboard.folder import DatasetFacts, MetricFacts, read_folder
-from llpbench.leaderboard.replicates import Replicates, pack, unpack
+from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.bootstrap import Replicates, pack, unpack
+from llpbench.leaderboard.build import built_files, differences
+from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, MetricFacts, RuleFacts
+from llpbench.leaderboard.folder import raw_files, read_folder, write_files
+from llpbench.leaderboard.lines import compact, encode_line
+from llpbench.leaderboard.plan import expected_seeds, plan_of
 from llpbench.leaderboard.schema import Board, BoardDataset, Entry, encode_board
-from llpbench.leaderboard.settings import expected_seeds, setting_of
+from llpbench.results.table import setting_of
 
 CLEAR = {"good": [0.90, 0.91, 0.92], "fair": [0.80, 0.81, 0.82], "poor": [0.60, 0.61, 0.62]}
 
@@ -40,11 +42,11 @@ def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none")
 
 def test_means_and_marks() -> None:
     dataset = only(grid(CLEAR))
-    good, fair, poor = (entry(dataset, m).rules["bags"] for m in CLEAR)
+    good, fair, poor = (entry(dataset, m).scores["auroc"]["bags"] for m in CLEAR)
     assert (good.mean, good.sd, good.seeds) == (91.0, 1.0, 3)
     assert good.values == [90.0, 91.0, 92.0]
     assert [(v.best, v.second) for v in (good, fair, poor)] == [(True, False), (False, True), (False, False)]
-    assert entry(dataset, "good").rules["instances"].mean == pytest.approx(101.0)  # the sample adds a tenth
+    assert entry(dataset, "good").scores["auroc"]["instances"].mean == pytest.approx(101.0)  # the sample adds a tenth
 
 
 def test_costs_and_provenance_are_carried() -> None:
@@ -61,7 +63,7 @@ def test_the_board_does_not_depend_on_the_order_of_results() -> None:
     for _ in range(3):
         random.Random(1).shuffle(results)
         assert encode_board(make_board(content_of(results))) == first
-    assert msgspec.json.decode(first, type=Board).schema == 1
+    assert msgspec.json.decode(first, type=Board).schema == 2
 
 
 def test_the_date_is_that_of_the_newest_result() -> None:
@@ -73,11 +75,11 @@ def test_the_date_is_that_of_the_newest_result() -> None:
 def test_a_bound_stands_apart() -> None:
     bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
     dataset = only(grid(CLEAR) + bound)
-    assert (dataset.bounds["bags"].mean, dataset.bounds["bags"].method) == (99.0, "truth")
+    assert (dataset.bounds["auroc"]["bags"].mean, dataset.bounds["auroc"]["bags"].method) == (99.0, "truth")
     assert dataset.bags == [8]
     assert [row.method for row in dataset.rows if row.oracle] == ["truth"]
-    assert "truth" not in [rank.method for rank in dataset.ranks["bags"]]
-    assert entry(dataset, "good").rules["bags"].best
+    assert "truth" not in [rank.method for rank in dataset.ranks["auroc"]["bags"]]
+    assert entry(dataset, "good").scores["auroc"]["bags"].best
 
 
 def test_a_bound_holds_for_every_way_of_making_bags() -> None:
@@ -87,11 +89,11 @@ def test_a_bound_holds_for_every_way_of_making_bags() -> None:
         for s in range(3)
     ]
     (alone,) = make_board(content_of(bound + sorted_bags)).datasets
-    assert (alone.name, alone.bounds["bags"].mean) == ("toy, in-order", 99.0)
+    assert (alone.name, alone.bounds["auroc"]["bags"].mean) == ("toy, in-order", 99.0)
     both = make_board(content_of(bound + sorted_bags + grid(CLEAR))).datasets
-    assert [(d.name, d.bounds["bags"].mean) for d in both] == [("toy", 99.0), ("toy, in-order", 99.0)]
+    assert [(d.name, d.bounds["auroc"]["bags"].mean) for d in both] == [("toy", 99.0), ("toy, in-order", 99.0)]
     noisy = [published(0.7, make_cell(method="m", feature_noise=0.1), dataset_label="toy, feature noise 0.1")]
-    assert make_board(content_of(bound + noisy)).datasets[1].bounds == {}
+    assert make_board(content_of(bound + noisy)).datasets[1].bounds["auroc"] == {}
 
 
 def test_pseudo_labels_are_means_by_stage() -> None:
@@ -123,7 +125,7 @@ def test_statuses_and_reasons() -> None:
     assert entry(dataset, "shy").status == "skipped"
     assert (entry(dataset, "some").status, entry(dataset, "some").reason) == ("partial", "seed 2 not run")
     assert entry(dataset, "fair", 32).status == "missing"
-    assert not entry(dataset, "some").rules["bags"].best
+    assert not entry(dataset, "some").scores["auroc"]["bags"].best
 
 
 def test_what_nobody_ran_is_not_called_missing() -> None:
@@ -137,13 +139,13 @@ def test_more_seeds_than_others_do_not_make_the_others_incomplete() -> None:
     results = grid({**CLEAR, "keen": [0.7] * 10})
     dataset = only(results)
     assert {entry(dataset, m).status for m in (*CLEAR, "keen")} == {"ok"}
-    assert entry(dataset, "keen").rules["bags"].seeds == 10
+    assert entry(dataset, "keen").scores["auroc"]["bags"].seeds == 10
     assert expected_seeds(results)[setting_of(results[0])] == {0, 1, 2}
 
 
 def test_a_plan_names_what_is_not_there() -> None:
     results = grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)
-    plan = plan_of(results)
+    plan = plan_of(results).cells
     assert len(plan) == 2 * 3 * 3
     absent = {p.cell.id for p in plan} - {r.id for r in results}
     assert absent == {make_cell(method=m, seed=s, bag_size=32).id for m in ("fair", "poor") for s in range(3)}
@@ -172,8 +174,8 @@ def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
     assert (claim.best, claim.separated) == ("a", False)
     assert claim.low < 0 < claim.high
     assert "3 seeds cannot tell" in claim.text
-    assert entry(dataset, "a").rules["bags"].separated is False
-    assert entry(dataset, "c").rules["bags"].separated is True  # from the best, not from the second
+    assert entry(dataset, "a").scores["auroc"]["bags"].separated is False
+    assert entry(dataset, "c").scores["auroc"]["bags"].separated is True  # from the best, not from the second
 
 
 def test_a_lead_that_other_seeds_made_is_told_as_such() -> None:
@@ -220,8 +222,8 @@ def test_only_complete_methods_are_compared() -> None:
 
 def test_a_shared_first_place_is_marked_twice() -> None:
     dataset = only(grid({"a": [0.8, 0.9], "b": [0.9, 0.8], "c": [0.5, 0.5]}))
-    assert [entry(dataset, m).rules["bags"].best for m in "abc"] == [True, True, False]
-    assert entry(dataset, "c").rules["bags"].second
+    assert [entry(dataset, m).scores["auroc"]["bags"].best for m in "abc"] == [True, True, False]
+    assert entry(dataset, "c").scores["auroc"]["bags"].second
     assert claim_of(dataset).separated is False
 
 
@@ -230,7 +232,7 @@ def test_a_shared_first_place_is_marked_twice() -> None:
 
 def test_ranks_leave_out_who_lacks_what_most_have() -> None:
     results = grid(CLEAR) + grid(CLEAR, bag_size=32) + grid({"short": [0.99] * 3})
-    ranks = {r.method: r for r in only(results).ranks["bags"]}
+    ranks = {r.method: r for r in only(results).ranks["auroc"]["bags"]}
     assert (ranks["good"].mean_rank, ranks["good"].win_rate, ranks["good"].cells) == (1.0, 1.0, 6)
     assert (ranks["short"].mean_rank, ranks["short"].cells) == (None, 3)
 
@@ -241,11 +243,11 @@ def test_the_front_of_value_against_seconds() -> None:
         return [published(value, c, fit_seconds=seconds, machine=machine) for c in cells]
 
     results = at("slow", 0.9, 10.0) + at("quick", 0.8, 1.0) + at("bad", 0.7, 5.0)
-    assert only(results).pareto["bags"] == {"8": ["quick", "slow"]}
+    assert only(results).pareto["auroc"]["bags"] == {"8": ["quick", "slow"]}
     # Seconds of another machine are not compared.
     content = content_of([*results, *at("foreign", 0.99, 0.1, "ffffffffff")])
     content.machines["ffffffffff"] = content.machines[MACHINE]
-    assert make_board(content).datasets[0].pareto["bags"] == {"8": ["quick", "slow"]}
+    assert make_board(content).datasets[0].pareto["auroc"]["bags"] == {"8": ["quick", "slow"]}
 
 
 # -- published values --------------------------------------------------------------------------------------------------
@@ -258,17 +260,16 @@ def reference(**facts: object) -> Reference:
 
 def test_a_published_value_stands_beside_ours_with_its_rule() -> None:
     dataset = only(grid(CLEAR), [reference(sd=0.01), reference(title="Elsewhere", method="", bag_size=512)])
-    paper = entry(dataset, "good").paper
-    assert paper is not None
+    paper = entry(dataset, "good").paper["auroc"]
     assert (paper.mean, paper.sd, paper.rule, paper.source) == (88.0, 1.0, "instances", "S")
-    assert entry(dataset, "fair").paper is None
+    assert entry(dataset, "fair").paper == {}
     assert {row.method: list(row.cells) for row in dataset.paper} == {"Good": ["8"], "Elsewhere": ["512"]}
 
 
 def test_a_published_gap_keeps_its_reason() -> None:
     dataset = only(grid(CLEAR), [reference(mean=None, note="ran out of memory")])
     assert dataset.paper[0].cells["8"].note == "ran out of memory"
-    assert entry(dataset, "good").paper is not None
+    assert entry(dataset, "good").paper["auroc"].note == "ran out of memory"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -303,8 +304,8 @@ def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
     new = [published(0.9, make_cell(method="m", seed=s, params={"lr": 1})) for s in range(3)]
     content = content_of(old + new)
     dataset = make_board(content).datasets[0]
-    assert entry(dataset, "m").rules["bags"].values == [90.0, 90.0, 90.0]
-    assert entry(dataset, "m (settings of 2024-01-02)").rules["bags"].values == [50.0, 50.0, 50.0]
+    assert entry(dataset, "m").scores["auroc"]["bags"].values == [90.0, 90.0, 90.0]
+    assert entry(dataset, "m (settings of 2024-01-02)").scores["auroc"]["bags"].values == [50.0, 50.0, 50.0]
     assert b"m (settings of 2024-01-02)" in built_files(content)["results.csv"]
     assert {line.result.label for line in content.lines.values()} == {"m"}  # what is published stays as it is
 
@@ -364,12 +365,14 @@ def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
 
 def test_several_classes_have_a_table_of_accuracy_too() -> None:
     results = [
-        published(0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in RULES})
+        published(
+            0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in BUILT_IN_RULES}
+        )
         for m, found in (("a", {"auroc": 0.9, "accuracy": 0.7}), ("b", {"auroc": 0.8, "accuracy": 0.75}))
     ]
     content = content_of(results)
     metrics = {"auroc": MetricFacts(), "accuracy": MetricFacts()}
-    for task, wanted in (("binary", 0), ("multiclass", len(RULES))):
+    for task, wanted in (("binary", 0), ("multiclass", len(BUILT_IN_RULES))):
         content.facts = msgspec.structs.replace(
             content.facts, datasets={"toy": DatasetFacts(task=task)}, metrics=metrics
         )
@@ -390,3 +393,75 @@ def test_the_published_leaderboards_are_what_their_cells_give() -> None:
 def test_nothing_published_still_builds() -> None:
     files = built_files(content_of([]))
     assert set(files) == {"board.json", "results.csv", "index.html"}
+
+
+# -- metrics and rules that plugins bring ------------------------------------------------------------------------------
+
+
+def with_third(results: list[CellResult], rule: str = "bag-error", value: float = 0.42) -> list[CellResult]:
+    """The same results with numbers under a further rule, and under a metric that a plugin brings."""
+    for result in results:
+        metrics = {**result.selected["bags"].metrics, "auroc": value, "log_loss": 0.5}
+        result.selected = {**result.selected, rule: Selected(report=0, metrics=metrics)}
+    return results
+
+
+def test_a_third_rule_is_a_rule_of_the_board(tmp_path: Path) -> None:
+    results = [
+        *with_third(grid({m: [0.8, 0.81, 0.82] for m in CLEAR})),
+        *grid({"old": [0.7, 0.71, 0.72]}),
+    ]  # published before the rule was there
+    content = content_of(results)
+    content.facts.rules = {"bag-error": RuleFacts(title="largest error", summary="of a bag", higher=False)}
+    write_files(tmp_path, {**raw_files(content), **built_files(content)})
+    again = read_folder(tmp_path)
+    assert differences(tmp_path, again) == []
+    board = make_board(again)
+    assert [rule.name for rule in board.rules] == ["bags", "instances", "bag-error"]
+    assert (board.rules[2].title, board.rules[2].higher) == ("largest error", False)
+    assert board.rules[0].title == "cross-entropy"  # the folder says nothing of the built-in rules
+    (dataset,) = board.datasets
+    assert entry(dataset, "good").scores["auroc"]["bag-error"].mean == 42.0
+    assert set(entry(dataset, "old").scores["auroc"]) == {"bags", "instances"}
+    assert [r.mean_rank for r in dataset.ranks["auroc"]["bag-error"]] == [2.0, 2.0, 2.0, None]
+    assert "selection rule: bag-error" in built_files(again)["tables/toy.md"].decode()
+    page = built_files(again)["index.html"].decode()
+    assert "AUROC % · selection rule bag-error · noise none" in page
+    assert "largest error" in page
+
+
+def test_a_rule_is_shown_where_a_dataset_has_it() -> None:
+    results = [*with_third(grid(CLEAR)), *grid(CLEAR, dataset="other")]
+    files = built_files(content_of(results))
+    assert "bag-error" in files["tables/toy.md"].decode()
+    assert "bag-error" not in files["tables/other.md"].decode()
+    lines = files["results.csv"].decode().splitlines()
+    assert {line.split(",")[4] for line in lines if line.startswith("other,")} == {"bags", "instances", ""}
+
+
+def test_every_metric_of_the_results_is_on_the_board() -> None:
+    losses = {"good": 0.3, "fair": 0.2, "poor": 0.9}
+    results = grid(CLEAR)
+    for result in results:
+        for chosen in result.selected.values():
+            chosen.metrics = {**chosen.metrics, "log_loss": losses[result.cell.method], "depth": 0.25, "unknown": 1.0}
+    content = content_of(results)
+    content.facts.metrics["depth"] = MetricFacts(higher=False, percent=True, title="mean depth")
+    board = make_board(content)
+    assert [m.name for m in board.metrics] == ["auroc", "log_loss", "depth"]  # nobody says which end of unknown wins
+    assert [(m.title, m.higher, m.percent, m.digits) for m in board.metrics[1:]] == [
+        ("log loss", False, False, 3),
+        ("mean depth", False, True, 2),
+    ]
+    (dataset,) = board.datasets
+    assert dataset.metrics == ["auroc", "log_loss", "depth"]
+    best = {m: entry(dataset, m).scores["log_loss"]["bags"] for m in CLEAR}
+    assert [(s.mean, s.best, s.second) for s in best.values()] == [
+        (0.3, False, True),
+        (0.2, True, False),
+        (0.9, False, False),
+    ]
+    assert all(score.separated is None for score in best.values())
+    assert {claim.metric for claim in dataset.claims} == {"auroc"}
+    assert [r.method for r in dataset.ranks["log_loss"]["bags"]] == ["fair", "good", "poor"]
+    assert entry(dataset, "good").scores["depth"]["bags"].mean == 25.0

@@ -20,12 +20,12 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
-from llpbench.leaderboard.build import make_board
-from llpbench.leaderboard.compact import seal
-from llpbench.leaderboard.files import built_files, differences
+from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.bootstrap import tied_share
+from llpbench.leaderboard.build import built_files, differences
 from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.publish import Added, add_results
-from llpbench.leaderboard.replicates import tied_share
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
 
@@ -389,7 +389,7 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_predictions_that_are_not_those_of_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], bytes], reason: str
 ) -> None:
-    monkeypatch.setattr("llpbench.leaderboard.replicates.PREDICTION_BYTES", 4 << 20)
+    monkeypatch.setattr("llpbench.leaderboard.bootstrap.PREDICTION_BYTES", 4 << 20)
     _, result = run_of_one(tmp_path)
     Store(tmp_path / "run").predictions_path(result.id).write_bytes(make())
     assert reason in the_reason(add(tmp_path / "run")[1])

@@ -15,9 +15,9 @@ from cli_runner import llpbench
 from plugin_install import with_plugins
 
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.leaderboard.compact import encode_line
-from llpbench.leaderboard.files import built_files
+from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
+from llpbench.leaderboard.lines import encode_line
 from llpbench.leaderboard.rerun import compare
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -292,3 +292,35 @@ def test_a_plugin_that_fails_to_give_references_harms_nothing(run: Path, tmp_pat
     (tmp_path / "words.py").write_text(REFERENCES.replace("return [", "return ['a', "))
     done = llpbench("table", "run", "--paper", "--plugin", str(tmp_path / "words.py"), cwd=run)
     assert "must return Reference objects, not str" in done.stderr
+
+
+# -- what plugins bring ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plugins", [(), ("extras",)], ids=["alone", "with a third rule"])
+def test_the_published_board_is_sound_whatever_is_installed(plugins: tuple[str, ...]) -> None:
+    done = llpbench("leaderboard", "check", cwd=ROOT, **(with_plugins(*plugins) if plugins else {}))
+    assert done.returncode == 0, done.stderr
+    assert "everything built is what they give" in done.stdout
+
+
+def test_a_rule_and_a_metric_of_a_plugin_reach_the_board(tmp_path: Path) -> None:
+    installed = with_plugins("extras", "good-method")
+    grid = ("--methods", "bag-means,mean-ridge", "--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "2")
+    done = llpbench("run", *grid, "--quiet", "--out", "run", cwd=tmp_path, **installed)
+    assert done.returncode == 0, done.stderr
+    refused = llpbench("leaderboard", "add", "run", "--to", "other", cwd=tmp_path, **with_plugins("good-method"))
+    assert refused.returncode == 1
+    assert "no installed plugin brings the selection rule 'bag-error'" in refused.stderr
+    added = llpbench("leaderboard", "add", "run", cwd=tmp_path, **installed)
+    assert added.returncode == 0, added.stderr
+    checked = llpbench("leaderboard", "check", cwd=tmp_path)  # where nobody knows the rule
+    assert checked.returncode == 0, checked.stderr
+    facts = json.loads((tmp_path / "leaderboards" / "facts.json").read_text())
+    assert facts["rules"]["bag-error"] == {
+        "higher": False, "summary": "largest error of a held-back bag's proportion", "title": "largest error",
+    }  # fmt: skip
+    assert facts["metrics"]["positive_share"]["title"] == "positive share"
+    board = json.loads((tmp_path / "leaderboards" / "board.json").read_text())
+    assert [rule["name"] for rule in board["rules"]] == ["bags", "instances", "bag-error"]
+    assert "positive_share" in board["datasets"][0]["metrics"]

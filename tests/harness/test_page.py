@@ -77,14 +77,14 @@ def test_the_table_shows_the_board(seen: Chromium, board: dict[str, Any]) -> Non
                 f"(() => {{ const c = [...document.querySelectorAll('.cell')].find(c => c.dataset.key === {key});"
                 " return [c.textContent, c.className.split(' ')[1]]; })()"
             )
-            score = cell["rules"].get("bags")
+            score = cell["scores"].get("auroc", {}).get("bags")
             if score is None:
                 assert shown == [cell["status"], "status"]
             else:
                 assert shown[0].startswith(f"{score['mean']:.2f}({score['sd']:.2f})")
                 assert shown[1] == ("best" if score["best"] else "second" if score["second"] else "")
     assert "supervised" not in seen.run(METHODS)
-    bound = dataset["bounds"]["bags"]
+    bound = dataset["bounds"]["auroc"]["bags"]
     assert f"supervised {bound['mean']:.2f} ({bound['sd']:.2f})" in seen.run(
         "document.querySelector('.boundbox').textContent"
     )
@@ -151,11 +151,11 @@ def test_the_rule_changes_numbers_and_ranks(seen: Chromium, board: dict[str, Any
     dataset = board["datasets"][0]
     seen.click("input[name=rule][value=instances]")
     assert hash_of(seen) == {"rule": "instances"}
-    score = dataset["rows"][0]["cells"]["none"]["8"]["rules"]["instances"]
+    score = dataset["rows"][0]["cells"]["none"]["8"]["scores"]["auroc"]["instances"]
     assert f"{score['mean']:.2f}" in seen.run("document.querySelector('[data-key=\"cell-8-bp\"]').textContent")
     place = {
         rule: {rank["method"]: 1 + sum(r["mean_rank"] < rank["mean_rank"] for r in ranks) for rank in ranks}
-        for rule, ranks in dataset["ranks"].items()
+        for rule, ranks in dataset["ranks"]["auroc"].items()
     }
     assert place["bags"] != place["instances"]
     for method, where in place["instances"].items():
@@ -178,7 +178,7 @@ def test_a_cell_opens_its_details_and_escape_leads_back(seen: Chromium, board: d
     assert seen.run("document.getElementById('detail').open")
     text = seen.run("document.getElementById('detail').textContent")
     for expected in [
-        *(f"{v:.2f}" for rule in cell["rules"].values() for v in rule["values"]),
+        *(f"{v:.2f}" for rule in cell["scores"]["auroc"].values() for v in rule["values"]),
         *cell["params"],
         *cell["seed_ids"],
         *cell["seconds"]["phases"],
@@ -250,9 +250,9 @@ def test_the_address_holds_the_view(seen: Chromium, page: Path) -> None:
 def test_charts_hold_every_number_they_should(seen: Chromium, board: dict[str, Any]) -> None:
     dataset = board["datasets"][0]
     rows = [row for row in dataset["rows"] if not row["oracle"]]
-    numbers = sum(bool(c["rules"]) for row in rows for c in row["cells"]["none"].values())
+    numbers = sum(bool(c["scores"]) for row in rows for c in row["cells"]["none"].values())
     assert seen.run("document.querySelectorAll('figure.bags .series .mark').length") == numbers
-    points = sum(c["paper"] is not None for row in rows for c in row["cells"]["none"].values())
+    points = sum(bool(c["paper"]) for row in rows for c in row["cells"]["none"].values())
     assert points > 0
     neutral = len(dataset["bags"])  # the paper's method that nobody here is called after
     assert seen.run("document.querySelectorAll('figure.bags .mark.hollow').length") == points + neutral
@@ -260,7 +260,7 @@ def test_charts_hold_every_number_they_should(seen: Chromium, board: dict[str, A
     front = seen.run(
         "[...document.querySelectorAll('figure.cost .front [data-tip]')].map(e => e.dataset.tip.split(' · ')[0])"
     )
-    assert sorted(front) == sorted(set(dataset["pareto"]["bags"]["512"]) & set(front))
+    assert sorted(front) == sorted(set(dataset["pareto"]["auroc"]["bags"]["512"]) & set(front))
     assert front
     assert seen.run("document.querySelectorAll('figure.noise .column').length") == len(dataset["bags"])
     coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
@@ -271,6 +271,65 @@ def test_charts_hold_every_number_they_should(seen: Chromium, board: dict[str, A
         assert name == seen.run(f"document.querySelector('figure.{kind} h3').textContent")
     claims = seen.run("[...document.querySelectorAll('.claim-list li p')].map(p => p.textContent)")
     assert claims == [c["text"] for c in dataset["claims"] if c["rule"] == "bags" and c["noise"] == "none"]
+
+
+@needs_browser
+def test_everything_follows_the_metric(seen: Chromium, board: dict[str, Any], page: Path) -> None:
+    dataset = board["datasets"][0]
+    menu = "document.getElementById('metric')"
+    titles = "[...document.querySelectorAll('figure h3')].map(t => t.textContent)"
+    assert seen.run("[...document.querySelectorAll('#metric option')].map(o => o.value)") == dataset["metrics"]
+    assert "AUROC against bag size" in seen.run(titles)
+    seen.click("[data-key='sort-bag-8']")  # the best first
+    seen.run(f"{menu}.value = 'log_loss'; {menu}.dispatchEvent(new Event('change'))")
+    assert hash_of(seen) == {"metric": "log_loss", "sort": "bag-8"}  # still the best first
+    values = column(seen, 8)
+    assert values == sorted(values)
+    score = dataset["rows"][0]["cells"]["none"]["8"]["scores"]["log_loss"]["bags"]
+    assert f"{score['mean']:.3f}" in seen.run("document.querySelector('[data-key=\"cell-8-bp\"]').textContent")
+    assert "Log loss against bag size" in seen.run(titles)
+    assert "Log loss against privacy noise" in seen.run(titles)
+    assert "down and to the left is better" in seen.run("document.querySelector('figure.cost .note').textContent")
+    assert "low is best" in seen.run("document.querySelector('.heading .note').textContent")
+    assert "0.123" in seen.run("document.querySelector('.boundbox').textContent")
+    assert seen.run("document.querySelectorAll('figure.bags .mark.hollow').length") == 0  # the paper has AUROC only
+    # no claims: intervals exist for AUROC only, and the page says so
+    assert seen.run("document.querySelectorAll('.claim-list li').length") == 0
+    assert "Intervals are known for AUROC only" in seen.run("document.querySelector('.claims').textContent")
+    assert not seen.run("document.querySelector('.legend').textContent.includes('not separated')")
+    places = seen.run("[...document.querySelectorAll('tr[data-m] td.rank b')].map(b => Number(b.textContent))")
+    assert sorted(places)[0] == 1
+    ticks = seen.run("[...document.querySelectorAll('figure.bags .axis text')].map(t => t.textContent)")
+    assert len(ticks) == len(set(ticks))  # as many decimals as the steps need
+    coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
+    assert not seen.run(f"{coordinates}.some(v => /NaN|undefined|Infinity|null/.test(v))")
+    seen.run("document.querySelector('[data-key=\"cell-8-bp\"]').click()")
+    detail = seen.run("document.getElementById('detail').textContent")
+    assert f"{score['mean']:.3f}" in detail
+    assert "Log loss" in detail
+    seen.open(page, "#metric=log_loss&dataset=criteo")
+    assert seen.run(f"{menu}.value") == "log_loss"
+    seen.open(page, "#metric=nonsense")
+    assert seen.run(f"{menu}.value") == "auroc"
+
+
+@needs_browser
+def test_a_third_rule_is_a_choice(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(1, bags=(8, 512), noises=("none",))
+    board["rules"].append({"name": "third", "title": "a third", "summary": "what a plugin brings", "higher": True})
+    row = board["datasets"][0]["rows"][0]
+    for cell in row["cells"]["none"].values():
+        for scores in cell["scores"].values():
+            scores["third"] = {**scores["bags"], "mean": 12.5}
+    browser.open(written(tmp_path, board), "#rule=third")
+    assert browser.run("[...document.querySelectorAll('input[name=rule]')].map(e => e.value)") == [
+        "bags", "instances", "third",
+    ]  # fmt: skip
+    assert browser.run("document.querySelector('input[name=rule]:checked').value") == "third"
+    assert "12.50" in browser.run("document.querySelector('[data-key=\"cell-8-bp\"]').textContent")
+    assert "undefined" in browser.run("document.querySelector('[data-key=\"cell-8-dllp\"]').textContent")
+    assert "what a plugin brings" in browser.run("document.querySelector('input[value=third]').parentElement.title")
+    assert browser.problems == []
 
 
 @needs_browser
@@ -397,7 +456,7 @@ def test_without_scripts_there_are_tables(browser: Chromium, page: Path, board: 
         cell = browser.run("document.querySelector('#plain tbody td').textContent")
     finally:
         browser.scripts(True)
-    score = board["datasets"][0]["rows"][0]["cells"]["none"]["8"]["rules"]["bags"]
+    score = board["datasets"][0]["rows"][0]["cells"]["none"]["8"]["scores"]["auroc"]["bags"]
     assert cell.startswith(f"{score['mean']:.2f} ({score['sd']:.2f})")
 
 

@@ -85,8 +85,10 @@ def test_a_struct_and_its_dictionaries_give_the_same_page() -> None:
 
 @pytest.mark.slow
 def test_a_full_board_stays_below_a_megabyte() -> None:
-    page = render_page(fake_board(datasets=12))
+    page = render_page(fake_board(datasets=12, metrics=1))
     assert 100_000 < len(page.encode()) < 1_000_000
+    more = render_page(fake_board(datasets=12, metrics=2))
+    assert len(more.encode()) - len(page.encode()) < 100_000  # what a further metric takes
 
 
 class Outline(HTMLParser):
@@ -156,5 +158,5 @@ def test_a_missing_cell_is_its_status_in_the_plain_tables() -> None:
         ("ok", {"bags": {"mean": 81.0, "sd": 0.5, "second": True}}, "<u>81.00 (0.50)</u>"),
         ("ok", {"bags": {"mean": 1e300}}, "1.00e+300"),
     ]:
-        cell["status"], cell["rules"] = status, score
+        cell["status"], cell["scores"] = status, {"auroc": score}
         assert f"<th scope=row>{row['method']}<td>{shown}<tr>" in render_page(board)

@@ -30,7 +30,8 @@ from llpbench.experiment.privacy import (
 )
 from llpbench.experiment.split import bag_split, load_split
 from llpbench.plugins.registry import load_registry
-from llpbench.results.table import MetricStyle, aggregate
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.table import aggregate
 
 REGISTRY = load_registry()
 

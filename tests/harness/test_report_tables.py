@@ -12,9 +12,10 @@ from rich.console import Console
 
 from llpbench.report.tables import Table, build_tables, format_value, to_csv, to_json, to_latex, to_markdown
 from llpbench.report.terminal import print_tables
-from llpbench.results.table import MetricStyle, Row
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.table import Row
 
-AUROC = MetricStyle("auroc")
+AUROC = MetricStyle("auroc", words="AUROC")
 SECONDS = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
 KEYS = {"dataset", "method", "bag_size", "noise", "rule", "metric", "mean", "sd", "seeds", "status"}
 

@@ -6,41 +6,100 @@ function bagChart(view, styles, width) {
   const height = Math.round(Math.max(300, Math.min(470, width * 0.64)));
   const box = {left: 44, right: width - (labelled ? 128 : 14), top: 14, bottom: height - 42};
   const sizes = bags.map(Number);
-  const offered = rows.map((r, i) => ({...r, style: styles.get(r.method), dodge: (i - (rows.length - 1) / 2)}));
-  const points = offered.map((r) => ({...r, points: bags.map((bag) => scoreOf(cellOf(r.row, noise, bag), rule))}));
+  const offered = rows.map((r, i) => ({...r, style: styles.get(r.method), dodge: i - (rows.length - 1) / 2}));
+  const points = offered.map((r) => ({...r, points: bags.map((bag) => view.score(cellOf(r.row, noise, bag)))}));
   const paper = paperPoints(view, offered);
   const bound = plot(view.bound.mean);
   const values = points.flatMap((r) => r.points.map((p) => plot(p.mean)));
-  const main = points.filter((r) => !r.control).flatMap((r) => r.points).filter((p) => plot(p.mean) !== null);
+  const main = points
+    .filter((r) => !r.control)
+    .flatMap((r) => r.points)
+    .filter((p) => plot(p.mean) !== null);
   const ends = main.flatMap((p) => [p.mean - (plot(p.sd) || 0), p.mean + (plot(p.sd) || 0)]);
   const rest = points.filter((r) => r.control).flatMap((r) => r.points.map((p) => plot(p.mean)));
-  const domain = methodDomain([...trimmed(ends, main.map((p) => p.mean)), bound, ...paper.map((p) => p.mean)], rest, view.percent);
+  const domain = methodDomain(
+    [
+      ...trimmed(
+        ends,
+        main.map((p) => p.mean),
+        view.percent,
+      ),
+      bound,
+      ...paper.map((p) => p.mean),
+    ],
+    rest,
+    view.percent,
+  );
   const y = linear(domain, [box.bottom, box.top]);
   const pad = bags.length > 1 ? Math.min(34, (box.right - box.left) / bags.length / 2) : 0;
   const x = log([sizes[0] || 1, sizes[sizes.length - 1] || 1], [box.left + pad, box.right - pad]);
   const gap = bags.length > 1 ? Math.min(5, ((x(sizes[1]) - x(sizes[0])) * 0.62) / Math.max(1, rows.length - 1)) : 6;
   const at = (r, i) => x(sizes[i]) + r.dodge * gap;
 
-  const series = points.map((r) => s('g', {class: 'series', 'data-m': r.style.id},
-    s('path', {class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
-      d: pathOf(r.points.map((p, i) => (plot(p.mean) === null ? null : [at(r, i), y(p.mean)])))}),
-    r.points.map((p, i) => (plot(p.mean) === null ? null : [
-      plot(p.sd) && p.mean >= domain[0] ? s('path', {class: `bar ${r.style.hue}`, d: errorBar(at(r, i), y(p.mean - p.sd), y(p.mean + p.sd))}) : null,
-      marker(r.style, at(r, i), y(p.mean), 4,
-        spot(r.style, `${r.method} · bag ${bags[i]} · ${meanSd(p)}`, r.method, bags[i])),
-    ]))));
-  const hollow = paper.map((p) => marker(p.style, x(Number(p.bag)) + p.dodge * gap, y(p.mean), 4.2,
-    {class: 'hollow', ...spot(p.style, `paper: ${p.label} · bag ${p.bag} · ${meanSd(p)}`, p.method, p.bag)}));
-  const labels = labelled ? spread(points.flatMap((r) => {
-    const last = r.points.map((p, i) => [p, i]).filter(([p]) => plot(p.mean) !== null).pop();
-    return last ? [{r, off: last[0].mean < domain[0], y: Math.min(box.bottom, Math.max(box.top, y(last[0].mean))), x: at(r, last[1])}] : [];
-  }), 14, box.top, box.bottom) : [];
+  const series = points.map((r) =>
+    s(
+      'g',
+      {class: 'series', 'data-m': r.style.id},
+      s('path', {
+        class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
+        d: pathOf(r.points.map((p, i) => (plot(p.mean) === null ? null : [at(r, i), y(p.mean)]))),
+      }),
+      r.points.map((p, i) =>
+        plot(p.mean) === null
+          ? null
+          : [
+              plot(p.sd) && p.mean >= domain[0] && p.mean <= domain[1]
+                ? s('path', {class: `bar ${r.style.hue}`, d: errorBar(at(r, i), y(p.mean - p.sd), y(p.mean + p.sd))})
+                : null,
+              marker(
+                r.style,
+                at(r, i),
+                y(p.mean),
+                4,
+                spot(r.style, `${r.method} · bag ${bags[i]} · ${view.meanSd(p)}`, r.method, bags[i]),
+              ),
+            ],
+      ),
+    ),
+  );
+  const hollow = paper.map((p) =>
+    marker(p.style, x(Number(p.bag)) + p.dodge * gap, y(p.mean), 4.2, {
+      class: 'hollow',
+      ...spot(p.style, `paper: ${p.label} · bag ${p.bag} · ${view.meanSd(p)}`, p.method, p.bag),
+    }),
+  );
+  const labels = labelled
+    ? spread(
+        points.flatMap((r) => {
+          const last = r.points
+            .map((p, i) => [p, i])
+            .filter(([p]) => plot(p.mean) !== null)
+            .pop();
+          return last
+            ? [
+                {
+                  r,
+                  off: last[0].mean < domain[0] ? '↓' : last[0].mean > domain[1] ? '↑' : '',
+                  y: Math.min(box.bottom, Math.max(box.top, y(last[0].mean))),
+                  x: at(r, last[1]),
+                },
+              ]
+            : [];
+        }),
+        14,
+        box.top,
+        box.bottom,
+      )
+    : [];
 
   return figure({
-    kind: 'bags', width, height,
-    title: `${view.metric} against bag size`,
-    note: `Mean over seeds, bars are one standard deviation. Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.`
-      + (paper.length ? ' Hollow: as the paper reports it, selected on instances.' : ''),
+    kind: 'bags',
+    width,
+    height,
+    title: `${capital(view.metric)} against bag size`,
+    note:
+      `Mean over seeds, bars are one standard deviation. Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
+      (paper.length ? ' Hollow: as the paper reports it, by its own rule.' : ''),
     describe: `${plural(rows.length, 'line')}, one for each method; bag sizes ${bags.join(', ')} on a logarithmic axis. The table below has the numbers.`,
     empty: values.some((v) => v !== null) ? null : 'No number to draw.',
     draw: [
@@ -49,17 +108,33 @@ function bagChart(view, styles, width) {
       axisTitle((box.left + box.right) / 2, height - 6, 'bag size'),
       bound === null ? null : boundLine(view, box, y(bound)),
       clipped(box, series, hollow),
-      labels.map((l) => s('g', {class: 'end', 'data-m': l.r.style.id},
-        l.off ? null : s('path', {class: `lead ${l.r.style.hue}`, d: `M${l.x + 7},${l.y}L${box.right + 4},${l.at}`}),
-        s('text', {x: box.right + 8, y: l.at + 4}, `${clip(l.r.method, 16)}${l.off ? ' ↓' : ''}`))),
+      labels.map((l) =>
+        s(
+          'g',
+          {class: 'end', 'data-m': l.r.style.id},
+          l.off ? null : s('path', {class: `lead ${l.r.style.hue}`, d: `M${l.x + 7},${l.y}L${box.right + 4},${l.at}`}),
+          s('text', {x: box.right + 8, y: l.at + 4}, `${clip(l.r.method, 16)}${l.off ? ` ${l.off}` : ''}`),
+        ),
+      ),
     ],
     columns: ['method', ...bags.map((bag) => `bag ${bag}`)],
     rows: [
-      ...points.map((r) => [r.method, ...r.points.map((p, i) => (num(p.mean) === null
-        ? str(cellOf(r.row, noise, bags[i]).status || 'missing') : meanSd(p)))]),
-      ...(bound === null ? [] : [[`${str(view.bound.method) || 'bound'} (bound)`, ...bags.map(() => meanSd(view.bound))]]),
-      ...[...new Set(paper.map((p) => p.label))].map((label) => [`${label} (paper)`,
-        ...bags.map((bag) => { const p = paper.find((q) => q.label === label && q.bag === bag); return p ? meanSd(p) : '–'; })]),
+      ...points.map((r) => [
+        r.method,
+        ...r.points.map((p, i) =>
+          num(p.mean) === null ? str(cellOf(r.row, noise, bags[i]).status || 'missing') : view.meanSd(p),
+        ),
+      ]),
+      ...(bound === null
+        ? []
+        : [[`${str(view.bound.method) || 'bound'} (bound)`, ...bags.map(() => view.meanSd(view.bound))]]),
+      ...[...new Set(paper.map((p) => p.label))].map((label) => [
+        `${label} (paper)`,
+        ...bags.map((bag) => {
+          const p = paper.find((q) => q.label === label && q.bag === bag);
+          return p ? view.meanSd(p) : '–';
+        }),
+      ]),
     ],
   });
 }
@@ -67,38 +142,50 @@ function bagChart(view, styles, width) {
 const errorBar = (x, low, high) => `M${x - 2.5},${low}h5M${x},${low}V${high}M${x - 2.5},${high}h5`;
 
 /** One wild error bar must not flatten all the others: bars may leave the means' range by half of it, no more. */
-function trimmed(ends, values) {
+function trimmed(ends, values, percent) {
   const range = extent(values);
   if (!range) return [];
-  const air = Math.max((range[1] - range[0]) * 0.25, 1);
+  const air = Math.max((range[1] - range[0]) * 0.25, percent ? 1 : 0);
   return [...values, ...ends.map((v) => Math.max(range[0] - air, Math.min(range[1] + air, v)))];
 }
 
 function boundLine(view, box, y) {
-  const label = `${str(view.bound.method) || 'bound'} ${fixed(view.bound.mean)}`;
-  return s('g', {class: 'bound'}, s('line', {x1: box.left, x2: box.right, y1: y, y2: y}),
-    s('text', {x: box.right, y: y < box.top + 16 ? y + 14 : y - 5, 'text-anchor': 'end'}, clip(label, 40)));
+  const label = `${str(view.bound.method) || 'bound'} ${view.number(view.bound.mean)}`;
+  return s(
+    'g',
+    {class: 'bound'},
+    s('line', {x1: box.left, x2: box.right, y1: y, y2: y}),
+    s('text', {x: box.right, y: y < box.top + 16 ? y + 14 : y - 5, 'text-anchor': 'end'}, clip(label, 40)),
+  );
 }
 
 /** The paper's points: in the colour of the method they belong to, or of one of that name with other settings; else neutral. */
 function paperPoints(view, offered) {
-  const {bags, noise} = view;
+  const {bags} = view;
   const points = [];
   for (const r of offered) {
     for (const bag of bags) {
-      const paper = paperOf(r.row, noise, bag);
-      if (paper && plot(paper.mean) !== null) points.push({...paper, label: r.method, method: r.method, style: r.style, dodge: r.dodge, bag});
+      const paper = view.paper(r.row, bag);
+      if (paper && plot(paper.mean) !== null)
+        points.push({...paper, label: r.method, method: r.method, style: r.style, dodge: r.dodge, bag});
     }
   }
   const known = new Set(view.all.map((row) => str(row.method)));
-  for (const row of list(view.dataset.paper)) {
-    if (str(row.noise || 'none') !== noise || known.has(str(row.name))) continue;
+  for (const row of view.papers) {
+    if (known.has(str(row.name))) continue;
     const kin = row.name ? offered.find((r) => str(r.row.name) === str(row.name)) : null;
     if (!kin && view.state.filter) continue;
     for (const bag of bags) {
       const cell = dict(dict(row.cells)[bag]);
       if (plot(cell.mean) === null || points.some((p) => p.bag === bag && p.mean === cell.mean)) continue;
-      points.push({...cell, label: str(row.method), style: kin ? kin.style : {hue: 'kn', shape: 0, id: 'paper'}, dodge: kin ? kin.dodge : 0, method: undefined, bag});
+      points.push({
+        ...cell,
+        label: str(row.method),
+        style: kin ? kin.style : {hue: 'kn', shape: 0, id: 'paper'},
+        dodge: kin ? kin.dodge : 0,
+        method: undefined,
+        bag,
+      });
     }
   }
   return points;

@@ -4,8 +4,8 @@
 /** The inverse of pack.py. Objects have no prototype, so a key like "__proto__" is a key like any other. */
 function unpack({shapes, pool, root}) {
   const known = [];
-  const value = (v) => typeof v === 'string' ? text(v) : Array.isArray(v) ? node(v) : v;
-  const text = (s) => s[0] !== '~' ? s : s[1] === '~' ? s.slice(1) : pooled(parseInt(s.slice(1), 36));
+  const value = (v) => (typeof v === 'string' ? text(v) : Array.isArray(v) ? node(v) : v);
+  const text = (s) => (s[0] !== '~' ? s : s[1] === '~' ? s.slice(1) : pooled(parseInt(s.slice(1), 36)));
   const pooled = (i) => (i in known ? known[i] : (known[i] = value(pool[i])));
   function node([tag, ...items]) {
     if (tag === -2) return items.map(value).join('');
@@ -30,7 +30,10 @@ const str = (x) => (x === null || x === undefined ? '' : typeof x === 'object' ?
 const list = (x) => (Array.isArray(x) ? x : []);
 const dict = (x) => (x && typeof x === 'object' && !Array.isArray(x) ? x : Object.create(null));
 const by = (key) => (a, b) => key(a) - key(b);
-const clip = (text, n) => { const c = [...text]; return c.length > n ? c.slice(0, n - 1).join('') + '…' : text; };
+const clip = (text, n) => {
+  const c = [...text];
+  return c.length > n ? c.slice(0, n - 1).join('') + '…' : text;
+};
 
 function fixed(x, digits = 2) {
   if (num(x) === null) return '–';
@@ -40,8 +43,8 @@ function fixed(x, digits = 2) {
   return (tie ? (2 * Math.round(cut / 2)) / 10 ** digits : x).toFixed(digits).replace('-', '−');
 }
 
-const meanSd = (r) => fixed(r.mean) + (num(r.sd) === null ? '' : ` (${fixed(r.sd)})`);
-const signed = (x) => (x > 0 ? '+' : '') + fixed(x);
+const meanSd = (r, digits = 2) => fixed(r.mean, digits) + (num(r.sd) === null ? '' : ` (${fixed(r.sd, digits)})`);
+const signed = (x, digits = 2) => (x > 0 ? '+' : '') + fixed(x, digits);
 
 /** Three digits of a positive amount: 0.012, 1.23, 45.6, 789. */
 function amount(x) {
@@ -54,7 +57,7 @@ function amount(x) {
 const seconds = (x) => (num(x) === null ? '–' : `${amount(x)} s`);
 const memory = (mb) => (num(mb) === null ? '–' : mb >= 1024 ? `${amount(mb / 1024)} GB` : `${amount(mb)} MB`);
 const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
-const metricTitle = (name) => (name === 'auroc' ? 'AUROC' : str(name).replaceAll('_', ' '));
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // -- nodes ------------------------------------------------------------------------------------------------------------
 

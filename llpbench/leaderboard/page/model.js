@@ -14,15 +14,17 @@ function methodStyles(board) {
       if (styles.has(label)) continue;
       if (row.oracle) styles.set(label, {hue: 'kb', shape: 0, id: styles.size});
       else if (row.control) styles.set(label, {hue: 'kc', shape: grey++ % SHAPES, id: styles.size});
-      else { styles.set(label, {hue: `k${plain % HUES}`, shape: plain % SHAPES, id: styles.size}); plain++; }
+      else {
+        styles.set(label, {hue: `k${plain % HUES}`, shape: plain % SHAPES, id: styles.size});
+        plain++;
+      }
     }
   }
   return styles;
 }
 
 const cellOf = (row, noise, bag) => dict(dict(dict(row.cells)[noise])[bag]);
-const scoreOf = (cell, rule) => dict(dict(cell.rules)[rule]);
-const meanOf = (row, noise, bag, rule) => num(scoreOf(cellOf(row, noise, bag), rule).mean);
+const scoreOf = (cell, metric, rule) => dict(dict(cell.scores)[`${metric} ${rule}`]); // as trim.py writes it
 const fitOf = (cell) => num(dict(cell.seconds).fit);
 
 function median(values) {
@@ -44,9 +46,9 @@ function placesBy(rows, value, lowIsBest) {
   return places;
 }
 
-function meanRanks(dataset, rule) {
+function meanRanks(dataset, metric, rule) {
   const ranks = new Map();
-  for (const entry of list(dict(dataset.ranks)[rule])) ranks.set(str(entry.method), num(entry.mean_rank));
+  for (const entry of list(dict(dict(dataset.ranks)[metric])[rule])) ranks.set(str(entry.method), num(entry.mean_rank));
   return ranks;
 }
 
@@ -54,13 +56,27 @@ function meanRanks(dataset, rule) {
 function viewOf(board, state) {
   const dataset = list(board.datasets).find((d) => d.name === state.dataset) || dict();
   const {rule, noise} = state;
-  const metric = dict(dict(board.metric)[dataset.metric]);
-  const lowIsBest = metric.higher === false;
+  const metric = metricOf(board, state.metric);
+  const low = lowIsBest(board, state.metric);
+  const digits = num(metric.digits) ?? 2;
   const bags = list(dataset.bags).map(String);
-  const other = list(board.rules).find((r) => r !== rule) || '';
+  const rules = ruleNames(board);
+  const other = rules.find((r) => r !== rule) || '';
+  const score = (cell, under = rule) => scoreOf(cell, state.metric, under);
+  const mean = (row, at, bag, under = rule) => num(score(cellOf(row, at, bag), under).mean);
+  const paper = (row, bag) => {
+    const found = dict(dict(cellOf(row, noise, bag).paper)[state.metric]);
+    return num(found.mean) === null ? null : found;
+  };
+  const papers = list(dataset.paper).filter((p) => str(p.noise || 'none') === noise && str(p.metric) === state.metric);
   const all = list(dataset.rows).filter((row) => !row.oracle);
-  const ranks = {[rule]: meanRanks(dataset, rule), [other]: meanRanks(dataset, other)};
-  const ranked = (r) => placesBy(all.filter((row) => !row.control), (row) => ranks[r].get(str(row.method)) ?? null, true);
+  const ranks = {[rule]: meanRanks(dataset, state.metric, rule), [other]: meanRanks(dataset, state.metric, other)};
+  const ranked = (r) =>
+    placesBy(
+      all.filter((row) => !row.control),
+      (row) => ranks[r].get(str(row.method)) ?? null,
+      true,
+    );
   const places = ranked(rule);
   const otherPlaces = ranked(other);
   const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
@@ -68,53 +84,74 @@ function viewOf(board, state) {
     const text = `${row.method} ${row.name} ${row.summary}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
-  const rows = all.filter((row) => matches(row) && (state.controls || !row.control)).map((row) => ({
-    row,
-    method: str(row.method),
-    control: Boolean(row.control),
-    rank: ranks[rule].get(str(row.method)) ?? null,
-    place: places.get(str(row.method)) ?? null,
-    moved: places.has(str(row.method)) && otherPlaces.has(str(row.method))
-      ? otherPlaces.get(str(row.method)) - places.get(str(row.method)) : null,
-    fit: median(bags.map((bag) => fitOf(cellOf(row, noise, bag)))),
-    means: bags.map((bag) => meanOf(row, noise, bag, rule)),
-  }));
+  const rows = all
+    .filter((row) => matches(row) && (state.controls || !row.control))
+    .map((row) => ({
+      row,
+      method: str(row.method),
+      control: Boolean(row.control),
+      rank: ranks[rule].get(str(row.method)) ?? null,
+      place: places.get(str(row.method)) ?? null,
+      moved:
+        places.has(str(row.method)) && otherPlaces.has(str(row.method))
+          ? otherPlaces.get(str(row.method)) - places.get(str(row.method))
+          : null,
+      fit: median(bags.map((bag) => fitOf(cellOf(row, noise, bag)))),
+      means: bags.map((bag) => mean(row, noise, bag)),
+    }));
   return {
-    board, dataset, state, bags, rule, noise, other, lowIsBest, all,
-    rows: sortRows(rows, state, bags, lowIsBest),
+    board,
+    dataset,
+    state,
+    bags,
+    rule,
+    rules,
+    noise,
+    other,
+    all,
+    digits,
+    score,
+    mean,
+    paper,
+    papers,
+    lowIsBest: low,
+    rows: sortRows(rows, state, bags, low),
     percent: metric.percent !== false,
-    metric: metricTitle(dataset.metric),
+    metric: str(metric.title || metric.name),
+    measuredOn: str(metric.measured_on || 'test rows'),
     unit: metric.percent === false ? '' : ' %',
-    bound: dict(dict(dataset.bounds)[rule]),
+    number: (x) => fixed(x, digits),
+    meanSd: (r) => meanSd(r, digits),
+    boundOf: (under) => dict(dict(dict(dataset.bounds)[state.metric])[under]),
+    bound: dict(dict(dict(dataset.bounds)[state.metric])[rule]),
+    judged: list(dataset.claims).some((c) => str(c.metric) === state.metric),
     bounds: list(dataset.rows).filter((row) => row.oracle),
     hasControls: all.some((row) => row.control),
-    hasPaper: all.some((row) => bags.some((bag) => paperOf(row, noise, bag)))
-      || list(dataset.paper).some((p) => str(p.noise || 'none') === noise),
+    hasPaper: papers.length > 0 || all.some((row) => bags.some((bag) => paper(row, bag))),
   };
 }
 
-function paperOf(row, noise, bag) {
-  const paper = dict(cellOf(row, noise, bag).paper);
-  return num(paper.mean) === null ? null : paper;
-}
-
 /** Rows in the order asked for; what has no value comes last, whichever way round; ties keep their order. */
-function sortRows(rows, {sort, down}, bags, lowIsBest) {
+function sortRows(rows, {sort, down}, bags, low) {
   const column = sort.startsWith('bag-') ? bags.indexOf(sort.slice(4)) : -1;
-  const key = {method: (r) => r.method.toLowerCase(), rank: (r) => r.rank, time: (r) => r.fit}[sort]
-    || ((r) => r.means[column] ?? null);
+  const key =
+    {method: (r) => r.method.toLowerCase(), rank: (r) => r.rank, time: (r) => r.fit}[sort] ||
+    ((r) => r.means[column] ?? null);
   const fallback = (r) => r.means[r.means.length - 1] ?? null;
-  return rows.map((r, i) => [r, i]).sort(([a, i], [b, j]) => {
-    const [x, y] = [key(a), key(b)];
-    if (x === null || y === null) {
-      if (x !== y) return (x === null) - (y === null);
-      const [u, v] = [fallback(a), fallback(b)];
-      if (u === null || v === null) return (u === null) - (v === null) || i - j;
-      return (lowIsBest ? u - v : v - u) || i - j;
-    }
-    const order = x < y ? -1 : x > y ? 1 : 0;
-    return (down ? -order : order) || i - j;
-  }).map(([r]) => r);
+  return rows
+    .map((r, i) => [r, i])
+    .sort(([a, i], [b, j]) => {
+      const [x, y] = [key(a), key(b)];
+      if (x === null || y === null) {
+        if (x !== y) return (x === null) - (y === null);
+        const [u, v] = [fallback(a), fallback(b)];
+        if (u === null || v === null) return (u === null) - (v === null) || i - j;
+        return (low ? u - v : v - u) || i - j;
+      }
+      const order = x < y ? -1 : x > y ? 1 : 0;
+      return (down ? -order : order) || i - j;
+    })
+    .map(([r]) => r);
 }
 
 /** The epsilon of a noise level (Infinity without noise), null when it cannot be told. */

@@ -11,46 +11,53 @@ from html import escape
 from typing import Any
 
 Tree = dict[str, Any]
+MAIN_METRIC = "auroc"
 
 
 def plain_tables(board: Tree) -> str:
-    """A section for each dataset, a table for each noise level and rule. End tags that HTML lets out are left out."""
+    """A section for each dataset, a table of its main metric for each noise level and rule.
+
+    End tags that HTML does not ask for are left out.
+    """
     return "\n".join(_section(dataset, board) for dataset in board.get("datasets") or [])
 
 
-def entry(cell: Tree | None, rule: str) -> str:
+def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
     """One table entry as HTML: ``mean (sd)`` with its mark, or the cell's status; never a number that is not there."""
     if not cell:
         return "–"
-    scored = (cell.get("rules") or {}).get(rule) or {}
-    text = number(scored.get("mean"))
+    scored = ((cell.get("scores") or {}).get(metric.get("name")) or {}).get(rule) or {}
+    digits = metric.get("digits", 2)
+    text = number(scored.get("mean"), digits)
     status = escape(str(cell.get("status") or "missing"))
     if text is None:
         return f"<i>{'undefined' if status == 'ok' else status}</i>"
-    sd = number(scored.get("sd"))
+    sd = number(scored.get("sd"), digits)
     text += f" ({sd})" if sd is not None else ""
     if status != "ok":
         text += f" <i>{status}</i>"
     return f"<b>{text}</b>" if scored.get("best") else f"<u>{text}</u>" if scored.get("second") else text
 
 
-def number(value: object) -> str | None:
-    """Two decimals, or None for what is no finite number."""
+def number(value: object, digits: int = 2) -> str | None:
+    """A number with its decimals, or None for what is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return f"{value:.2f}" if abs(value) < 1e6 else f"{value:.2e}"
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.2e}"
 
 
-def metric_title(name: object) -> str:
-    """A metric in a heading."""
-    return "AUROC" if name == "auroc" else str(name or "").replace("_", " ")
+def main_metric(board: Tree, dataset: Tree) -> Tree:
+    """The metric of a dataset's plain tables: AUROC where it has it, else its first."""
+    names = dataset.get("metrics") or []
+    name = MAIN_METRIC if MAIN_METRIC in names or not names else names[0]
+    found: Tree = next((m for m in board.get("metrics") or [] if m.get("name") == name), {"name": name})
+    return found
 
 
 def _section(dataset: Tree, board: Tree) -> str:
-    style = (board.get("metric") or {}).get(str(dataset.get("metric"))) or {}
-    unit = " %" if style.get("percent", True) else ""
+    metric = main_metric(board, dataset)
     tables = [
-        _table(dataset, f"{metric_title(dataset.get('metric'))}{unit}", str(noise), str(rule))
+        _table(dataset, metric, str(noise), str(rule.get("name")))
         for noise in dataset.get("noises") or []
         for rule in board.get("rules") or []
     ]
@@ -58,28 +65,30 @@ def _section(dataset: Tree, board: Tree) -> str:
     return f"<section><h2><bdi>{title}</bdi></h2>{''.join(tables)}</section>"
 
 
-def _table(dataset: Tree, metric: str, noise: str, rule: str) -> str:
+def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
     bags = dataset.get("bags") or []
     rows = dataset.get("rows") or []
     names = ", ".join(str(row.get("method")) for row in rows if row.get("oracle")) or "bound"
-    bound = (dataset.get("bounds") or {}).get(rule) or {}
-    caption = [metric, f"selection rule {rule}", f"noise {noise}"]
-    if (mean := number(bound.get("mean"))) is not None:
-        sd = number(bound.get("sd"))
+    bound = ((dataset.get("bounds") or {}).get(metric.get("name")) or {}).get(rule) or {}
+    heading = f"{metric.get('title') or metric.get('name')}{' %' if metric.get('percent', True) else ''}"
+    caption = [heading, f"selection rule {rule}", f"noise {noise}"]
+    digits = metric.get("digits", 2)
+    if (mean := number(bound.get("mean"), digits)) is not None:
+        sd = number(bound.get("sd"), digits)
         caption.append(f"{names} {mean}{f' ({sd})' if sd is not None else ''}")
     head = "".join(f"<th scope=col>bag {escape(str(bag))}" for bag in bags)
     methods = [row for row in rows if not row.get("oracle") and not row.get("control")]
     controls = [row for row in rows if row.get("control") and not row.get("oracle")]
-    body = f"<tbody>{''.join(_rows(methods, bags, noise, rule))}"
+    body = f"<tbody>{''.join(_rows(methods, bags, metric, noise, rule))}"
     if controls:
-        label = f"<tr><th colspan={len(bags) + 1} scope=rowgroup>Controls"
-        body += f"<tbody>{label}{''.join(_rows(controls, bags, noise, rule))}"
+        group = f"<tr><th colspan={len(bags) + 1} scope=rowgroup>Controls"
+        body += f"<tbody>{group}{''.join(_rows(controls, bags, metric, noise, rule))}"
     text = escape(" · ".join(caption))
     return f"<table><caption>{text}</caption><thead><tr><th scope=col>method{head}{body}</table>"
 
 
-def _rows(rows: Iterable[Tree], bags: list[object], noise: str, rule: str) -> Iterator[str]:
+def _rows(rows: Iterable[Tree], bags: list[object], metric: Tree, noise: str, rule: str) -> Iterator[str]:
     for row in rows:
         cells = (row.get("cells") or {}).get(noise) or {}
-        entries = "".join(f"<td>{entry(cells.get(str(bag)), rule)}" for bag in bags)
+        entries = "".join(f"<td>{entry(cells.get(str(bag)), metric, rule)}" for bag in bags)
         yield f"<tr><th scope=row>{escape(str(row.get('method')))}{entries}"

@@ -2,6 +2,14 @@
 
 const own = (object, key) => Object.prototype.hasOwnProperty.call(dict(object), key);
 
+const MAIN_METRIC = 'auroc';
+const ruleNames = (board) => list(board.rules).map((rule) => str(dict(rule).name));
+const metricOf = (board, metric) =>
+  list(board.metrics)
+    .map(dict)
+    .find((m) => str(m.name) === metric) || dict();
+const lowIsBest = (board, metric) => metricOf(board, metric).higher === false;
+
 /** The state an address asks for; whatever does not fit the board falls back to the default. */
 function readState(hash, board) {
   const asked = new URLSearchParams(hash.replace(/^#/, ''));
@@ -11,13 +19,18 @@ function readState(hash, board) {
   const bags = list(dataset.bags).map(String);
   const sorts = ['rank', 'method', 'time', ...bags.map((bag) => `bag-${bag}`)];
   const sort = pick('sort', sorts, 'rank');
+  const rules = ruleNames(board);
+  const metrics = list(dataset.metrics).map(str);
+  const metric = pick('metric', metrics, metrics.includes(MAIN_METRIC) ? MAIN_METRIC : metrics[0] || '');
+  const firstDown = sort.startsWith('bag-') && !lowIsBest(board, metric);
   return {
     dataset: str(dataset.name),
-    rule: pick('rule', list(board.rules), list(board.rules)[0] || ''),
+    metric,
+    rule: pick('rule', rules, rules[0] || ''),
     noise: pick('noise', list(dataset.noises), list(dataset.noises)[0] || ''),
     filter: (asked.get('filter') || '').slice(0, 200),
     sort,
-    down: pick('dir', ['up', 'down'], sort.startsWith('bag-') ? 'down' : 'up') === 'down',
+    down: pick('dir', ['up', 'down'], firstDown ? 'down' : 'up') === 'down',
     bag: pick('bag', bags, bags.includes('512') ? '512' : bags[bags.length - 1] || ''),
     paper: asked.get('paper') === '1',
     share: asked.get('share') === '1',
@@ -33,10 +46,15 @@ function readCell(text) {
 
 /** The address of a state: only what differs from the defaults. */
 function writeState(state, board) {
-  const usual = readState(`dataset=${encodeURIComponent(state.dataset)}&sort=${encodeURIComponent(state.sort)}`, board);
+  const kept = new URLSearchParams({dataset: state.dataset, sort: state.sort, metric: state.metric});
+  const usual = readState(kept.toString(), board);
+  const first = readState(`dataset=${encodeURIComponent(state.dataset)}`, board);
   const out = new URLSearchParams();
-  const put = (key, value, standard) => { if (value !== standard) out.set(key, value); };
+  const put = (key, value, standard) => {
+    if (value !== standard) out.set(key, value);
+  };
   put('dataset', state.dataset, str(dict(list(board.datasets)[0]).name));
+  put('metric', state.metric, first.metric);
   put('rule', state.rule, usual.rule);
   put('noise', state.noise, usual.noise);
   put('filter', state.filter, '');

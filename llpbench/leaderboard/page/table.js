@@ -14,93 +14,196 @@ function sortHeader(view, key, label, props, change) {
   const {sort, down} = view.state;
   const active = sort === key;
   const firstDown = key.startsWith('bag-') && !view.lowIsBest;
-  return h('th', {scope: 'col', 'aria-sort': active ? (down ? 'descending' : 'ascending') : 'none', ...props},
-    h('button', {
-      type: 'button', class: 'sort', 'data-key': `sort-${key}`,
-      click: () => change({sort: key, down: active ? !down : firstDown}),
-    }, label, h('span', {class: 'dir', 'aria-hidden': 'true'}, active ? (down ? '▼' : '▲') : '')));
+  return h(
+    'th',
+    {scope: 'col', 'aria-sort': active ? (down ? 'descending' : 'ascending') : 'none', ...props},
+    h(
+      'button',
+      {
+        type: 'button',
+        class: 'sort',
+        'data-key': `sort-${key}`,
+        click: () => change({sort: key, down: active ? !down : firstDown}),
+      },
+      label,
+      h('span', {class: 'dir', 'aria-hidden': 'true'}, active ? (down ? '▼' : '▲') : ''),
+    ),
+  );
 }
 
 function renderTable(view, actions) {
-  const {state, bags, dataset} = view;
-  const head = h('tr', null,
-    sortHeader(view, 'rank', 'Rank', {class: 'rank', title: `By mean rank over the cells that all methods have, rule ${view.rule}`}, actions.change),
+  const {bags, dataset} = view;
+  const head = h(
+    'tr',
+    null,
+    sortHeader(
+      view,
+      'rank',
+      'Rank',
+      {class: 'rank', title: `By mean rank over the cells that all methods have, rule ${view.rule}`},
+      actions.change,
+    ),
     sortHeader(view, 'method', 'Method', {class: 'method'}, actions.change),
-    bags.map((bag) => sortHeader(view, `bag-${bag}`, [h('span', {class: 'unit'}, 'bag '), bag], {class: 'num'}, actions.change)),
+    bags.map((bag) =>
+      sortHeader(view, `bag-${bag}`, [h('span', {class: 'unit'}, 'bag '), bag], {class: 'num'}, actions.change),
+    ),
     h('th', {scope: 'col', class: 'spark'}, 'Trend'),
-    sortHeader(view, 'time', 'Fit, s', {class: 'num time', title: 'Seconds of one fit, median over bag sizes'}, actions.change));
+    sortHeader(
+      view,
+      'time',
+      'Fit, s',
+      {class: 'num time', title: 'Seconds of one fit, median over bag sizes'},
+      actions.change,
+    ),
+  );
   const extents = bags.map((_, i) => extent(view.rows.filter((r) => !r.control).map((r) => r.means[i])));
   const spark = (control) => extent(view.rows.filter((r) => r.control === control).flatMap((r) => r.means));
   const line = (r) => tableRow(view, r, extents, spark(r.control), actions);
   const methods = view.rows.filter((r) => !r.control);
   const controls = view.rows.filter((r) => r.control);
   const width = bags.length + 4;
-  const none = view.rows.length ? null : h('tbody', null, h('tr', null,
-    h('td', {colspan: width, class: 'none'}, view.all.length ? 'No method matches the filter.' : 'No results for this dataset yet.')));
-  const table = h('table', {class: 'board', keydown: walk},
-    h('caption', {class: 'sr'}, `${str(dataset.title || dataset.name)}: ${view.metric}${view.unit} by method and bag size, `
-      + `selection rule ${view.rule}, noise ${view.noise}. Mean and standard deviation over seeds.`),
+  const none = view.rows.length
+    ? null
+    : h(
+        'tbody',
+        null,
+        h(
+          'tr',
+          null,
+          h(
+            'td',
+            {colspan: width, class: 'none'},
+            view.all.length ? 'No method matches the filter.' : 'No results for this dataset yet.',
+          ),
+        ),
+      );
+  const table = h(
+    'table',
+    {class: 'board', keydown: walk},
+    h(
+      'caption',
+      {class: 'sr'},
+      `${str(dataset.title || dataset.name)}: ${view.metric}${view.unit} by method and bag size, ` +
+        `selection rule ${view.rule}, noise ${view.noise}. Mean and standard deviation over seeds.`,
+    ),
     h('thead', null, head),
     methods.length ? h('tbody', null, methods.map(line)) : null,
-    controls.length ? h('tbody', {class: 'controls-body'},
-      h('tr', {class: 'group'}, h('th', {colspan: width, scope: 'rowgroup'}, h('div', null, 'Controls ',
-        h('span', null, 'what selection alone buys: a method that does not beat them has learned nothing')))),
-      controls.map(line)) : null,
-    none);
+    controls.length
+      ? h(
+          'tbody',
+          {class: 'controls-body'},
+          h(
+            'tr',
+            {class: 'group'},
+            h(
+              'th',
+              {colspan: width, scope: 'rowgroup'},
+              h(
+                'div',
+                null,
+                'Controls ',
+                h('span', null, 'what selection alone buys: a method that does not beat them has learned nothing'),
+              ),
+            ),
+          ),
+          controls.map(line),
+        )
+      : null,
+    none,
+  );
   const first = table.querySelector('.cell');
   if (first) first.tabIndex = 0;
-  return h('div', {class: 'scroll', role: 'region', 'aria-label': 'Results table', tabindex: '0', 'data-key': 'scroll'}, table);
+  return h(
+    'div',
+    {class: 'scroll', role: 'region', 'aria-label': 'Results table', tabindex: '0', 'data-key': 'scroll'},
+    table,
+  );
 }
 
 function tableRow(view, r, extents, spark, actions) {
-  return h('tr', {'data-m': actions.styles.get(r.method).id},
+  return h(
+    'tr',
+    {'data-m': actions.styles.get(r.method).id},
     h('td', {class: 'rank'}, r.control ? h('span', {class: 'muted'}, '–') : placeOf(view, r)),
-    h('th', {scope: 'row', class: 'method', title: r.row.summary ? `${r.method}: ${str(r.row.summary)}` : r.method},
-      h('span', {class: 'who'}, glyph(actions.styles.get(r.method)), name(r.method))),
-    view.bags.map((bag, i) => h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions))),
+    h(
+      'th',
+      {scope: 'row', class: 'method', title: r.row.summary ? `${r.method}: ${str(r.row.summary)}` : r.method},
+      h('span', {class: 'who'}, glyph(actions.styles.get(r.method)), name(r.method)),
+    ),
+    view.bags.map((bag, i) =>
+      h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
+    ),
     h('td', {class: 'spark'}, sparkline(r.means, spark, actions.styles.get(r.method))),
-    h('td', {class: 'num time'}, amount(r.fit)));
+    h('td', {class: 'num time'}, amount(r.fit)),
+  );
 }
 
 function placeOf(view, r) {
   if (r.place === null) return h('span', {class: 'muted', title: 'Lacks cells the others have'}, '–');
   const moved = r.moved || 0;
   const word = moved > 0 ? 'higher' : 'lower';
-  const arrow = moved === 0 ? null : h('span', {
-    class: `moved ${moved > 0 ? 'up' : 'down'}`,
-    title: `${plural(Math.abs(moved), 'place')} ${word} than under rule ${view.other}`,
-  }, h('span', {'aria-hidden': 'true'}, `${moved > 0 ? '▲' : '▼'}${Math.abs(moved)}`),
-  h('span', {class: 'sr'}, ` (${Math.abs(moved)} ${word} than under rule ${view.other})`));
-  return h('span', {class: 'place', title: r.rank === null ? null : `mean rank ${fixed(r.rank)}`}, h('b', null, r.place), arrow);
+  const arrow =
+    moved === 0
+      ? null
+      : h(
+          'span',
+          {
+            class: `moved ${moved > 0 ? 'up' : 'down'}`,
+            title: `${plural(Math.abs(moved), 'place')} ${word} than under rule ${view.other}`,
+          },
+          h('span', {'aria-hidden': 'true'}, `${moved > 0 ? '▲' : '▼'}${Math.abs(moved)}`),
+          h('span', {class: 'sr'}, ` (${Math.abs(moved)} ${word} than under rule ${view.other})`),
+        );
+  return h(
+    'span',
+    {class: 'place', title: r.rank === null ? null : `mean rank ${fixed(r.rank)}`},
+    h('b', null, r.place),
+    arrow,
+  );
 }
 
 function cellButton(view, r, bag, warmth, actions) {
   const cell = cellOf(r.row, view.noise, bag);
-  const score = scoreOf(cell, view.rule);
+  const score = view.score(cell);
   const status = str(cell.status || 'missing');
   const has = num(score.mean) !== null;
   const mark = has ? (score.best ? 'best' : score.second ? 'second' : '') : 'status';
   const tied = has && score.separated === false;
-  const paper = view.state.paper ? paperOf(r.row, view.noise, bag) : null;
+  const paper = view.state.paper ? view.paper(r.row, bag) : null;
   const said = [
     `${r.method}, bag size ${bag}:`,
-    has ? `${fixed(score.mean)}${num(score.sd) === null ? '' : `, standard deviation ${fixed(score.sd)}`}` : status,
+    has
+      ? `${view.number(score.mean)}${num(score.sd) === null ? '' : `, standard deviation ${view.number(score.sd)}`}`
+      : status,
     score.best ? ', best' : score.second ? ', second' : '',
     tied ? (score.best ? ', not separated from the second' : ', not separated from the best') : '',
     has && status !== 'ok' ? `, ${statusWords(status)}` : '',
-    paper ? `, paper ${fixed(paper.mean)}` : '',
-  ].join(' ').replaceAll(' ,', ',');
-  return h('button', {
-    type: 'button', tabindex: '-1', 'aria-haspopup': 'dialog', 'aria-label': said,
-    class: `cell ${mark} ${warmth}`, 'data-key': `cell-${bag}-${r.method}`, 'data-bag': bag,
-    title: has ? (status === 'ok' ? null : statusWords(status)) : str(cell.reason) || statusWords(status),
-    click: () => actions.open(r.method, bag),
-  },
-  has ? [h('span', {class: 'mean'}, fixed(score.mean)),
-    h('span', {class: 'sd'}, num(score.sd) === null ? '' : `(${fixed(score.sd)})`),
-    h('span', {class: 'tie'}, tied ? '≈' : status === 'ok' ? '' : '◌')]
-    : h('span', {class: 'pill'}, status === 'ok' ? 'undefined' : status),
-  paper ? h('span', {class: 'paper'}, `paper ${fixed(paper.mean)}`) : null);
+    paper ? `, paper ${view.number(paper.mean)}` : '',
+  ]
+    .join(' ')
+    .replaceAll(' ,', ',');
+  return h(
+    'button',
+    {
+      type: 'button',
+      tabindex: '-1',
+      'aria-haspopup': 'dialog',
+      'aria-label': said,
+      class: `cell ${mark} ${warmth}`,
+      'data-key': `cell-${bag}-${r.method}`,
+      'data-bag': bag,
+      title: has ? (status === 'ok' ? null : statusWords(status)) : str(cell.reason) || statusWords(status),
+      click: () => actions.open(r.method, bag),
+    },
+    has
+      ? [
+          h('span', {class: 'mean'}, view.number(score.mean)),
+          h('span', {class: 'sd'}, num(score.sd) === null ? '' : `(${view.number(score.sd)})`),
+          h('span', {class: 'tie'}, tied ? '≈' : status === 'ok' ? '' : '◌'),
+        ]
+      : h('span', {class: 'pill'}, status === 'ok' ? 'undefined' : status),
+    paper ? h('span', {class: 'paper'}, `paper ${view.number(paper.mean)}`) : null,
+  );
 }
 
 function extent(values) {
@@ -117,7 +220,14 @@ function heat(value, range, lowIsBest) {
 
 /** Arrow keys, Home and End walk over the cells; a cell that was left is not a tab stop any more. */
 function walk(event) {
-  const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -99], End: [0, 99]}[event.key];
+  const step = {
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    Home: [0, -99],
+    End: [0, 99],
+  }[event.key];
   const from = event.target.closest('.cell');
   if (!step || !from || event.altKey || event.ctrlKey || event.metaKey) return;
   const grid = [...event.currentTarget.querySelectorAll('tr[data-m]')].map((row) => [...row.querySelectorAll('.cell')]);

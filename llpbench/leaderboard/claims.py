@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.replicates import Replicates
-from llpbench.leaderboard.schema import Entry
+from llpbench.leaderboard.bootstrap import METRIC, Replicates
+from llpbench.leaderboard.schema import Score
 from llpbench.leaderboard.statistics import Interval, difference_interval, variance_of_difference
 from llpbench.results.table import value_of
 
@@ -26,36 +26,49 @@ class Compared:
     text: str
 
 
-def compare_column(
+def mark_best(scores: Mapping[str, Score], higher: bool) -> list[str]:
+    """Mark the best and the second mean of a column; the methods, the best first. Nothing is marked for one alone.
+
+    ``scores`` are those of methods that have all seeds, and are changed in place.
+    """
+    sign = -1.0 if higher else 1.0
+    means = {method: score.mean for method, score in scores.items() if score.mean is not None}
+    ranked = sorted(means, key=lambda method: (sign * means[method], method))
+    if len(ranked) > 1:
+        places = list(dict.fromkeys(means[method] for method in ranked))
+        for method in ranked:
+            place = places.index(means[method])
+            scores[method].best, scores[method].second = place == 0, place == 1
+    return ranked
+
+
+def compare_best(
+    ranked: list[str],
     column: Mapping[str, list[CellResult]],
-    entries: Mapping[str, Entry],
+    scores: Mapping[str, Score],
     rule: str,
     replicates: Mapping[str, Replicates],
-    metric: str,
     higher: bool,
 ) -> Compared | None:
-    """Mark the best and the second of a column and what is separated from what; None with fewer than two methods.
+    """Say of every method whether it is separated from the best; None with fewer than two methods.
 
-    Only methods with all seeds are compared. ``entries`` are changed in place.
+    Args:
+        ranked: the methods, the best first (``mark_best``).
+        column: their results.
+        scores: their scores, which are changed in place.
+        rule: the selection rule.
+        replicates: of AUROC over test rows, by cell.
+        higher: which end of the metric wins.
     """
-    ranked = sorted(
-        (m for m, e in entries.items() if e.status == "ok" and rule in e.rules and e.rules[rule].mean is not None),
-        key=lambda m: ((-1 if higher else 1) * (entries[m].rules[rule].mean or 0.0), m),
-    )
     if len(ranked) < 2:
         return None
     best, second = ranked[:2]
-    places = list(dict.fromkeys(entries[m].rules[rule].mean for m in ranked))
     sign = 1.0 if higher else -1.0
-    claim, basis = paired(column[best], column[second], rule, replicates, metric, sign)
-    for m in ranked:
-        value = entries[m].rules[rule]
-        place = places.index(value.mean)
-        value.best, value.second = place == 0, place == 1
-        if m == best:
-            value.separated = claim.separated
-        else:
-            value.separated = paired(column[best], column[m], rule, replicates, metric, sign)[0].separated
+    claim, basis = paired(column[best], column[second], rule, replicates, METRIC, sign)
+    scores[best].separated = claim.separated
+    for method in ranked[1:]:
+        interval, _ = paired(column[best], column[method], rule, replicates, METRIC, sign)
+        scores[method].separated = interval.separated
     return Compared(best, second, claim, basis, _sentence(best, second, claim, basis))
 
 

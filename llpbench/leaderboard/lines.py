@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
 
-from llpbench.contracts.result import RULES, CellResult, Selected
-from llpbench.leaderboard.validate import Unsound, check_date, check_id, check_machine, check_name, check_values, clip
+from llpbench.contracts.result import CellResult, Selected
+from llpbench.leaderboard.facts import BUILT_IN_RULES
+from llpbench.leaderboard.validate import (
+    Unsound,
+    check_date,
+    check_id,
+    check_machine,
+    check_name,
+    check_rules,
+    check_values,
+    clip,
+)
+from llpbench.plugins.builtin import llpbench_metrics
+from llpbench.results.sealing import canonical, digest
 
 STAGE_METRICS = ("auroc", "accuracy")
 # The default objects themselves: only these are left out when a result is written.
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(CellResult)}
-SHARES = ("auroc", "accuracy", "average_precision")
+_SHARES = [metric.name for metric in llpbench_metrics() if metric.percent]
+_DIGITS = 16
 
 
 class Line(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -61,13 +73,13 @@ def _only(chosen: Selected, metrics: tuple[str, ...]) -> Selected:
 
 def seal(result: CellResult, source: str) -> Line:
     """A result as a line with the digest of its content."""
-    return Line(source=source, result=result, digest=_digest(_canonical(result)))
+    return Line(source=source, result=result, digest=digest(canonical(result), _DIGITS))
 
 
 def encode_line(result: CellResult, source: str) -> bytes:
     """A published cell as one line of JSON."""
-    body = _canonical(result)
-    return b'{"source":"%s","digest":"%s","result":%s}' % (source.encode(), _digest(body).encode(), body)
+    body = canonical(result)
+    return b'{"source":"%s","digest":"%s","result":%s}' % (source.encode(), digest(body, _DIGITS).encode(), body)
 
 
 def decode_line(data: bytes) -> Line:
@@ -76,7 +88,7 @@ def decode_line(data: bytes) -> Line:
         line = msgspec.json.decode(data, type=Line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unsound(f"not a published cell ({str(error)[:200]})") from None
-    if line.digest != _digest(_canonical(line.result)):
+    if line.digest != digest(canonical(line.result), _DIGITS):
         raise Unsound(f"cell {clip(line.result.id)}: its content does not match its digest (edited by hand?)")
     check_result(line.result)
     return line
@@ -114,22 +126,15 @@ def _check_label(label: str, name: str) -> None:
 
 
 def _check_metrics(result: CellResult) -> None:
-    for rule in RULES:
+    for rule in BUILT_IN_RULES:
         if rule not in result.selected:
             raise Unsound(f"it has no numbers under the rule {rule!r}")
+    check_rules(result.selected)
+    for stage in result.stages.values():
+        check_rules(stage)
     chosen: list[Any] = [*result.selected.values(), *(s for stage in result.stages.values() for s in stage.values())]
     for selected in chosen:
-        for name in SHARES:
+        for name in _SHARES:
             value = selected.metrics.get(name)
             if value is not None and not 0 <= value <= 1:
                 raise Unsound(f"{name} {value:.4g} is not between 0 and 1")
-    if set(result.selected) - set(RULES):
-        raise Unsound(f"unknown selection rule {clip(sorted(set(result.selected) - set(RULES))[0])}")
-
-
-def _canonical(result: CellResult) -> bytes:
-    return msgspec.json.encode(result, order="deterministic")
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:16]

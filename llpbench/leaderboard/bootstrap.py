@@ -12,15 +12,19 @@ import binascii
 import hashlib
 import io
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.contracts.result import RULES, CellResult
+from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.statistics import REPLICATES, auroc_replicates
-from llpbench.leaderboard.validate import PREDICTION_BYTES, Unsound, check_id, clip, read_plain
+from llpbench.leaderboard.validate import PREDICTION_BYTES, Unsound, check_id, check_rules, clip, read_plain
+
+METRIC = "auroc"
+"""The metric that replicates are of: only for this one can the board say what is separated from what."""
 
 TOLERANCE = 1e-4
 
@@ -52,10 +56,11 @@ class Replicates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return None if packed is None else unpack(packed)
 
 
-def read_predictions(path: Path) -> dict[str, NDArray[np.generic]]:
-    """Labels and scores of a predictions file, or ``Unsound``. Nothing in it is ever executed."""
+def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.generic]]:
+    """Labels, and scores under each rule, of a predictions file, or ``Unsound``. Nothing in it is ever executed."""
     data = read_plain(path, PREDICTION_BYTES)
-    wanted = ("labels", *RULES)
+    rules = list(rules)
+    wanted = ("labels", *rules)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             sizes = {info.filename: info.file_size for info in archive.infolist()}
@@ -68,7 +73,7 @@ def read_predictions(path: Path) -> dict[str, NDArray[np.generic]]:
     labels = found["labels"]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer) or len(labels) == 0:
         raise Unsound(f"{path.name}: labels are not whole numbers, one for each row")
-    for rule in RULES:
+    for rule in rules:
         scores = found[rule]
         if scores.ndim not in (1, 2) or len(scores) != len(labels) or not np.issubdtype(scores.dtype, np.floating):
             raise Unsound(f"{path.name}: scores under {rule!r} do not fit its {len(labels)} labels")
@@ -86,16 +91,16 @@ def replicate(result: CellResult, path: Path) -> Replicates | None:
     """
     from llpbench.experiment.metrics import auroc
 
-    arrays = read_predictions(path)
+    arrays = read_predictions(path, result.selected)
     labels = arrays["labels"].astype(np.int64)
     if result.rows.get("test") != len(labels):
         raise Unsound(f"{path.name}: {len(labels)} rows, the result says {result.rows.get('test')}")
     test = hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
     rules: dict[str, Packed] = {}
     same: dict[str, str] = {}
-    for rule in RULES:
+    for rule, chosen in result.selected.items():
         scores = arrays[rule].astype(np.float64)
-        stated = result.selected[rule].metrics.get("auroc")
+        stated = chosen.metrics.get(METRIC)
         found = auroc(labels, scores)
         if stated is None or not abs(found - stated) <= TOLERANCE + tied_share(labels, scores) / 2:
             raise Unsound(f"its predictions give AUROC {found:.4f} under {rule!r}, the result says {stated}")
@@ -152,6 +157,7 @@ def decode_replicates(data: bytes) -> Replicates:
                 raise Unsound(f"cell {found.id}: its replicates are out of range")
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError) as error:
         raise Unsound(f"not published replicates ({clip(str(error), 120)})") from None
-    if (set(found.rules) | set(found.same)) - set(RULES) or set(found.same.values()) - set(found.rules):
+    check_rules([*found.rules, *found.same])
+    if set(found.same.values()) - set(found.rules):
         raise Unsound(f"cell {found.id}: replicates under an unknown rule")
     return found

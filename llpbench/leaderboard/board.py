@@ -1,0 +1,308 @@
+"""From published results to a board: a pure function, the same board for the same content."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from llpbench.contracts.result import CellResult
+from llpbench.experiment.privacy import epsilon_of
+from llpbench.leaderboard.bootstrap import METRIC as JUDGED
+from llpbench.leaderboard.claims import compare_best, mark_best
+from llpbench.leaderboard.entries import DIGITS, make_entry, make_score, paper_rows, rounded
+from llpbench.leaderboard.facts import MethodFacts, rules_of, styles_of
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.plan import board_groups
+from llpbench.leaderboard.schema import (
+    SCHEMA,
+    Board,
+    BoardDataset,
+    BoardRow,
+    Claim,
+    Entry,
+    Machine,
+    Mean,
+    Metric,
+    Missing,
+    Rank,
+    Rule,
+)
+from llpbench.leaderboard.statistics import pareto_front, standings
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.references import references_of
+from llpbench.results.table import Group, data_key, value_of
+
+TITLE = "llpbench leaderboard"
+Place = tuple[str, int]  # noise level, bag size
+
+
+@dataclass(frozen=True)
+class _Dataset:
+    """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
+
+    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows.
+    """
+
+    sample: Group
+    methods: dict[str, dict[Place, Group]]
+    bounds: dict[str, Group]
+
+    @property
+    def epsilons(self) -> dict[str, float | None]:
+        """The noise levels: none first, then falling epsilon."""
+        settings = {g.setting.noise_name: g.setting for found in self.methods.values() for g in found.values()}
+        epsilons = {name: epsilon_of(setting.noise) for name, setting in settings.items()}
+        return dict(sorted(epsilons.items(), key=lambda item: (-(item[1] or float("inf")), item[0])))
+
+    @property
+    def bags(self) -> list[int]:
+        """The bag sizes."""
+        return sorted({bag for found in self.methods.values() for _, bag in found})
+
+    def group(self, method: str, noise: str, bag: int) -> Group:
+        """The cells of a method in a setting; a group without cells where it has none."""
+        found = self.methods[method]
+        if (noise, bag) in found:
+            return found[noise, bag]
+        level = next(g.setting for groups in self.methods.values() for (n, _), g in groups.items() if n == noise)
+        some = next(iter(found.values()))
+        return replace(some, setting=level._replace(bag_size=bag), plans=[], results=[])
+
+
+def make_board(content: Content) -> Board:
+    """The board of a leaderboards folder."""
+    results = [line.result for line in content.lines.values()]
+    styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)
+    found = _datasets(board_groups(results))
+    datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
+    return Board(
+        schema=SCHEMA,
+        title=TITLE,
+        metrics=[_metric(style) for style in styles.values()],
+        rules=[Rule(name=name, title=r.title, summary=r.summary, higher=r.higher) for name, r in rules.items()],
+        datasets=datasets,
+        machines=_machines(content, results),
+        built=max((r.started[:10] for r in results), default=""),
+        missing=[missing for dataset in datasets for missing in _missing(dataset)],
+    )
+
+
+def _metric(style: MetricStyle) -> Metric:
+    return Metric(
+        name=style.name,
+        title=style.words or style.name,
+        higher=style.higher_is_better,
+        percent=style.percent,
+        digits=style.digits,
+        measured_on=style.measured_on,
+    )
+
+
+def _datasets(groups: list[Group]) -> list[_Dataset]:
+    """The datasets by name. A bound belongs to every dataset of its rows, and stands alone only where there is none."""
+    datasets: dict[str, _Dataset] = {}
+    bounded = {data_key(g.plans[0].cell) for g in groups if not g.oracle}
+    for g in sorted(groups, key=lambda g: (g.setting.dataset, g.method)):
+        if not g.oracle or data_key(g.plans[0].cell) not in bounded:
+            dataset = datasets.setdefault(g.setting.dataset, _Dataset(g, {}, {}))
+            if not g.oracle:
+                dataset.methods.setdefault(g.method, {})[g.setting.noise_name, g.setting.bag_size] = g
+    for g in sorted((g for g in groups if g.oracle), key=lambda g: g.method):
+        for dataset in datasets.values():
+            if data_key(dataset.sample.plans[0].cell) == data_key(g.plans[0].cell):
+                dataset.bounds[g.method] = g
+    return list(datasets.values())
+
+
+def _board_dataset(
+    dataset: _Dataset, content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
+) -> BoardDataset:
+    bags, noises, setting = dataset.bags, list(dataset.epsilons), dataset.sample.setting
+    known = references_of(content.facts.references, setting.dataset, setting.base_dataset, setting.usual_data)
+    facts = content.facts.datasets.get(setting.base_dataset)
+
+    def row(groups: dict[Place, Group]) -> BoardRow:
+        cells: dict[str, dict[str, Entry]] = {}
+        for (noise, bag), group in groups.items():
+            cells.setdefault(noise, {})[str(bag)] = make_entry(group, styles, rules, known)
+        return _board_row(next(iter(groups.values())), cells, content)
+
+    rows = [row({(n, b): dataset.group(m, n, b) for n in noises for b in bags}) for m in dataset.methods]
+    claims = [
+        claim
+        for noise in noises
+        for bag in bags
+        for style in styles
+        for rule in rules
+        if (claim := _judge_column(dataset, rows, (noise, bag), style, rule, content)) is not None
+    ]
+    rows += [row({("none", 1): group}) for group in dataset.bounds.values()]
+    stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
+    here = [style for style in styles if style.name in stated]
+    return BoardDataset(
+        name=setting.dataset,
+        title=facts.summary if facts is not None else "",
+        task=facts.task if facts is not None else "binary",
+        metrics=[style.name for style in here],
+        bags=bags,
+        noises=noises,
+        epsilons=dataset.epsilons,
+        bounds={style.name: _bounds(dataset, style, rules) for style in here},
+        rows=rows,
+        paper=paper_rows(known, styles),
+        ranks={style.name: {rule: _ranks(dataset, style, rule) for rule in rules} for style in here},
+        pareto={style.name: {rule: _pareto(rows, bags, style, rule) for rule in rules} for style in here}
+        if "none" in noises
+        else {},
+        claims=claims,
+    )
+
+
+def _board_row(group: Group, cells: dict[str, dict[str, Entry]], content: Content) -> BoardRow:
+    facts = content.facts.methods.get(group.base_method, MethodFacts())
+    return BoardRow(
+        method=group.method,
+        name=group.base_method,
+        summary=facts.summary,
+        oracle=group.oracle,
+        control=facts.control,
+        origin=facts.origin,
+        cells=cells,
+    )
+
+
+def _judge_column(
+    dataset: _Dataset, rows: list[BoardRow], place: Place, style: MetricStyle, rule: str, content: Content
+) -> Claim | None:
+    """Mark the best of a column among methods with all seeds; a claim where its metric has replicates."""
+    noise, bag = place
+    entries = {row.method: row.cells[noise][str(bag)] for row in rows}
+    scores = {
+        m: e.scores[style.name][rule]
+        for m, e in entries.items()
+        if e.status == "ok" and rule in e.scores.get(style.name, {})
+    }
+    ranked = mark_best(scores, style.higher_is_better)
+    if style.name != JUDGED:
+        return None
+    column = {method: dataset.group(method, noise, bag).found for method in ranked}
+    compared = compare_best(ranked, column, scores, rule, content.replicates, style.higher_is_better)
+    if compared is None:
+        return None
+    i = compared.interval
+    return Claim(
+        metric=style.name,
+        rule=rule,
+        bag=bag,
+        noise=noise,
+        best=compared.best,
+        second=compared.second,
+        difference=round(i.mean, DIGITS),
+        low=rounded(i.low),
+        high=rounded(i.high),
+        separated=i.separated,
+        text=compared.text,
+        basis=compared.basis,
+    )
+
+
+def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
+    """The best of the methods that are given labels, by rule."""
+    bounds: dict[str, Mean] = {}
+    for method, group in dataset.bounds.items():
+        for rule in rules:
+            score = make_score(group, style, rule)
+            if score.mean is None:
+                continue
+            known = bounds.get(rule)
+            if known is None or known.mean is None or (score.mean > known.mean) == style.higher_is_better:
+                bounds[rule] = Mean(mean=score.mean, sd=score.sd, seeds=score.seeds, method=method)
+    return bounds
+
+
+def _ranks(dataset: _Dataset, style: MetricStyle, rule: str) -> list[Rank]:
+    """Over the cells without noise (if there are such) that at least half of the methods have.
+
+    A method that lacks one of them is left out, so that a few ablations at one bag size do not decide for all.
+    """
+    noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
+    scores = {method: _by_cell(groups, noises, style, rule) for method, groups in dataset.methods.items()}
+    usual = Counter(cell for found in scores.values() for cell in found)
+    wanted = {cell for cell, n in usual.items() if 2 * n >= len(scores)}
+    compared = {
+        m: {c: v for c, v in found.items() if c in wanted} for m, found in scores.items() if wanted <= set(found)
+    }
+    found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
+    ranks = [
+        Rank(method=m, mean_rank=round(s.mean_rank, DIGITS), win_rate=round(s.win_rate, DIGITS), cells=s.cells)
+        for m, s in found.items()
+    ]
+    ranks.sort(key=lambda r: (r.mean_rank or 0.0, r.method))
+    out = [Rank(method=m, mean_rank=None, win_rate=None, cells=len(scores[m])) for m in scores if m not in found]
+    return ranks + out if found else []
+
+
+def _by_cell(groups: dict[Place, Group], noises: list[str], style: MetricStyle, rule: str) -> dict[object, float]:
+    return {
+        (noise, bag, r.cell.seed): value
+        for (noise, bag), group in groups.items()
+        if noise in noises
+        for r in group.found
+        if (value := value_of(r, style.name, rule)) is not None
+    }
+
+
+def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str) -> dict[str, list[str]]:
+    """Fronts of value against seconds without noise, among the entries of the machine that made most of them."""
+    fronts = {}
+    for bag in bags:
+        entries = {row.method: row.cells["none"][str(bag)] for row in rows if not row.oracle}
+        there = {m: e for m, e in entries.items() if e.status == "ok" and rule in e.scores.get(style.name, {})}
+        if not there:
+            continue
+        machine = Counter(e.machine for e in there.values()).most_common(1)[0][0]
+        points = {
+            m: (value, e.seconds.fit)
+            for m, e in there.items()
+            if e.machine == machine and e.seconds is not None and (value := e.scores[style.name][rule].mean) is not None
+        }
+        fronts[str(bag)] = pareto_front(points, style.higher_is_better)
+    return fronts
+
+
+def _machines(content: Content, results: list[CellResult]) -> dict[str, Machine]:
+    used: dict[str, dict[str, set[str]]] = {result.machine: {} for result in results}
+    for result in results:
+        for name, version in result.versions.items():
+            used[result.machine].setdefault(name, set()).add(version)
+    return {
+        key: Machine(
+            cpu=m.cpu,
+            cores=m.cores,
+            ram=m.memory_gb,
+            os=m.system,
+            python=m.python,
+            versions={name: ", ".join(sorted(found)) for name, found in sorted(used[key].items())},
+        )
+        for key, m in sorted(content.machines.items())
+        if key in used
+    }
+
+
+def _missing(dataset: BoardDataset) -> list[Missing]:
+    """Entries without all numbers, in settings that somebody ran."""
+    entries = [
+        (row.method, noise, bag, entry)
+        for row in dataset.rows
+        for noise, cells in row.cells.items()
+        for bag, entry in cells.items()
+    ]
+    tried = {(noise, bag) for _, noise, bag, entry in entries if entry.seed_ids}
+    return [
+        Missing(
+            dataset=dataset.name, method=method, noise=noise, bag=int(bag), status=entry.status, reason=entry.reason
+        )
+        for method, noise, bag, entry in entries
+        if entry.status != "ok" and (noise, bag) in tried
+    ]

@@ -1,0 +1,107 @@
+"""What is known beside the results: how methods, datasets, metrics and selection rules describe themselves.
+
+Facts lie in the leaderboards folder (``facts.json``), so building needs no plugin. Older folders have no titles of
+metrics and no rules: they read as if they held those of the built-in ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from llpbench.contracts.result import CellResult
+from llpbench.contracts.specs import MetricSpec, Reference, RuleSpec
+from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
+from llpbench.results.metric_style import OWN_METRICS, MetricStyle, style_of
+
+
+class MethodFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a method says of itself, and the distribution that brings it."""
+
+    summary: str = ""
+    origin: str = ""
+    oracle: bool = False
+    control: bool = False
+
+
+class DatasetFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a dataset says of itself."""
+
+    summary: str = ""
+    origin: str = ""
+    task: str = "binary"
+
+
+class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a metric is read."""
+
+    higher: bool = True
+    percent: bool = True
+    title: str | UnsetType = UNSET
+
+
+class RuleFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a selection rule says of itself: what its values are, and which end wins."""
+
+    title: str = ""
+    summary: str = ""
+    higher: bool = True
+
+
+class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """All that is known beside the results."""
+
+    methods: dict[str, MethodFacts] = {}
+    datasets: dict[str, DatasetFacts] = {}
+    metrics: dict[str, MetricFacts] = {}
+    references: list[Reference] = []
+    rules: dict[str, RuleFacts] | UnsetType = UNSET
+
+
+class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine as a run describes it."""
+
+    cpu: str
+    cores: int
+    memory_gb: float
+    system: str
+    architecture: str
+    python: str
+
+
+def metric_facts(spec: MetricSpec) -> MetricFacts:
+    """What a registered metric says of itself."""
+    return MetricFacts(higher=spec.higher_is_better, percent=spec.percent, title=spec.title)
+
+
+def rule_facts(spec: RuleSpec) -> RuleFacts:
+    """What a registered rule says of itself."""
+    return RuleFacts(title=spec.title, summary=spec.summary, higher=spec.higher_is_better)
+
+
+BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules()}
+"""The rules that every result has; a result may have numbers under others beside them."""
+
+
+def rules_of(results: Iterable[CellResult], facts: Facts) -> dict[str, RuleFacts]:
+    """The rules that results have numbers under: the built-in ones first, then the others by name."""
+    stated = {rule for result in results for rule in result.selected}
+    stored = facts.rules if isinstance(facts.rules, dict) else {}
+    known = {**BUILT_IN_RULES, **{name: RuleFacts() for name in sorted(stated - set(BUILT_IN_RULES))}, **stored}
+    return {name: rule for name, rule in known.items() if name in stated}
+
+
+def styles_of(results: Iterable[CellResult], facts: Facts) -> dict[str, MetricStyle]:
+    """How the metrics that results state are printed: the built-in ones, others by name, what the harness measures.
+
+    A metric that nobody described is left out: nobody could say which end of it wins.
+    """
+    stated = {name for result in results for chosen in result.selected.values() for name in chosen.metrics}
+    styles = {spec.name: style_of(spec) for spec in llpbench_metrics()}
+    for name, m in sorted(facts.metrics.items()):
+        title = m.title if isinstance(m.title, str) else styles[name].words if name in styles else ""
+        styles[name] = MetricStyle(name, m.higher, m.percent, title)
+    styles |= {style.name: style for style in OWN_METRICS}
+    return {name: style for name, style in styles.items() if name in stated}

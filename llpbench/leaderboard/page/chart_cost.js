@@ -1,0 +1,132 @@
+// The price: the metric against seconds, and who is beaten by nobody in both.
+
+function costChart(view, styles, width) {
+  const {state, noise} = view;
+  const bag = state.bag;
+  const points = view.rows
+    .map((r) => {
+      const cell = cellOf(r.row, noise, bag);
+      return {...r, cell, style: styles.get(r.method), time: fitOf(cell), score: view.score(cell)};
+    })
+    .filter((p) => p.time !== null && p.time > 0 && plot(p.time) !== null && plot(p.score.mean) !== null);
+  const front = paretoFront(view, points);
+  points.forEach((p) => {
+    p.front = front.has(p.method);
+  });
+  const height = Math.round(Math.max(300, Math.min(400, width * 0.62)));
+  const box = {left: 44, right: width - 18, top: 14, bottom: height - 42};
+  const times = extent(points.map((p) => p.time)) || [1, 10];
+  const reach =
+    times[1] / times[0] < 4 ? [times[0] / 3, times[1] * 3] : [times[0] / 1.6, times[1] * (width < 480 ? 3 : 2.2)];
+  const bound = plot(view.bound.mean);
+  const domain = methodDomain(
+    [...points.filter((p) => !p.control).map((p) => p.score.mean), bound],
+    points.filter((p) => p.control).map((p) => p.score.mean),
+    view.percent,
+  );
+  const outside = points.filter((p) => p.score.mean < domain[0] || p.score.mean > domain[1]);
+  const drawn = points.filter((p) => !outside.includes(p));
+  const x = log(reach, [box.left, box.right]);
+  const y = linear(domain, [box.bottom, box.top]);
+  const edge = points.filter((p) => p.front).sort(by((p) => p.time));
+  const steps = edge.flatMap((p, i) =>
+    i
+      ? [
+          [x(p.time), y(edge[i - 1].score.mean)],
+          [x(p.time), y(p.score.mean)],
+        ]
+      : [[x(p.time), y(p.score.mean)]],
+  );
+  if (edge.length) steps.push([box.right, y(edge[edge.length - 1].score.mean)]);
+  const taken = drawn.map((p) => ({
+    x0: x(p.time) - 6,
+    x1: x(p.time) + 6,
+    y0: y(p.score.mean) - 6,
+    y1: y(p.score.mean) + 6,
+  }));
+  if (bound !== null) taken.push({x0: box.right - 150, x1: box.right, y0: y(bound) - 2, y1: y(bound) + 16});
+  const mark = (p) =>
+    s(
+      'g',
+      {'data-m': p.style.id, class: p.front ? 'front' : ''},
+      marker(
+        p.style,
+        x(p.time),
+        y(p.score.mean),
+        5,
+        spot(p.style, `${p.method} · ${view.meanSd(p.score)} · ${seconds(p.time)}`, p.method, bag),
+      ),
+      placeLabel(clip(p.method, 18), x(p.time), y(p.score.mean), box, taken),
+    );
+  return figure({
+    kind: 'cost',
+    width,
+    height,
+    title: `${capital(view.metric)} against seconds, bag size ${bag}`,
+    note:
+      `Seconds of one fit on a logarithmic axis; ${view.lowIsBest ? 'down' : 'up'} and to the left is better.${edge.length ? ' The line is the Pareto front: nobody is both faster and better.' : ''}` +
+      (outside.length
+        ? ` Outside the axis: ${outside.map((p) => `${p.method} ${view.number(p.score.mean)} in ${seconds(p.time)}`).join(', ')}.`
+        : ''),
+    describe: `${plural(points.length, 'method')}; on the Pareto front: ${edge.map((p) => p.method).join(', ') || 'not given'}.`,
+    empty: points.length ? null : 'No method has both a number and a time here.',
+    draw: [
+      yAxis(y, ticks(domain, 6), box.left, box.right),
+      xAxis(x, logTicks(reach), box.bottom, short),
+      axisTitle((box.left + box.right) / 2, height - 6, 'seconds'),
+      bound === null ? null : boundLine(view, box, y(bound)),
+      s('path', {class: 'frontier', d: pathOf(steps)}),
+      [...drawn].sort(by((p) => -p.front)).map(mark),
+    ],
+    columns: ['method', view.metric, 'seconds', 'on the front'],
+    rows: [...points]
+      .sort(by((p) => p.time))
+      .map((p) => [p.method, view.meanSd(p.score), amount(p.time), p.front ? 'yes' : 'no']),
+  });
+}
+
+/** Methods that nobody beats in both; as the board says where it says it (without noise), else by the same rule. */
+function paretoFront(view, points) {
+  const given = dict(dict(dict(view.dataset.pareto)[view.state.metric])[view.rule])[view.state.bag];
+  if (view.noise === 'none' && Array.isArray(given)) return new Set(given.map(str));
+  const better = (a, b) => (view.lowIsBest ? a <= b : a >= b);
+  const rivals = points.filter((p) => !p.control);
+  const beaten = (p) =>
+    rivals.some(
+      (q) =>
+        q !== p &&
+        q.time <= p.time &&
+        better(q.score.mean, p.score.mean) &&
+        (q.time < p.time || q.score.mean !== p.score.mean),
+    );
+  return new Set(rivals.filter((p) => !beaten(p)).map((p) => p.method));
+}
+
+/** A label beside a point, where it covers nothing; left out of the drawing when there is no such place. */
+function placeLabel(text, x, y, box, taken) {
+  const w = text.length * 6.3 + 4;
+  const options = [
+    [9, 4, 'start'],
+    [-9, 4, 'end'],
+    [0, -10, 'middle'],
+    [0, 17, 'middle'],
+    [7, -8, 'start'],
+    [7, 15, 'start'],
+    [-7, -8, 'end'],
+    [-7, 15, 'end'],
+  ];
+  for (const [dx, dy, anchor] of options) {
+    const x0 = x + dx - (anchor === 'end' ? w : anchor === 'middle' ? w / 2 : 0);
+    const area = {x0, x1: x0 + w, y0: y + dy - 10, y1: y + dy + 2};
+    const free =
+      area.x0 > box.left &&
+      area.x1 < box.right + 12 &&
+      area.y0 > box.top - 8 &&
+      area.y1 < box.bottom &&
+      !taken.some((t) => t.x0 < area.x1 && t.x1 > area.x0 && t.y0 < area.y1 && t.y1 > area.y0);
+    if (!free) continue;
+    taken.push(area);
+    return s('text', {class: 'point-label', x: x + dx, y: y + dy, 'text-anchor': anchor}, text);
+  }
+  return null;
+}

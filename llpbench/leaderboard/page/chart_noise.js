@@ -1,0 +1,115 @@
+// The metric against the noise on counts.
+
+/** Positions of noise levels: falling epsilon on a logarithmic axis, no noise set apart on the left. */
+function noisePositions(dataset, noises) {
+  const levels = noises
+    .map((noise) => ({noise, epsilon: epsilonOf(dataset, noise)}))
+    .filter((l) => l.epsilon !== null && l.epsilon > 0);
+  levels.sort(by((l) => (l.epsilon === Infinity ? -1e9 : -Math.log(l.epsilon))));
+  const finite = levels.filter((l) => l.epsilon !== Infinity).map((l) => Math.log(l.epsilon));
+  const [low, high] = [Math.min(...finite), Math.max(...finite)];
+  const free = levels.length > finite.length ? 0.42 : 0;
+  return levels.map((l) => ({
+    ...l,
+    at:
+      l.epsilon === Infinity
+        ? 0
+        : high === low
+          ? free
+            ? 1
+            : 0.5
+          : free + (1 - free) * ((high - Math.log(l.epsilon)) / (high - low)),
+  }));
+}
+
+function noiseChart(view, styles, width) {
+  const {bags, rule, dataset} = view;
+  const levels = noisePositions(dataset, list(dataset.noises));
+  const columns = Math.max(1, Math.min(bags.length, Math.floor(width / 148)));
+  const w = (width - 8) / columns;
+  const tall = 220;
+  const height = Math.ceil(bags.length / columns) * tall + 4;
+  const rows = view.rows.map((r) => ({...r, style: styles.get(r.method)}));
+  const meansOf = (some) =>
+    some.flatMap((r) => bags.flatMap((bag) => levels.map((l) => plot(view.mean(r.row, l.noise, bag)))));
+  const values = meansOf(rows);
+  const domain = methodDomain(
+    meansOf(rows.filter((r) => !r.control)),
+    meansOf(rows.filter((r) => r.control)),
+    view.percent,
+  );
+  const panel = (bag, i) => {
+    const [left, top] = [(i % columns) * w + 36, Math.floor(i / columns) * tall + 24];
+    const [right, bottom] = [left + w - 48, top + tall - 52];
+    const x = linear([0, 1], [left + 8, right - 8]);
+    const y = linear(domain, [bottom, top]);
+    return s(
+      'g',
+      null,
+      s('text', {class: 'column', x: left, y: top - 9}, `bag ${bag}`),
+      yAxis(y, ticks(domain, 4), left, right),
+      s(
+        'g',
+        {class: 'axis'},
+        levels.map((l) => [
+          s('line', {class: 'tick', x1: x(l.at), x2: x(l.at), y1: bottom, y2: bottom + 4}),
+          s(
+            'text',
+            {x: x(l.at), y: bottom + 17, 'text-anchor': 'middle'},
+            l.epsilon === Infinity ? 'none' : `ε ${short(l.epsilon)}`,
+          ),
+        ]),
+      ),
+      clipped(
+        {left, right, top, bottom},
+        rows.map((r) => {
+          const points = levels
+            .map((l) => ({l, p: view.score(cellOf(r.row, l.noise, bag))}))
+            .filter(({p}) => plot(p.mean) !== null);
+          return s(
+            'g',
+            {class: 'series', 'data-m': r.style.id},
+            s('path', {
+              class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
+              d: pathOf(points.map(({l, p}) => [x(l.at), y(p.mean)])),
+            }),
+            points.map(({l, p}) =>
+              marker(
+                r.style,
+                x(l.at),
+                y(p.mean),
+                3.2,
+                spot(r.style, `${r.method} · bag ${bag} · noise ${l.noise} · ${view.meanSd(p)}`),
+              ),
+            ),
+          );
+        }),
+      ),
+    );
+  };
+  return figure({
+    kind: 'noise',
+    width,
+    height,
+    title: `${capital(view.metric)} against privacy noise`,
+    note: `Gaussian noise on the counts: less epsilon is more noise. One panel for each bag size, rule ${rule}.`,
+    describe: `A panel for each bag size, a line for each method over noise levels ${levels.map((l) => l.noise).join(', ')}.`,
+    empty: values.some((v) => v !== null) ? null : 'No number to draw.',
+    draw: bags.map(panel),
+    columns: [
+      'method',
+      ...bags.flatMap((bag) =>
+        levels.map((l) => `bag ${bag}, ${l.epsilon === Infinity ? 'none' : `ε ${short(l.epsilon)}`}`),
+      ),
+    ],
+    rows: rows.map((r) => [
+      r.method,
+      ...bags.flatMap((bag) =>
+        levels.map((l) => {
+          const p = view.score(cellOf(r.row, l.noise, bag));
+          return num(p.mean) === null ? str(cellOf(r.row, l.noise, bag).status || 'missing') : view.meanSd(p);
+        }),
+      ),
+    ]),
+  });
+}

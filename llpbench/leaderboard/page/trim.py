@@ -1,0 +1,59 @@
+"""What of a board the page shows: the rest stays in ``board.json``, so that the page stays small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llpbench.leaderboard.page.plain import MAIN_METRIC
+
+Tree = dict[str, Any]
+
+
+def trim(board: Tree) -> Tree:
+    """A copy of a board without what no chart, table or panel reads.
+
+    Values of single seeds are kept for the main metric; of other metrics the page has the mean and the standard
+    deviation, with the decimals it shows.
+    """
+    digits = {str(m.get("name")): m.get("digits", 2) for m in board.get("metrics") or []}
+    return {**board, "datasets": [_dataset(dataset, digits) for dataset in board.get("datasets") or []]}
+
+
+def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
+    rows = [
+        {
+            **row,
+            "cells": {
+                noise: {bag: _entry(entry, digits) for bag, entry in cells.items()}
+                for noise, cells in (row.get("cells") or {}).items()
+            },
+        }
+        for row in dataset.get("rows") or []
+    ]
+    ranks = {
+        metric: {rule: [{k: r.get(k) for k in ("method", "mean_rank")} for r in found] for rule, found in of.items()}
+        for metric, of in (dataset.get("ranks") or {}).items()
+    }
+    return {**dataset, "rows": rows, "ranks": ranks}
+
+
+def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
+    """The entry with its scores under one key each, ``"metric rule"``: names have no spaces, and it packs smaller."""
+    scores = {
+        f"{metric} {rule}": _score(score, metric, digits.get(metric, 2))
+        for metric, of in (entry.get("scores") or {}).items()
+        for rule, score in of.items()
+    }
+    return {**entry, "scores": scores}
+
+
+def _score(score: Tree, metric: str, digits: int) -> Tree:
+    if metric == MAIN_METRIC:
+        return {key: value for key, value in score.items() if key != "seeds"}
+    kept = {key: value for key, value in score.items() if key not in ("values", "separated")}
+    return {**kept, **{key: _round(kept.get(key), digits) for key in ("mean", "sd")}}
+
+
+def _round(value: object, digits: int) -> object:
+    """As a table prints it, so that what is shown was rounded once."""
+    return float(f"{value:.{digits}f}") if isinstance(value, float) else value

@@ -1,0 +1,80 @@
+"""What a leaderboard is meant to hold: every method in every setting of its dataset, with the usual seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.result import CellResult
+from llpbench.experiment.plan import Planned
+from llpbench.results.table import Group, Setting, group_cells, older_settings, setting_of
+
+
+class BoardPlan(NamedTuple):
+    """The cells of a board, and for those whose name stands for newer settings the day of theirs (by cell id)."""
+
+    cells: list[Planned]
+    older: dict[str, str]
+
+
+def board_groups(results: Iterable[CellResult]) -> list[Group]:
+    """Published results by method and setting, with what is missing; the same for any order of the results."""
+    results = list(results)
+    plan = plan_of(results)
+    return group_cells(plan.cells, results, plan.older)
+
+
+def plan_of(results: Iterable[CellResult]) -> BoardPlan:
+    """What a table of these results is meant to hold: every method in every setting of its dataset."""
+    results = sorted(results, key=lambda r: (r.dataset_label, r.oracle, r.label, r.cell.bag_size, r.cell.seed, r.id))
+    older = older_settings(results, {r.id: r for r in results})
+    planned = {r.id: _planned(r) for r in results}
+    methods: dict[tuple[str, str, str, str], list[CellResult]] = {}
+    for r in results:
+        if not r.oracle:
+            methods.setdefault((r.dataset_label, r.label, r.cell.backend, older.get(r.id, "")), []).append(r)
+    expected = expected_seeds(results, older)
+    for (dataset, _, _, day), found in methods.items():
+        there = {(setting_of(r), r.cell.seed) for r in found}
+        for setting, seeds in expected.items():
+            lacking = [seed for seed in sorted(seeds) if (setting, seed) not in there]
+            for seed in lacking if setting.dataset == dataset else ():
+                cell = _moved(found[0].cell, setting, seed)
+                planned.setdefault(cell.id, msgspec.structs.replace(_planned(found[0]), cell=cell))
+                older.update({cell.id: day} if day else {})
+    return BoardPlan(list(planned.values()), older)
+
+
+def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | None = None) -> dict[Setting, set[int]]:
+    """For each setting, the seeds that at least half of its methods have.
+
+    Whoever publishes more seeds than others does not make theirs incomplete. ``older`` tells methods of one name apart.
+    """
+    methods: dict[Setting, set[tuple[str, str, str]]] = {}
+    seeds: dict[Setting, Counter[int]] = {}
+    for r in results:
+        if not r.oracle:
+            setting = setting_of(r)
+            methods.setdefault(setting, set()).add((r.label, r.cell.backend, (older or {}).get(r.id, "")))
+            seeds.setdefault(setting, Counter())[r.cell.seed] += 1
+    return {s: {seed for seed, n in seeds[s].items() if 2 * n >= len(methods[s])} for s in seeds}
+
+
+def _planned(r: CellResult) -> Planned:
+    return Planned(cell=r.cell, label=r.label, dataset_label=r.dataset_label, oracle=r.oracle)
+
+
+def _moved(cell: Cell, setting: Setting, seed: int) -> Cell:
+    """The same method and data in another setting."""
+    return msgspec.structs.replace(
+        cell,
+        noise=setting.noise,
+        delta=setting.delta,
+        mechanism=setting.mechanism,
+        bag_size=setting.bag_size,
+        seed=seed,
+    )

@@ -1,0 +1,88 @@
+"""From a results folder to tables: which metric, which selection rules, which kind, in which format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from llpbench.contracts.errors import UnknownNameError
+from llpbench.contracts.result import CellResult
+from llpbench.contracts.specs import Reference
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.registry import Registry
+from llpbench.report import phases, tables
+from llpbench.results.metric_style import MetricStyle, known_styles
+from llpbench.results.references import with_references
+from llpbench.results.table import Row, aggregate, group_cells
+
+Kind = Literal["scores", "time", "noise", "pseudo"]
+ALL_RULES = "all"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to show: a metric under some rules, or one of the kinds that need neither; published values beside ours."""
+
+    metric: MetricStyle
+    rules: Sequence[str]
+    kind: Kind = "scores"
+    references: Sequence[Reference] = field(default=())
+
+
+def choose(
+    registry: Registry,
+    results: Iterable[CellResult],
+    metric: str = "auroc",
+    rule: str = ALL_RULES,
+    kind: Kind = "scores",
+    paper: bool = False,
+) -> Wanted:
+    """What to show, by name; a name that nobody registered lists the known ones.
+
+    ``rule="all"`` takes every registered rule that the results have numbers under.
+    """
+    styles = known_styles(registry.metrics.specs)
+    if metric not in styles:
+        raise UnknownNameError("metric", metric, styles)
+    if styles[metric].cost:
+        rules = [""]  # a cost depends on no rule
+    elif rule == ALL_RULES:
+        known = [spec.name for spec in registry.rules.specs]
+        stated = {name for result in results for name in result.selected}
+        rules = [name for name in known if name in stated] or known
+    else:
+        rules = [registry.rules[rule].name]
+    return Wanted(styles[metric], rules, kind, registry.references() if paper else ())
+
+
+def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[Row]:
+    """Aggregated rows, with published values where there are any."""
+    rows = aggregate(planned, results, [wanted.metric], wanted.rules)
+    return with_references(rows, wanted.references, wanted.metric.scale)
+
+
+def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[tables.Table]:
+    """The tables of a kind."""
+    if wanted.kind == "time":
+        return phases.time_tables(group_cells(planned, results))
+    if wanted.kind == "pseudo":
+        return phases.pseudo_tables(group_cells(planned, results))
+    rows = table_rows(planned, results, wanted)
+    build = tables.build_noise_tables if wanted.kind == "noise" else tables.build_tables
+    return build(rows, wanted.metric)
+
+
+def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted, fmt: str) -> str:
+    """Tables as text in one of the file formats: ``markdown``, ``latex``, ``csv``, ``json``."""
+    if fmt in ("csv", "json") and wanted.kind in ("scores", "noise"):
+        rows = table_rows(planned, results, wanted)
+        return tables.to_json(rows) if fmt == "json" else tables.to_csv(rows)
+    built = make_tables(planned, results, wanted)
+    write = {
+        "csv": tables.entries_to_csv,
+        "json": tables.entries_to_json,
+        "markdown": tables.to_markdown,
+        "latex": tables.to_latex,
+    }
+    return write[fmt](built)
