@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -31,13 +32,16 @@ def llpbench(*arguments: str, cwd: Path, **environment: str) -> Completed:
     from llpbench.cli import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    alone = _as_if_alone(["llpbench", *arguments], cwd, environment)
+    alone, warnings = _as_if_alone(["llpbench", *arguments], cwd, environment), logging.StreamHandler(err)
+    logging.getLogger("llpbench").addHandler(warnings)
     with alone, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main(list(arguments))
             code: Any = 0
         except SystemExit as end:
             code = end.code
+        finally:
+            logging.getLogger("llpbench").removeHandler(warnings)
     printed, said = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
     return Completed(list(arguments), int(code or 0), printed, said)
 

@@ -111,11 +111,8 @@ class Results:
                 style = {"linestyle": ":", "color": "gray"} if oracle else {"marker": "o", "capsize": 2}
                 axis.errorbar(line["bag_size"], line["mean"], yerr=line["sd"].fillna(0.0), label=method, **style)
             axis.set_xscale("log", base=2)
-            axis.set(
-                xlabel="bag size",
-                ylabel=wanted.metric.title,
-                title=f"{dataset}{'' if noise == 'none' else f', noise {noise}'}",
-            )
+            title = f"{dataset}" if noise == "none" else f"{dataset}, noise {noise}"
+            axis.set(xlabel="bag size", ylabel=wanted.metric.title, title=title)
             axis.legend(title=f"rule: {rule}")
         return ax
 
