@@ -9,7 +9,6 @@ import pytest
 from scipy.special import expit, log_softmax, softmax
 
 from llpbench import Bags
-from llpbench_methods.bp import SimilarityGraph
 from llpbench_methods.bp_count.counts import (
     CountedBags,
     largest_remainders,
@@ -21,6 +20,7 @@ from llpbench_methods.bp_count.counts import (
     whole_counts,
 )
 from llpbench_methods.bp_count.neighbourhood import restricted
+from llpbench_methods.inference import SimilarityGraph
 
 FIELDS = np.random.default_rng(0).normal(size=(5, 1))
 OFFSETS = np.array([0, 3, 5])

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, UsageError
-from llpbench_methods.bp.diagnostics import damping_limit, stability_index
 from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, normalised, similarity_graph
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import BP_PARAMS, NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count, whole_counts
+from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
 
 

@@ -9,8 +9,8 @@ import pytest
 from baselines import close, each_engine, figures
 
 from llpbench import Bags
-from llpbench_methods.bp.counting import bag_posterior, count_log_likelihood
 from llpbench_methods.count_nll.method import usable_counts
+from llpbench_methods.inference.counting import bag_posterior, count_log_likelihood
 
 OFFSETS = [0, 50, 51, 64]
 COUNTS = np.array([20.0, 1.0, 0.0])

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, FloatArray
-from llpbench_methods.bp.diagnostics import damping_limit
-from llpbench_methods.bp.graph import SimilarityGraph, build_graph
-from llpbench_methods.bp.inference import Marginals, OscillationWarning, marginals
-from llpbench_methods.bp.kernels import matern, rbf
-from llpbench_methods.bp.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
-from llpbench_methods.bp.neighbours import Search
 from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.inference.diagnostics import damping_limit
+from llpbench_methods.inference.graph import SimilarityGraph, build_graph
+from llpbench_methods.inference.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
+from llpbench_methods.inference.neighbours import Search
+from llpbench_methods.inference.propagation import Marginals, OscillationWarning, marginals
+from llpbench_methods.inference.similarity import matern, rbf
 
 Floats = NDArray[np.float64]
 COUNTING = ("count", "reference-count")

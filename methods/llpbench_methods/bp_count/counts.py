@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
 from llpbench import Bags
-from llpbench_methods.bp import (
+from llpbench_methods.inference import (
     OscillationWarning,
     SimilarityGraph,
     bag_posterior,

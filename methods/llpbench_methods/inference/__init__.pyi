@@ -1,0 +1,32 @@
+from .counting import bag_posterior as bag_posterior
+from .counting import count_log_likelihood as count_log_likelihood
+from .counting import counting_messages as counting_messages
+from .diagnostics import SymmetricBag as SymmetricBag
+from .diagnostics import auto_damping as auto_damping
+from .diagnostics import critical_damping as critical_damping
+from .diagnostics import damping_limit as damping_limit
+from .diagnostics import mooij_kappen_bound as mooij_kappen_bound
+from .diagnostics import mooij_kappen_radius as mooij_kappen_radius
+from .diagnostics import nonbacktracking_radius as nonbacktracking_radius
+from .diagnostics import stability_index as stability_index
+from .diagnostics import symmetric_bag as symmetric_bag
+from .diagnostics import uniform_contraction_bound as uniform_contraction_bound
+from .graph import SimilarityGraph as SimilarityGraph
+from .graph import build_graph as build_graph
+from .graph import graph_of_neighbours as graph_of_neighbours
+from .model import GibbsModel as GibbsModel
+from .model import PottsModel as PottsModel
+from .model import canonical_edges as canonical_edges
+from .model import gibbs_model as gibbs_model
+from .model import lambda_of_noise as lambda_of_noise
+from .model import one_hot as one_hot
+from .model import potts_model as potts_model
+from .neighbours import Neighbours as Neighbours
+from .neighbours import nearest as nearest
+from .propagation import Marginals as Marginals
+from .propagation import OscillationWarning as OscillationWarning
+from .propagation import marginals as marginals
+from .similarity import matern as matern
+from .similarity import rbf as rbf
+
+__all__: list[str]
