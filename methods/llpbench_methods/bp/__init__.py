@@ -8,14 +8,14 @@ from llpbench import MethodSpec, hookimpl
 @hookimpl
 def llpbench_methods() -> list[MethodSpec]:
     """The method ``bp``."""
-    from llpbench_methods.bp.params import BP_PARAMS
+    from llpbench_methods.bp.params import bp_params
     from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PRELOAD
 
     spec = MethodSpec(
         name="bp",
         factory="llpbench_methods.bp.method:BP",
         summary="pseudo-labels by belief propagation over neighbours and bag counts, Agg-Emb network, iterated",
-        params=BP_PARAMS,
+        params=bp_params(),
         tasks=("binary", "multiclass"),
         backends=NETWORK_BACKENDS,
         preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.inference.engines.count"),

@@ -11,15 +11,25 @@ from numpy.typing import NDArray
 
 from llpbench import Bags, FloatArray
 from llpbench_methods.bp.params import BPSettings
-from llpbench_methods.inference.diagnostics import damping_limit
-from llpbench_methods.inference.graph import SimilarityGraph, build_graph
-from llpbench_methods.inference.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
+from llpbench_methods.inference import (
+    GibbsModel,
+    Marginals,
+    OscillationWarning,
+    PottsModel,
+    SimilarityGraph,
+    build_graph,
+    damping_limit,
+    engine_spec,
+    gibbs_model,
+    lambda_of_noise,
+    marginals,
+    matern,
+    potts_model,
+    rbf,
+)
 from llpbench_methods.inference.neighbours import Search
-from llpbench_methods.inference.propagation import Marginals, OscillationWarning, marginals
-from llpbench_methods.inference.similarity import matern, rbf
 
 Floats = NDArray[np.float64]
-COUNTING = ("count", "reference-count")
 EXACT_ROWS = 20_000
 """Most rows whose neighbours `search = auto` finds by comparing all pairs."""
 SAFETY = 0.8
@@ -88,7 +98,7 @@ def bag_weights(bags: Bags, settings: BPSettings) -> Floats:
     if not isinstance(settings.lambda_b, str):
         return np.full(len(bags), float(settings.lambda_b))
     weight = min(1.0, float(lambda_of_noise(bags.count_sd)))
-    if settings.engine in COUNTING:
+    if engine_spec(settings.engine).counting:
         return np.full(len(bags), weight)
     damping = 0.5 if isinstance(settings.damping, str) else settings.damping
     return np.minimum(weight, 2.0 * SAFETY * damping_limit(damping) / np.maximum(bags.sizes - 1, 1))
@@ -139,7 +149,7 @@ def _search(asked: Search, rows: int) -> Search:
 
 def _damping(settings: BPSettings) -> float | Literal["auto"]:
     """Counting factors have no bag clique that could swing: their messages settle soonest undamped."""
-    counted = settings.engine in COUNTING and settings.mode == "sum"
+    counted = engine_spec(settings.engine).counting and settings.mode == "sum"
     return 0.0 if settings.damping == "auto" and counted else settings.damping
 
 

@@ -11,6 +11,11 @@ from .diagnostics import nonbacktracking_radius as nonbacktracking_radius
 from .diagnostics import stability_index as stability_index
 from .diagnostics import symmetric_bag as symmetric_bag
 from .diagnostics import uniform_contraction_bound as uniform_contraction_bound
+from .engines import Engine as Engine
+from .engines import EngineSpec as EngineSpec
+from .engines import add_engine as add_engine
+from .engines import all_engines as all_engines
+from .engines import engine_spec as engine_spec
 from .graph import SimilarityGraph as SimilarityGraph
 from .graph import build_graph as build_graph
 from .graph import graph_of_neighbours as graph_of_neighbours

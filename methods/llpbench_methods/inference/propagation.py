@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.inference.diagnostics import auto_damping, damping_limit, stability_index
-from llpbench_methods.inference.engines import Engine, start
+from llpbench_methods.inference.engines import Engine, engine_spec, start
 from llpbench_methods.inference.messages import Mode, sigmoid
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
-EngineName = Literal["reference", "reference-count", "jax", "pairwise", "count", "pgmax"]
-_COUNTING = ("count", "reference-count")
 _PATIENCE = 10
 
 
@@ -56,7 +54,7 @@ class Marginals:
 
 def marginals(
     model: GibbsModel | PottsModel,
-    engine: EngineName = "count",
+    engine: str = "count",
     *,
     rounds: int = 100,
     damping: float | Literal["auto"] = "auto",
@@ -69,8 +67,7 @@ def marginals(
 
     Args:
         model: the Gibbs law.
-        engine: `count` (counting factors, the default), `pairwise`, `jax`, `pgmax` (cliques), or the float64 numpy
-            `reference` and `reference-count`.
+        engine: name of the engine; `all_engines()` lists them.
         rounds: most rounds to run.
         damping: share of the old message kept, in [0, 1). `auto` starts from the smallest stable value that the bags
             suggest and halves the distance to 1 whenever ten rounds have not lowered the residual by a tenth.
@@ -88,7 +85,8 @@ def marginals(
         raise ValueError(f"damping must be 'auto' or in [0, 1), got {damping!r}")
     if rounds < 0 or tol < 0:
         raise ValueError("rounds and tol must not be negative")
-    g = 0.0 if engine in _COUNTING else float(stability_index(model).max(initial=0.0))
+    spec = engine_spec(engine)
+    g = 0.0 if spec.counting else float(stability_index(model).max(initial=0.0))
     begin = time.perf_counter()
     state = start(engine, model, mode, threads, **options)
     built = time.perf_counter()
@@ -100,10 +98,10 @@ def marginals(
     done = time.perf_counter()
     converged = bool(len(residuals) > 0 and residuals[-1] <= tol)
     if not converged:
-        _warn_if_swinging(residuals, g, last, tol, counting=engine in _COUNTING)
+        _warn_if_swinging(residuals, g, last, tol, counting=spec.counting)
     if isinstance(model, PottsModel) and log_odds.ndim == 1:
         log_odds = log_odds.reshape(model.n, model.n_classes)
-    logarithms = isinstance(model, PottsModel) and engine in _COUNTING
+    logarithms = isinstance(model, PottsModel) and spec.multiclass
     return Marginals(
         beliefs=np.exp(log_odds) if logarithms else sigmoid(log_odds),
         log_odds=log_odds,

@@ -84,7 +84,7 @@ def test_pairwise_form_is_the_stated_energy(seed: int, rule: str) -> None:
     for b in range(3):
         energy = energy + lam[b] * (y[:, bag_of == b].sum(1) - counts[b]) ** 2
     chosen = np.zeros((7, 7))
-    near = bp.nearest(X, 2).index
+    near = inference.nearest(X, 2).index
     chosen[np.arange(7)[:, None], near] = 1
     for i in range(7):
         for j in range(i + 1, 7):

@@ -1,29 +1,20 @@
-"""The inference engines. Each holds the messages of one model and advances them round by round.
+"""The inference engines: one entry each. An engine holds the messages of one model and advances them round by round.
 
-Engines load only when asked for: numba, jax and PGMax are heavy imports.
+An engine's module loads only when it is asked for: numba, jax and PGMax are heavy imports.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-from llpbench_methods.inference.messages import Mode
-from llpbench_methods.inference.model import GibbsModel, PottsModel
-
-ENGINES: dict[str, str] = {
-    "reference": "llpbench_methods.inference.engines.reference",
-    "reference-count": "llpbench_methods.inference.engines.reference_count",
-    "jax": "llpbench_methods.inference.engines.dense_jax",
-    "pairwise": "llpbench_methods.inference.engines.pairwise",
-    "count": "llpbench_methods.inference.engines.count",
-    "pgmax": "llpbench_methods.inference.engines.pgmax_adapter",
-}
-THREADED = ("pairwise", "count")
-"""Engines that spread over cores themselves (jax and PGMax do so, or not, by their own settings)."""
+    from llpbench_methods.inference.messages import Mode
+    from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 
 class Engine(Protocol):
@@ -41,15 +32,89 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class EngineSpec:
+    """One engine: what it is called, where it is, and how it differs from the others.
+
+    Attributes:
+        name: what the user types.
+        start: `"module:function"`; `function(model, mode=...)` returns an `Engine` with its messages at their
+            starting values.
+        summary: a few words for help texts.
+        counting: a bag is one factor of its sum. Such an engine has no bag clique that could swing: it needs no
+            damping and no bound on `lambda_b`.
+        multiclass: it takes a `PottsModel` and gives log-probabilities. Otherwise it gets the indicators of the
+            classes as one binary model (`one_hot`).
+        threads: its start function also takes `threads`, the number of cores it may use (jax and PGMax follow their
+            own settings).
+    """
+
+    name: str
+    start: str
+    summary: str = ""
+    counting: bool = False
+    multiclass: bool = False
+    threads: bool = False
+
+
+def _own(name: str, module: str, summary: str, *, counting: bool = False, threads: bool = False) -> EngineSpec:
+    return EngineSpec(name, f"{__name__}.{module}:start", summary, counting, multiclass=counting, threads=threads)
+
+
+_ENGINES = {
+    spec.name: spec
+    for spec in (
+        _own("count", "count", "each bag is one exact factor of its sum", counting=True, threads=True),
+        _own("pairwise", "pairwise", "the paper's clique of pairs in each bag", threads=True),
+        _own("jax", "dense_jax", "as pairwise, slower, on JAX"),
+        _own("pgmax", "pgmax_adapter", "as pairwise, slower, by PGMax"),
+        _own("reference", "reference", "as pairwise, slower, plain numpy"),
+        _own("reference-count", "reference_count", "as count, slower, plain numpy", counting=True),
+    )
+}
+
+
+def all_engines() -> tuple[EngineSpec, ...]:
+    """All engines, those of plugins last."""
+    return tuple(_ENGINES.values())
+
+
+def engine_spec(name: str) -> EngineSpec:
+    """The engine of that name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in _ENGINES:
+        raise ValueError(f"unknown engine {name!r}: choose from {', '.join(_ENGINES)}")
+    return _ENGINES[name]
+
+
+def add_engine(spec: EngineSpec) -> None:
+    """Add an engine, for example when a plugin file is imported; adding the same one again changes nothing.
+
+    Raises:
+        ValueError: if another engine has that name, or `start` does not read `module:function`.
+    """
+    if spec.start.count(":") != 1:
+        raise ValueError(f"engine {spec.name!r}: start must read 'module:function', not {spec.start!r}")
+    if _ENGINES.setdefault(spec.name, spec) != spec:
+        raise ValueError(f"there is another engine called {spec.name!r}: choose a different name")
+
+
 def start(name: str, model: GibbsModel | PottsModel, mode: Mode, threads: int, **options: Any) -> Engine:
     """Build the named engine for a model, messages at their starting values.
 
     Raises:
         ValueError: if there is no engine of that name.
     """
-    if name not in ENGINES:
-        raise ValueError(f"unknown engine {name!r}: choose from {', '.join(ENGINES)}")
-    if name in THREADED:
+    from llpbench_methods.inference.model import PottsModel, one_hot
+
+    spec = engine_spec(name)
+    if isinstance(model, PottsModel) and not spec.multiclass:
+        model = one_hot(model)
+    if spec.threads:
         options["threads"] = threads
-    engine: Engine = import_module(ENGINES[name]).start(model, mode=mode, **options)
+    module, function = spec.start.split(":")
+    engine: Engine = getattr(import_module(module), function)(model, mode=mode, **options)
     return engine

@@ -17,6 +17,7 @@ from llpbench_methods.inference.compiled.counts_in_logs import windowed_messages
 from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_odds
 from llpbench_methods.inference.compiled.jit import njit
 from llpbench_methods.inference.counting import fill_messages
+from llpbench_methods.inference.engines import Engine
 from llpbench_methods.inference.messages import Mode, change, damped, sum_at
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
@@ -29,12 +30,12 @@ _CEILING = 1e150
 """Message odds are cut here: 225 units of log-odds beyond anything the rest of a moderate model can say."""
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> CountInOdds | CountInLogs:
+def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> Engine:
     """Start the engine in the form that suits the model."""
     if isinstance(model, PottsModel):
         from llpbench_methods.inference.engines.count_potts import PottsCount
 
-        return PottsCount(model, mode)  # type: ignore[return-value]
+        return PottsCount(model, mode)
     layout = _Layout(model)
     if mode == "sum" and layout.reach <= MODERATE:
         return CountInOdds(model, layout, threads)

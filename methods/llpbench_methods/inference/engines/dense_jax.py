@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.inference.messages import Mode
-from llpbench_methods.inference.model import GibbsModel, PottsModel, one_hot
+from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode) -> DenseJax:
-    """Start the engine; a multiclass model is expanded into indicators."""
-    return DenseJax(one_hot(model) if isinstance(model, PottsModel) else model, mode)
+def start(model: GibbsModel, *, mode: Mode) -> DenseJax:
+    """Start the engine."""
+    return DenseJax(model, mode)
 
 
 def pair_message(x: Any, J: Any, use_max: bool) -> Any:

@@ -18,7 +18,7 @@ from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_od
 from llpbench_methods.inference.compiled.lane_pairs import LANES
 from llpbench_methods.inference.compiled.pair_layout import Cliques, PairLayout, arrange
 from llpbench_methods.inference.messages import Mode, change, sum_at
-from llpbench_methods.inference.model import GibbsModel, PottsModel, one_hot
+from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,15 +30,14 @@ _BOUNDED = 450.0
 
 
 def start(
-    model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1, lane_limit: int = LANE_LIMIT
+    model: GibbsModel, *, mode: Mode, threads: int = 1, lane_limit: int = LANE_LIMIT
 ) -> PairwiseInOdds | PairwiseInLogs:
-    """Start the engine in the form that suits the model; a multiclass model is expanded into indicators."""
-    binary = one_hot(model) if isinstance(model, PottsModel) else model
-    if mode == "sum" and 2.0 * binary.lambda_b.max(initial=0.0) <= STRONGEST_CLIQUE:
-        layout = arrange(binary, lane_limit)
+    """Start the engine in the form that suits the model."""
+    if mode == "sum" and 2.0 * model.lambda_b.max(initial=0.0) <= STRONGEST_CLIQUE:
+        layout = arrange(model, lane_limit)
         if layout.edge_reach <= STRONGEST_EDGES:
             return PairwiseInOdds(layout, threads)
-    return PairwiseInLogs(arrange(binary, 0), mode)
+    return PairwiseInLogs(arrange(model, 0), mode)
 
 
 class PairwiseInOdds:

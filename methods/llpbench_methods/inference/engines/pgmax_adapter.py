@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from llpbench_methods.inference.engines.reference import all_pairs
 from llpbench_methods.inference.messages import Mode
-from llpbench_methods.inference.model import GibbsModel, PottsModel, one_hot
+from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
 _STRETCH = 25
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode) -> PGMaxEngine:
-    """Start the engine; a multiclass model is expanded into indicators."""
-    return PGMaxEngine(one_hot(model) if isinstance(model, PottsModel) else model, mode)
+def start(model: GibbsModel, *, mode: Mode) -> PGMaxEngine:
+    """Start the engine."""
+    return PGMaxEngine(model, mode)
 
 
 def _let_it_run() -> None:

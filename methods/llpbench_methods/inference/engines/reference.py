@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.inference.messages import Mode, change, damped, pair_message, sum_at
-from llpbench_methods.inference.model import GibbsModel, PottsModel, canonical_edges, one_hot
+from llpbench_methods.inference.model import GibbsModel, canonical_edges
 
 Floats = NDArray[np.float64]
 
 
-def start(model: GibbsModel | PottsModel, *, mode: Mode) -> ReferenceEngine:
-    """Start the engine; a multiclass model is expanded into indicators."""
-    return ReferenceEngine(one_hot(model) if isinstance(model, PottsModel) else model, mode)
+def start(model: GibbsModel, *, mode: Mode) -> ReferenceEngine:
+    """Start the engine."""
+    return ReferenceEngine(model, mode)
 
 
 def all_pairs(model: GibbsModel) -> tuple[NDArray[np.int64], Floats]:
