@@ -19,9 +19,10 @@ from llpbench import Bags, QuietMonitor, UsageError
 from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, normalised, similarity_graph
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
-from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count, whole_counts
+from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count
 from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.shared.counts import whole_counts
 
 
 def bags_with(sizes, counts, classes=2, X=None, count_sd=0.0):

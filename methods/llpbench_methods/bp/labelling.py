@@ -24,6 +24,7 @@ from llpbench_methods.inference import (
     lambda_of_noise,
     marginals,
     matern,
+    pair_lengths,
     potts_model,
     rbf,
 )
@@ -66,14 +67,10 @@ def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int,
         threads=threads,
     )
     if scale == "median":
-        graph = replace(graph, similarity=_by_median(_lengths(covariates, graph.edges), settings))
+        graph = replace(graph, similarity=_by_median(pair_lengths(covariates, graph.edges), settings))
     if settings.normalise:
         graph = normalised(graph)
-    if settings.edges_kept < 1.0:
-        kept = np.zeros(len(graph.edges), dtype=bool)
-        kept[: round(settings.edges_kept * len(kept))] = True
-        graph = graph.keep(np.random.default_rng(seed).permutation(kept))
-    return graph
+    return graph.keep_share(settings.edges_kept, seed) if settings.edges_kept < 1.0 else graph
 
 
 def normalised(graph: SimilarityGraph) -> SimilarityGraph:
@@ -155,16 +152,6 @@ def _damping(settings: BPSettings) -> float | Literal["auto"]:
 
 def _per_row(rows: NDArray[Any], graph: SimilarityGraph) -> Floats:
     return np.bincount(rows, weights=graph.weights, minlength=graph.n).astype(np.float64)
-
-
-def _lengths(covariates: FloatArray, edges: NDArray[Any], block: int = 65536) -> Floats:
-    """Euclidean length of each pair."""
-    out = np.empty(len(edges))
-    for start in range(0, len(edges), block):
-        pair = edges[start : start + block]
-        gap = covariates[pair[:, 0]].astype(np.float64) - covariates[pair[:, 1]]
-        out[start : start + block] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-    return out
 
 
 def _by_median(lengths: Floats, settings: BPSettings) -> Floats:

@@ -14,13 +14,14 @@ from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
 from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.counts import whole_counts
 
 
 def usable_counts(bags: Bags) -> FloatArray:
     """Counts as the likelihood needs them: as they are under known noise, else whole numbers from 0 to the size."""
     if bags.count_sd > 0:
         return bags.counts
-    return np.clip(np.rint(bags.counts), 0, bags.sizes[:, None])
+    return whole_counts(bags).astype(np.float64)
 
 
 class CountNLL(NetworkState):

@@ -19,6 +19,7 @@ from .engines import engine_spec as engine_spec
 from .graph import SimilarityGraph as SimilarityGraph
 from .graph import build_graph as build_graph
 from .graph import graph_of_neighbours as graph_of_neighbours
+from .graph import pair_lengths as pair_lengths
 from .model import GibbsModel as GibbsModel
 from .model import PottsModel as PottsModel
 from .model import canonical_edges as canonical_edges

@@ -57,6 +57,14 @@ class SimilarityGraph:
             backward=self.backward[chosen],
         )
 
+    def keep_share(self, share: float, seed: int) -> SimilarityGraph:
+        """The graph with a share of its pairs, drawn at random (the ablation of the similarity term)."""
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"the share of pairs to keep must be in [0, 1], got {share}")
+        kept = np.zeros(len(self.edges), dtype=bool)
+        kept[: round(share * len(kept))] = True
+        return self.keep(np.random.default_rng(seed).permutation(kept))
+
     def from_rows(self, allowed: NDArray[np.bool_]) -> SimilarityGraph:
         """Keep only the choices made by allowed rows (a pair survives if either end's own choice does)."""
         forward = self.forward & allowed[self.edges[:, 0]]
@@ -75,8 +83,6 @@ def build_graph(
     length_scale: float = 1.0,
     gamma: float = 1.0,
     edge_rule: EdgeRule = "union",
-    keep_fraction: float = 1.0,
-    seed: int = 0,
     search: Search = "auto",
     threads: int = 1,
 ) -> SimilarityGraph:
@@ -92,24 +98,14 @@ def build_graph(
         length_scale: length of the Matérn kernel.
         gamma: inverse squared length of the RBF kernel.
         edge_rule: what a mutual pair weighs, see `SimilarityGraph`.
-        keep_fraction: share of the pairs to keep, drawn at random (the ablation of the similarity term).
-        seed: of that draw.
         search: exact or approximate neighbours, see `nearest`.
         threads: cores for the search.
     """
-    if not 0.0 <= keep_fraction <= 1.0:
-        raise ValueError(f"keep_fraction must be in [0, 1], got {keep_fraction}")
     X = np.asarray(X)
     graph = graph_of_neighbours(nearest(X, k, metric, search, threads), delta_d=delta_d, edge_rule=edge_rule)
-    distance = _euclidean(X, graph.edges)
+    distance = pair_lengths(X, graph.edges)
     similarity = rbf(distance, gamma) if kernel == "rbf" else matern(distance, nu, length_scale)
-    graph = replace(graph, similarity=similarity)
-    if keep_fraction < 1.0:
-        kept = np.zeros(len(graph.edges), dtype=bool)
-        size = round(keep_fraction * len(kept))
-        kept[np.random.default_rng(seed).permutation(len(kept))[:size]] = True
-        graph = graph.keep(kept)
-    return graph
+    return replace(graph, similarity=similarity)
 
 
 def graph_of_neighbours(
@@ -134,7 +130,8 @@ def graph_of_neighbours(
     return SimilarityGraph(n, edges, np.ones(len(key)), forward, backward, edge_rule)
 
 
-def _euclidean(X: NDArray[np.floating], edges: NDArray[np.int64], block: int = 65536) -> NDArray[np.float64]:
+def pair_lengths(X: NDArray[np.floating], edges: NDArray[np.int64], block: int = 65536) -> NDArray[np.float64]:
+    """Euclidean length of each pair of rows."""
     distance = np.empty(len(edges))
     for start in range(0, len(edges), block):
         pair = edges[start : start + block]

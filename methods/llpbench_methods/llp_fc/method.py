@@ -14,6 +14,7 @@ from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import loss_of_logits, trainer_for
 from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.shares import all_classes
 
 
 def loss(net: Any, batch: Batch) -> Any:
@@ -44,9 +45,7 @@ class LLPFC(NetworkState):
         """Train on rows of grouped bags."""
         if len(bags) < bags.classes:
             raise Skip(f"a group has one bag for each of the {bags.classes} classes, and there are {len(bags)} bags")
-        shares, prior = bags.clipped_proportions, bags.prior
-        if bags.classes == 2:
-            shares, prior = np.hstack([1.0 - shares, shares]), np.array([1.0 - prior[0], prior[0]])
+        shares, prior = all_classes(bags.clipped_proportions), all_classes(bags.prior)
         rng = np.random.default_rng([seed, 1])
 
         def grouped(epoch: int) -> tuple[TrainingData, RowBatches] | None:

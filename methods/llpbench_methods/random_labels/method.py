@@ -12,25 +12,15 @@ from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.shared import trainer_for
 from llpbench_methods.nets.state import NetworkState
 from llpbench_methods.nets.training import TrainingData
+from llpbench_methods.shared.counts import whole_counts
 from llpbench_methods.supervised.method import loss
-
-
-def whole_counts(bags: Bags) -> IntArray:
-    """(bags, C) whole numbers near the counts that add up to each bag's size (largest remainders get the rest)."""
-    shares = bags.clipped_proportions
-    if bags.classes == 2:
-        shares = np.hstack([1.0 - shares, shares])
-    exact = shares * bags.sizes[:, None]
-    counts = np.floor(exact + 1e-9).astype(np.int64)
-    missing = bags.sizes - counts.sum(axis=1)
-    rank = np.argsort(np.argsort(counts - exact, axis=1, kind="stable"), axis=1, kind="stable")
-    whole: IntArray = counts + (rank < missing[:, None])
-    return whole
 
 
 def random_labels(bags: Bags, rng: np.random.Generator) -> IntArray:
     """(rows,) a label for each row: each bag's counts, dealt out at random."""
     counts = whole_counts(bags)
+    if bags.classes == 2:
+        counts = np.hstack([bags.sizes[:, None] - counts, counts])
     in_order = np.repeat(np.tile(np.arange(bags.classes), len(bags)), counts.ravel())
     return in_order[np.lexsort((rng.random(len(in_order)), bags.bag_of))]
 

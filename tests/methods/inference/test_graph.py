@@ -106,12 +106,14 @@ def test_distance_cut_is_inclusive() -> None:
 def test_fraction_of_edges_kept() -> None:
     X = np.random.default_rng(1).normal(size=(200, 4))
     whole = build_graph(X, 3)
-    part = build_graph(X, 3, keep_fraction=0.1, seed=5)
-    again = build_graph(X, 3, keep_fraction=0.1, seed=5)
+    part = build_graph(X, 3).keep_share(0.1, seed=5)
+    again = build_graph(X, 3).keep_share(0.1, seed=5)
     assert len(part.edges) == round(0.1 * len(whole.edges))
     np.testing.assert_array_equal(part.edges, again.edges)
     assert {tuple(e) for e in part.edges} <= {tuple(e) for e in whole.edges}
-    assert len(build_graph(X, 3, keep_fraction=0.0).edges) == 0
+    assert len(whole.keep_share(0.0, seed=0).edges) == 0
+    with pytest.raises(ValueError, match="must be in"):
+        whole.keep_share(1.5, seed=0)
 
 
 def test_only_choices_of_allowed_rows() -> None:
@@ -185,7 +187,6 @@ def test_approximate_search_finds_nearly_all_and_is_deterministic() -> None:
         ({"k": 0}, "k must be"),
         ({"k": 1, "metric": "cityblock"}, "unknown metric"),
         ({"k": 1, "edge_rule": "max"}, "unknown edge_rule"),
-        ({"k": 1, "keep_fraction": 1.5}, "keep_fraction"),
         ({"k": 1, "nu": -1.0}, "nu must be"),
     ],
 )
