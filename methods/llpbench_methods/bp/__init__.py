@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from llpbench import MethodSpec, hookimpl
+from llpbench import BACKENDS, MethodSpec, hookimpl
 
 
 @hookimpl
 def llpbench_methods() -> list[MethodSpec]:
     """The method ``bp``."""
     from llpbench_methods.bp.params import bp_params
-    from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PRELOAD
+    from llpbench_methods.nets.params import NETWORK_PRELOAD
 
     spec = MethodSpec(
         name="bp",
@@ -17,7 +17,7 @@ def llpbench_methods() -> list[MethodSpec]:
         summary="pseudo-labels by belief propagation over neighbours and bag counts, Agg-Emb network, iterated",
         params=bp_params(),
         tasks=("binary", "multiclass"),
-        backends=NETWORK_BACKENDS,
+        backends=BACKENDS,
         preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.inference.engines.count"),
         presets=(("paper", "llpbench_methods.bp.preset:paper"),),
         scores="probability",

@@ -11,8 +11,8 @@ from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.inference import engine_spec
+from llpbench_methods.nets.backend import available_cores
 from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.engine import available_cores
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
 from llpbench_methods.nets.training import Trainer, TrainingData

@@ -1,4 +1,4 @@
-"""What network methods share beyond the loop: the network for a kind of input, and how a loss calls it.
+"""The shared network for a kind of input, and how a loss calls it.
 
 Tables get the multilayer perceptron. Images get WideResNet-16-4, the usual augmentation, and work in chunks of
 rows, so that a batch of 1024 images or a bag of 2048 needs the memory of 128.
@@ -11,6 +11,7 @@ from typing import Any
 
 from llpbench import Bags
 from llpbench_methods.nets.chunked import in_chunks
+from llpbench_methods.nets.losses import bag_cross_entropy, instance_cross_entropy
 from llpbench_methods.nets.mlp import mlp
 from llpbench_methods.nets.params import MLP_WIDTHS
 from llpbench_methods.nets.training import Batch, Loss, Trainer
@@ -59,3 +60,17 @@ def loss_of_logits(net: Any, batch: Batch, of_logits: Callable[[Tensor], Tensor]
     if not is_image(batch.X):
         return of_logits(net(batch.X, training=True))
     return in_chunks(net, (augmented(batch.X, batch.key),), of_logits, rows_at_once=IMAGE_ROWS)
+
+
+def proportion_loss(net: Any, batch: Batch) -> Tensor:
+    """Mean over the batch's bags of ``−α log p̄ − (1−α) log(1−p̄)`` for their ``proportions``: the loss of DLLP."""
+    return loss_of_logits(
+        net,
+        batch,
+        lambda z: bag_cross_entropy(z, batch.bag_of, batch.sizes, batch.bags["proportions"], batch.bag_mask),
+    )
+
+
+def label_loss(net: Any, batch: Batch) -> Tensor:
+    """Mean cross-entropy of the batch's rows for their ``labels``."""
+    return loss_of_logits(net, batch, lambda z: instance_cross_entropy(z, batch.rows["labels"], batch.row_mask))

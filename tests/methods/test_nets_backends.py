@@ -1,4 +1,4 @@
-"""Losses, gradients and the training loop on each engine. Keras fixes its engine at import, so each engine
+"""Losses, gradients and the training loop on each backend. Keras fixes its backend at import, so each backend
 computes everything once in a process of its own (nets_probe.py), and the tests look at the figures."""
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ENGINES = ("jax", "tensorflow", "torch")
+BACKENDS = ("jax", "tensorflow", "torch")
 PROBE = Path(__file__).with_name("nets_probe.py")
 
 
-def run_probe(engine, folder, *more):
-    out = folder / f"{engine}{len(more)}.json"
+def run_probe(backend, folder, *more):
+    out = folder / f"{backend}{len(more)}.json"
     env = {
         **os.environ,
-        "KERAS_BACKEND": engine,
+        "KERAS_BACKEND": backend,
         "LLPBENCH_CACHE": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "OMP_NUM_THREADS": "1",
@@ -40,18 +40,18 @@ def probes(tmp_path_factory):
     return folder, {}
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 def probe(request, probes):
     return figures(probes, request.param)
 
 
-def figures(probes, engine):
-    if importlib.util.find_spec(engine) is None:
-        pytest.skip(f"{engine} is not installed")
+def figures(probes, backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
     folder, done = probes
-    if engine not in done:
-        done[engine] = run_probe(engine, folder)
-    return done[engine]
+    if backend not in done:
+        done[backend] = run_probe(backend, folder)
+    return done[backend]
 
 
 def close(value, expected, tolerance=2e-6):
@@ -119,9 +119,9 @@ def test_gradient_of_the_network_is_the_slope_of_its_loss(probe):
     close(got["slope"], got["slope_by_difference"], 3e-2)
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_engines_agree_on_loss_gradient_and_training(probes, engine):
-    ours, theirs = figures(probes, "jax"), figures(probes, engine)
+@pytest.mark.parametrize("backend", BACKENDS[1:])
+def test_backends_agree_on_loss_gradient_and_training(probes, backend):
+    ours, theirs = figures(probes, "jax"), figures(probes, backend)
     close(theirs["network_gradient"]["loss"], ours["network_gradient"]["loss"], 1e-6)
     close(theirs["network_gradient"]["gradient"], ours["network_gradient"]["gradient"], 1e-6)
     close(theirs["training"]["scores"], ours["training"]["scores"], 1e-3)
@@ -216,8 +216,8 @@ def test_jax_does_not_compile_again_in_another_process(probes):
     assert second["training"]["scores"] == first["training"]["scores"]
 
 
-def test_engine_is_jax_when_nobody_chose_and_an_unknown_one_is_refused(tmp_path):
-    code = "from llpbench_methods.nets.engine import engine; print(engine().name)"
+def test_backend_is_jax_when_nobody_chose_and_an_unknown_one_is_refused(tmp_path):
+    code = "from llpbench_methods.nets.backend import backend; print(backend().name)"
     env = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
     env |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "LLPBENCH_CACHE": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)

@@ -1,45 +1,42 @@
-"""The one module that knows the engines: jax, tensorflow and torch behind the same few functions.
+"""The one module that knows the backends: jax, tensorflow and torch behind the same few functions.
 
-Keras fixes its engine when it is first imported, so everything that uses Keras imports it from here. The
-engine is that of the environment variable ``KERAS_BACKEND``, and jax when nobody chose. Importing this module
+Keras fixes its backend when it is first imported, so everything that uses Keras imports it from here. The
+backend is that of the environment variable ``KERAS_BACKEND``, and jax when nobody chose. Importing this module
 starts no device and no thread, so a process may import it and fork.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from llpbench import UsageError, cache_root
+from llpbench import UsageError, cache_root, prepare_keras
 
-if "keras" not in sys.modules:
-    os.environ.setdefault("KERAS_BACKEND", "jax")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+prepare_keras()
 
-import keras
-from keras import ops
+import keras  # noqa: E402
+from keras import ops  # noqa: E402
 
 Tensor = Any
 Array = np.ndarray[Any, Any]
 
-__all__ = ["Engine", "engine", "keras", "ops"]
+__all__ = ["Backend", "backend", "keras", "ops"]
 
 
-class Engine(Protocol):
-    """What the training loop needs of an engine; arrays are the engine's own, ``numpy`` brings them home."""
+class Backend(Protocol):
+    """What the training loop needs of a backend; arrays are the backend's own until ``numpy`` converts them."""
 
     name: str
 
     def device(self, values: Any) -> Any:
-        """Arrays (or a tuple, list or dict of them) as arrays of the engine."""
+        """Arrays (or a tuple, list or dict of them) as arrays of the backend."""
         ...
 
     def numpy(self, tensor: Tensor) -> Array:
-        """An array of the engine as a numpy array."""
+        """An array of the backend as a numpy array."""
         ...
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -221,15 +218,15 @@ def available_cores() -> int:
 
 
 _KNOWN: dict[str, type[Any]] = {"jax": _Jax, "tensorflow": _TensorFlow, "torch": _Torch}
-_started: Engine | None = None
+_started: Backend | None = None
 
 
-def engine() -> Engine:
-    """The engine of this process, started on first use."""
+def backend() -> Backend:
+    """The backend of this process, started on first use."""
     global _started
     if _started is None:
         name = keras.backend.backend()
         if name not in _KNOWN:
-            raise UsageError(f"Keras engine {name!r} is not supported. Choose one of: {', '.join(_KNOWN)}.")
+            raise UsageError(f"Keras backend {name!r} is not supported. Choose one of: {', '.join(_KNOWN)}.")
         _started = _KNOWN[name]()
     return _started
