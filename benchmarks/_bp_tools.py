@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from llpbench_methods.bp import GibbsModel, Neighbours, gibbs_model, graph_of_neighbours
+from llpbench_methods.inference import GibbsModel, Neighbours, gibbs_model, graph_of_neighbours
 
 T = TypeVar("T")
 

@@ -25,15 +25,15 @@ import numpy as np
 from _bp_tools import bytes_per_round, copy_bandwidth, line_model, mark_memory, measure, memory_since
 from tabulate import tabulate
 
-from llpbench_methods.bp import GibbsModel, OscillationWarning, marginals
-from llpbench_methods.bp.engines import start
-from llpbench_methods.bp.messages import sigmoid
+from llpbench_methods.inference import GibbsModel, OscillationWarning, marginals
+from llpbench_methods.inference.engines import start
+from llpbench_methods.inference.messages import sigmoid
 
 GOALS = {"pairwise": {8: 25, 128: 60, 512: 200}, "count": {8: 300, 128: 2000, 512: 5000}}
 _FIRST_CALL = """
 import time, sys, warnings
 import numpy as np
-from llpbench_methods.bp import gibbs_model, marginals
+from llpbench_methods.inference import gibbs_model, marginals
 model = gibbs_model(None, np.arange(64) // 8, np.full(8, 2), lambda_b=0.1)
 begin = time.process_time()
 marginals(model, sys.argv[1], rounds=2, damping=0.5, tol=0.0)
@@ -45,7 +45,7 @@ _MILLION = """
 import sys
 sys.path.insert(0, "benchmarks_folder")
 from _bp_tools import line_model, memory_since
-from llpbench_methods.bp import marginals
+from llpbench_methods.inference import marginals
 model = line_model(1_000_000, 128, k=5, g=5.0, lambda_s=0.2)
 assert marginals(model, "count", damping=0.0, threads=int(sys.argv[1])).converged
 print(memory_since(0.0))

@@ -68,7 +68,7 @@ def child(stage: str, folder: Path, rows: int, bag: int | None) -> dict[str, Any
         drawn = np.load(table, mmap_mode="r")
         work = lambda: load.embed(drawn, train, 0, "met", dim=64, buckets=128, mask=0.7, steps="auto")  # noqa: E731
     elif stage == "graph":
-        from llpbench_methods.bp.graph import build_graph
+        from llpbench_methods.inference.graph import build_graph
 
         X = np.load(hashed, mmap_mode="r")[:train]
         build_graph(np.array(X[:500]), 10, metric="euclidean", search="approximate")  # compiles

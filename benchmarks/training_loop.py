@@ -36,9 +36,9 @@ def rows_and_counts(n_rows: int) -> tuple[Any, Any, Any]:
 def shared_loop(n_rows: int, epochs: int) -> Iterator[tuple[float, float]]:
     """(Seconds of the first epoch with compilation, least seconds of the others), once for each ``next``."""
     from llpbench import Bags, QuietMonitor
-    from llpbench_methods.dllp.method import loss
     from llpbench_methods.nets.batches import BagBatches
     from llpbench_methods.nets.mlp import mlp
+    from llpbench_methods.nets.network import proportion_loss as loss
     from llpbench_methods.nets.params import NetworkSettings
     from llpbench_methods.nets.training import Trainer, TrainingData
 
@@ -136,10 +136,10 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--engine", choices=("tensorflow", "torch"), help=argparse.SUPPRESS)
+    parser.add_argument("--backend", choices=("tensorflow", "torch"), help=argparse.SUPPRESS)
     parser.add_argument("--jax-only", action="store_true", help="leave tensorflow and torch out")
     args = parser.parse_args()
-    if args.engine:
+    if args.backend:
         first, epoch = next(shared_loop(args.rows, args.epochs))
         print(json.dumps({"first_epoch": first, "epoch": epoch}))
         return 0
@@ -148,17 +148,17 @@ def main() -> int:
     print(f"jax         {jax['epoch_shared']:.3f} s per epoch, bare loop {jax['epoch_bare']:.3f} s")
     print(f"            first epoch with compilation {jax['first_epoch_shared']:.2f} s")
     print(f"ratio       {jax['ratio']:.2f} per step (goal at most {GOAL})")
-    for engine in () if args.jax_only else ("tensorflow", "torch"):
-        command = [sys.executable, __file__, "--engine", engine, "--rows", str(args.rows)]
+    for backend in () if args.jax_only else ("tensorflow", "torch"):
+        command = [sys.executable, __file__, "--backend", backend, "--rows", str(args.rows)]
         command += ["--epochs", str(args.epochs)]
         run = subprocess.run(
-            command, env={**os.environ, "KERAS_BACKEND": engine}, capture_output=True, text=True, check=False
+            command, env={**os.environ, "KERAS_BACKEND": backend}, capture_output=True, text=True, check=False
         )
         if run.returncode:
-            print(f"{engine:<11} not available")
+            print(f"{backend:<11} not available")
             continue
-        result[engine] = json.loads(run.stdout.strip().splitlines()[-1])
-        print(f"{engine:<11} {result[engine]['epoch']:.3f} s per epoch")
+        result[backend] = json.loads(run.stdout.strip().splitlines()[-1])
+        print(f"{backend:<11} {result[backend]['epoch']:.3f} s per epoch")
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0 if jax["ratio"] <= GOAL else 1

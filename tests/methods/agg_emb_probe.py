@@ -1,4 +1,4 @@
-"""Runs in a process of its own with one engine and writes what Agg-Emb computed as JSON (see test_agg_emb)."""
+"""Runs in a process of its own with one backend and writes what Agg-Emb computed as JSON (see test_agg_emb)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nets_probe import f32, home, i32, problem
 from llpbench import QuietMonitor
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, bag_losses, combine, embedding, segment_softmax
 from llpbench_methods.bp.method import BP
-from llpbench_methods.nets.engine import engine, keras
+from llpbench_methods.nets.backend import backend, keras
 from llpbench_methods.nets.losses import row_cross_entropy
 from llpbench_methods.nets.mlp import draw_weights
 from llpbench_methods.nets.training import Batch
@@ -86,16 +86,16 @@ def padded(values):
 
 def at_drawn_weights(net, reduction, values):
     """Loss, and its gradient along a fixed direction, at drawn weights."""
-    weights = engine().device(draw_weights(net.trainable_variables, np.random.default_rng(0)))
+    weights = backend().device(draw_weights(net.trainable_variables, np.random.default_rng(0)))
     loss = agg_emb_loss(reduction)
 
     def of_weights(weights):
         with keras.StatelessScope(state_mapping=list(zip(net.trainable_variables, weights, strict=True))):
             return loss(net, batch(**values)), ()
 
-    (value, _), gradients = engine().compile(lambda w: engine().value_and_gradient(of_weights, w))(weights)
+    (value, _), gradients = backend().compile(lambda w: backend().value_and_gradient(of_weights, w))(weights)
     rng = np.random.default_rng(1)
-    slope = sum(float((engine().numpy(g) * rng.normal(size=g.shape)).sum()) for g in gradients)
+    slope = sum(float((backend().numpy(g) * rng.normal(size=g.shape)).sum()) for g in gradients)
     return {"loss": float(value), "slope": slope}
 
 

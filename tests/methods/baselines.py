@@ -1,4 +1,4 @@
-"""What the baselines computed on each engine: one process for each, whatever the number of test processes."""
+"""What the baselines computed on each backend: one process for each, whatever the number of test processes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ import pytest
 
 from llpbench import write_atomically
 
-ENGINES = ("jax", "tensorflow", "torch")
+BACKENDS = ("jax", "tensorflow", "torch")
 PROBE = Path(__file__).with_name("baselines_probe.py")
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
 
-each_engine = pytest.mark.parametrize("engine", ENGINES)
+each_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
-def installed(engine: str) -> bool:
-    return importlib.util.find_spec(engine) is not None
+def installed(backend: str) -> bool:
+    return importlib.util.find_spec(backend) is not None
 
 
 @cache
-def figures(engine: str) -> dict[str, Any]:
-    """The figures of one engine. While another test process computes them, this one computes those of the next."""
-    if not installed(engine):
-        pytest.skip(f"{engine} is not installed")
-    out = place(engine)
+def figures(backend: str) -> dict[str, Any]:
+    """The figures of one backend. While another test process computes them, this one computes those of the next."""
+    if not installed(backend):
+        pytest.skip(f"{backend} is not installed")
+    out = place(backend)
     while not out.exists():
-        for name in (engine, *filter(installed, ENGINES)):
+        for name in (backend, *filter(installed, BACKENDS)):
             if claim(name):
                 compute(name)
                 break
@@ -46,28 +46,28 @@ def figures(engine: str) -> dict[str, Any]:
     return found
 
 
-def place(engine: str) -> Path:
-    """Where all test processes of this run look for an engine's figures."""
+def place(backend: str) -> Path:
+    """Where all test processes of this run look for a backend's figures."""
     folder = Path(os.environ["LLPBENCH_CACHE"])
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"baselines-{RUN}-{engine}.json"
+    return folder / f"baselines-{RUN}-{backend}.json"
 
 
-def claim(engine: str) -> bool:
-    """Whether this process is the first to want the engine's figures."""
+def claim(backend: str) -> bool:
+    """Whether this process is the first to want the backend's figures."""
     try:
-        place(engine).with_suffix(".claim").touch(exist_ok=False)
+        place(backend).with_suffix(".claim").touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
 
 
-def compute(engine: str) -> None:
-    out = place(engine)
+def compute(backend: str) -> None:
+    out = place(backend)
     draft = out.with_suffix(".draft")
     env = {
         **os.environ,
-        "KERAS_BACKEND": engine,
+        "KERAS_BACKEND": backend,
         "PYTHONPATH": os.pathsep.join([str(PROBE.parent), *filter(None, sys.path)]),
         "OMP_NUM_THREADS": "1",
     }

@@ -1,4 +1,4 @@
-"""Runs in a process of its own with one engine and writes what the baselines computed as JSON (baselines.py)."""
+"""Runs in a process of its own with one backend and writes what the baselines computed as JSON (baselines.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from llpbench_methods.count_nll.loss import count_losses, exact_losses, log_coun
 from llpbench_methods.count_nll.method import CountNLL
 from llpbench_methods.dllp.loss import bag_squared_error
 from llpbench_methods.dllp.method import DLLP
-from llpbench_methods.dllp.method import loss as dllp_loss
 from llpbench_methods.easyllp.loss import batch_loss, debiased_targets, one_row_of_each_bag, row_losses
 from llpbench_methods.easyllp.method import EasyLLP
 from llpbench_methods.genbags.loss import drawn_block_losses, drawn_weights, mean_block_losses, residuals
@@ -25,11 +24,12 @@ from llpbench_methods.llp_fc.loss import forward_loss, forward_losses
 from llpbench_methods.llp_fc.method import LLPFC
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp, unit_rows
 from llpbench_methods.llp_vat.method import LLPVAT
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.chunked import in_chunks
-from llpbench_methods.nets.engine import engine, keras, ops
 from llpbench_methods.nets.losses import bag_cross_entropy
 from llpbench_methods.nets.mlp import dense, draw_weights, mlp
+from llpbench_methods.nets.network import proportion_loss as dllp_loss
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer, TrainingData, frozen_state
 from llpbench_methods.nets.wrn import augmented, wide_resnet
@@ -40,7 +40,7 @@ ONE_BAG = ([0] * 4, [4])
 
 def compiled(function):
     """What a function of no arguments returns, computed as one program and brought home."""
-    return at_home(engine().compile(function)())
+    return at_home(backend().compile(function)())
 
 
 def at_home(value):
@@ -53,7 +53,7 @@ def at_home(value):
 
 def slope(function, at):
     """Value and gradient of a function of one array."""
-    (value, _), (gradient,) = engine().value_and_gradient(lambda w: (function(w[0]), ()), [f32(at)])
+    (value, _), (gradient,) = backend().value_and_gradient(lambda w: (function(w[0]), ()), [f32(at)])
     return value, gradient
 
 
@@ -123,8 +123,8 @@ def genbags():
     d = np.array([[1.5, -0.5, 0.25, 2], [1, 1, 1, 1], [1, -1, 0, 0]])[:, :, None]
     rows = np.array([[1, -1, 0, 0], [0.5, 0.5, -0.5, -0.5], [1, 1, 1, 1]])[None]
     exact = np.eye(4) * 4 / 3 - 1 / 3
-    noise = engine().normal(i32([3, 4]), (2000, 100, 4))
-    drawn = engine().numpy(drawn_weights(noise, f32(np.linalg.cholesky(W)))).reshape(-1, 4)
+    noise = backend().normal(i32([3, 4]), (2000, 100, 4))
+    drawn = backend().numpy(drawn_weights(noise, f32(np.linalg.cholesky(W)))).reshape(-1, 4)
 
     def figures():
         p = f32([[0.5], [0.25], [1.0], [0.75], [9.0]])
@@ -176,7 +176,7 @@ def with_weights(net, seed, function):
                 value = function(net)
             return value, [scope.get_current_value(v) for v in net.non_trainable_variables]
 
-        (value, others), gradients = engine().value_and_gradient(of_weights, [f32(w) for w in weights])
+        (value, others), gradients = backend().value_and_gradient(of_weights, [f32(w) for w in weights])
         return {"value": value, "gradient": [ops.reshape(g, (-1,)) for g in gradients], "others": others}
 
     found = compiled(figures)
@@ -300,7 +300,7 @@ def count_nll():
             losses = nll(weights[0], **more)
             return ops.sum(losses), losses
 
-        (_, losses), (gradient,) = engine().value_and_gradient(of_logits, [f32(at)])
+        (_, losses), (gradient,) = backend().value_and_gradient(of_logits, [f32(at)])
         return [ops.stop_gradient(losses), gradient]
 
     def figures():
@@ -418,7 +418,7 @@ SLOW_TO_COMPILE = (multiclass, odd_bags)
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
-    chosen = PARTS + (SLOW_TO_COMPILE if engine().name == "torch" else ())
+    chosen = PARTS + (SLOW_TO_COMPILE if backend().name == "torch" else ())
     if len(sys.argv) > 2:
         chosen = [part for part in PARTS + SLOW_TO_COMPILE if part.__name__ in sys.argv[2:]]
     Path(sys.argv[1]).write_text(json.dumps({part.__name__: part() for part in chosen}))

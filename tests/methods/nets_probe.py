@@ -1,4 +1,4 @@
-"""Runs in a process of its own with one engine and writes what it computed as JSON (see test_nets_engines)."""
+"""Runs in a process of its own with one backend and writes what it computed as JSON (see test_nets_backends)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 
 from llpbench import Bags, QuietMonitor
 from llpbench_methods.dllp.method import DLLP
-from llpbench_methods.dllp.method import loss as dllp_loss
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.batches import BagBatches, RowBatches
-from llpbench_methods.nets.engine import engine, keras, ops
 from llpbench_methods.nets.losses import (
     bag_cross_entropy,
     instance_cross_entropy,
@@ -23,6 +22,7 @@ from llpbench_methods.nets.losses import (
     segment_mean,
 )
 from llpbench_methods.nets.mlp import dense, draw_weights, mlp
+from llpbench_methods.nets.network import proportion_loss as dllp_loss
 from llpbench_methods.nets.optimiser import Moments, adamw
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer, TrainingData, frozen_state
@@ -41,7 +41,7 @@ def i32(values):
 
 
 def home(tensor):
-    return engine().numpy(tensor).tolist()
+    return backend().numpy(tensor).tolist()
 
 
 def bag_loss(logits, bag_of, sizes, shares, weights=None):
@@ -54,7 +54,7 @@ def losses():
     def of_logits(weights):
         return bag_cross_entropy(weights[0], i32([0] * 4), f32([4]), f32([[0.25]]), f32([1])), ()
 
-    (value, _), gradient = engine().value_and_gradient(of_logits, [f32(Z)])
+    (value, _), gradient = backend().value_and_gradient(of_logits, [f32(Z)])
     rng = np.random.default_rng(0)
     z, shares = rng.normal(size=10) * 3, [0.2, 0.5, 1.0]
     bag_of, sizes = [0] * 5 + [1] * 2 + [2] * 3, [5, 2, 3]
@@ -110,7 +110,7 @@ def network_gradient():
     """Loss and gradient of a network at drawn weights, by the very step that trains."""
     bags = problem(uneven=True)
     net = mlp(bags.X.shape[1], (16, 8), 1)
-    weights = engine().device(draw_weights(net.trainable_variables, np.random.default_rng(0)))
+    weights = backend().device(draw_weights(net.trainable_variables, np.random.default_rng(0)))
 
     def of_weights(weights):
         mapping = list(zip(net.trainable_variables, weights, strict=True))
@@ -120,8 +120,8 @@ def network_gradient():
             logits, i32(bags.bag_of), f32(bags.sizes), f32(bags.clipped_proportions), f32(np.ones(len(bags)))
         ), ()
 
-    (value, _), gradients = engine().value_and_gradient(of_weights, weights)
-    flat = np.concatenate([engine().numpy(g).ravel() for g in gradients])
+    (value, _), gradients = backend().value_and_gradient(of_weights, weights)
+    flat = np.concatenate([backend().numpy(g).ravel() for g in gradients])
     direction = np.random.default_rng(1).normal(size=flat.size).astype(np.float32)
     step, shapes = 1e-2, [tuple(w.shape) for w in weights]
     sides = []
@@ -290,13 +290,13 @@ def later_methods():
 
     def adversarial(net, batch):
         clean = ops.stop_gradient(ops.sigmoid(net(batch.X)))
-        noise = engine().normal(batch.key, batch.X.shape)
+        noise = backend().normal(batch.key, batch.X.shape)
 
         def distance(shift):
             logits = net(batch.X + shift)
             return ops.sum(batch.row_mask * (ops.softplus(logits) - clean * logits))
 
-        direction = engine().input_gradient(distance, 0.1 * noise)
+        direction = backend().input_gradient(distance, 0.1 * noise)
         size = ops.sqrt(ops.sum(direction**2, axis=1, keepdims=True)) + 1e-12
         ramp = ops.exp(-5.0 * (1.0 - ops.minimum(ops.cast(batch.step, "float32") / 20.0, 1.0)) ** 2)
         return dllp_loss(net, batch) + 0.01 * ramp * distance(0.1 * direction / size)
@@ -374,7 +374,7 @@ def input_gradient():
         return ops.sum(ops.softplus(z) - clean * z)
 
     start = f32([[0.06, -0.02], [0.02, 0.05]])
-    g = engine().numpy(engine().input_gradient(distance, start))
+    g = backend().numpy(backend().input_gradient(distance, start))
     return (g / np.linalg.norm(g, axis=1, keepdims=True)).tolist()
 
 
@@ -418,7 +418,7 @@ def running_statistics():
         trainer = Trainer(net, loss, predict_rows=100)
         settings = NetworkSettings(epochs=3, batch_rows=64)
         trainer.fit(data, BagBatches(bags.sizes, 64), settings, monitor=QuietMonitor(), seed=0)
-        out[name] = [engine().numpy(value).tolist() for value in trainer._others]
+        out[name] = [backend().numpy(value).tolist() for value in trainer._others]
         out[name + "_finite"] = bool(np.isfinite(trainer.probabilities(bags.X)).all())
     return out
 
@@ -442,7 +442,7 @@ def in_a_fork():
 
 
 def randomness():
-    a, b, c = (engine().numpy(engine().normal(i32(k), (2000,))) for k in ([1, 2], [1, 2], [1, 3]))
+    a, b, c = (backend().numpy(backend().normal(i32(k), (2000,))) for k in ([1, 2], [1, 2], [1, 3]))
     return {
         "same": bool(np.array_equal(a, b)),
         "differ": not np.array_equal(a, c),

@@ -1,4 +1,4 @@
-"""The Agg-Emb network and its loss on each engine (computed in processes of their own by agg_emb_probe.py)."""
+"""The Agg-Emb network and its loss on each backend (computed in processes of their own by agg_emb_probe.py)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pytest
 
 from llpbench_methods.bp.agg_emb import AggEmb
 
-ENGINES = ("jax", "tensorflow", "torch")
+BACKENDS = ("jax", "tensorflow", "torch")
 PROBE = Path(__file__).with_name("agg_emb_probe.py")
 DONE: dict[str, dict] = {}
 
 
-def figures(engine, folder):
-    if importlib.util.find_spec(engine) is None:
-        pytest.skip(f"{engine} is not installed")
-    if engine not in DONE:
-        out = folder / f"{engine}.json"
+def figures(backend, folder):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    if backend not in DONE:
+        out = folder / f"{backend}.json"
         env = {
             **os.environ,
-            "KERAS_BACKEND": engine,
+            "KERAS_BACKEND": backend,
             "PYTHONPATH": os.pathsep.join([str(PROBE.parent), *filter(None, sys.path)]),
             "OMP_NUM_THREADS": "1",
         }
@@ -34,11 +34,11 @@ def figures(engine, folder):
             [sys.executable, str(PROBE), str(out)], env=env, capture_output=True, text=True, check=False
         )
         assert run.returncode == 0, run.stderr[-4000:]
-        DONE[engine] = json.loads(out.read_text())
-    return DONE[engine]
+        DONE[backend] = json.loads(out.read_text())
+    return DONE[backend]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=BACKENDS)
 def probe(request, tmp_path):
     return figures(request.param, tmp_path)
 
@@ -74,7 +74,7 @@ def test_the_method_learns_with_two_and_three_classes(probe):
 
 
 @pytest.mark.parametrize("other", ["tensorflow", "torch"])
-def test_engines_agree(other, tmp_path):
+def test_backends_agree(other, tmp_path):
     here, there = figures("jax", tmp_path), figures(other, tmp_path)
     for name, found in here["networks"].items():
         close(there["networks"][name]["plain"]["loss"], found["plain"]["loss"], 1e-5)

@@ -1,4 +1,4 @@
-"""All baselines on each engine: they learn, repeat themselves, and agree."""
+"""All baselines on each backend: they learn, repeat themselves, and agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from baselines import ENGINES, close, each_engine, figures
+from baselines import BACKENDS, close, each_backend, figures
 
 from llpbench_methods.nets.params import NETWORK_PARAMS
 
@@ -25,7 +25,7 @@ MODULES = {
     "random-labels": "random_labels",
 }
 TRAINED = ("dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll")
-DRAWS_ON_THE_ENGINE = ("easyllp-one", "genbags-drawn", "llp-vat")
+DRAWS_ON_THE_BACKEND = ("easyllp-one", "genbags-drawn", "llp-vat")
 
 
 def spec(name):
@@ -58,19 +58,19 @@ def test_listing_imports_nothing_heavy():
     assert run.stdout.strip() == "[]"
 
 
-@each_engine
+@each_backend
 @pytest.mark.parametrize("name", TRAINED)
-def test_it_learns_and_repeats_itself(engine, name):
-    got = figures(engine)["training"][name]
+def test_it_learns_and_repeats_itself(backend, name):
+    got = figures(backend)["training"][name]
     assert got["auc"] > 0.85
     assert got["same_seed"]
     assert got["programs"] == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
-@pytest.mark.parametrize("name", [name for name in TRAINED if name not in DRAWS_ON_THE_ENGINE])
-def test_engines_agree_after_an_epoch(engine, name):
-    ours, theirs = (figures(e)["training"][name]["first_epoch"] for e in ("jax", engine))
+@pytest.mark.parametrize("backend", BACKENDS[1:])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in DRAWS_ON_THE_BACKEND])
+def test_backends_agree_after_an_epoch(backend, name):
+    ours, theirs = (figures(e)["training"][name]["first_epoch"] for e in ("jax", backend))
     close(theirs, ours, 1e-3)
 
 
@@ -86,7 +86,7 @@ def test_odd_bags():
     assert [case for case, fine in got.items() if not fine] == []
 
 
-@each_engine
-def test_random_labels_train(engine):
-    assert figures(engine)["training"]["random-labels"]["finite"]
-    assert np.isfinite(figures(engine)["training"]["count-nll"]["auc"])
+@each_backend
+def test_random_labels_train(backend):
+    assert figures(backend)["training"]["random-labels"]["finite"]
+    assert np.isfinite(figures(backend)["training"]["count-nll"]["auc"])

@@ -9,18 +9,17 @@ import pytest
 from scipy.special import expit, log_softmax, softmax
 
 from llpbench import Bags
-from llpbench_methods.bp import SimilarityGraph
 from llpbench_methods.bp_count.counts import (
     CountedBags,
-    largest_remainders,
     limited,
     log_likelihood,
     posterior,
     probabilities,
-    shift_to_shares,
-    whole_counts,
 )
 from llpbench_methods.bp_count.neighbourhood import restricted
+from llpbench_methods.inference import SimilarityGraph
+from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shared.shares import shift_to_shares
 
 FIELDS = np.random.default_rng(0).normal(size=(5, 1))
 OFFSETS = np.array([0, 3, 5])
@@ -121,10 +120,14 @@ def test_taking_bags_takes_their_rows() -> None:
 
 
 def test_exact_counts_are_made_possible_ones() -> None:
-    np.testing.assert_array_equal(whole_counts(np.array([[-1.2], [2.4], [9.0]]), np.array([3, 3, 3])), [[0], [2], [3]])
-    assert whole_counts(np.array([[1.5, 1.5, 1.0]]), np.array([4])).sum() == 4
-    np.testing.assert_array_equal(largest_remainders(np.array([2.6, 1.4, -5.0]), 4), [3, 1, 0])
-    assert largest_remainders(np.zeros(3), 4).sum() == 4
+    def whole(counts: list[list[float]], size: int) -> np.ndarray:
+        offsets, classes = size * np.arange(len(counts) + 1), max(2, len(counts[0]))
+        return whole_counts(Bags(np.zeros((offsets[-1], 1), np.float32), offsets, np.array(counts), classes))
+
+    np.testing.assert_array_equal(whole([[-1.2], [2.4], [9.0]], 3), [[0], [2], [3]])
+    assert whole([[1.5, 1.5, 1.0]], 4).sum() == 4
+    np.testing.assert_array_equal(whole([[2.6, 1.4, -5.0]], 4), [[3, 1, 0]])
+    assert whole([[0.0, 0.0, 0.0]], 4).sum() == 4
 
 
 def test_shares_never_reach_the_ends_and_noise_sets_the_factor() -> None:

@@ -22,7 +22,8 @@ from llpbench_methods.bp_count.priors import (
     spectral_variances,
     spectrum_family,
 )
-from llpbench_methods.mean_ridge.evidence import decompose, principal_components, regression
+from llpbench_methods.shared.mean_regression import decompose, regression
+from llpbench_methods.shared.spectrum import principal_components
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(60, 4)) * [1.0, 2.0, 0.5, 1.0] + RNG.normal(size=(60, 1))

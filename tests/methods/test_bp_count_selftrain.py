@@ -7,7 +7,6 @@ import pytest
 from scipy.special import expit
 
 from llpbench import Column, QuietMonitor
-from llpbench_methods.bp import build_graph
 from llpbench_methods.bp_count.counts import CountedBags, log_likelihood
 from llpbench_methods.bp_count.learners import BoostedTrees, Network, bin_cuts, make_learner, soft_label_rows
 from llpbench_methods.bp_count.linear import MeanRegression
@@ -24,6 +23,7 @@ from llpbench_methods.bp_count.selftrain import (
     make_chains,
     plain_posterior,
 )
+from llpbench_methods.inference import build_graph
 
 COLUMNS = tuple(Column(f"x{i}", "numeric") for i in range(3))
 

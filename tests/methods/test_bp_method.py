@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, UsageError
-from llpbench_methods.bp.diagnostics import damping_limit, stability_index
 from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, normalised, similarity_graph
 from llpbench_methods.bp.method import BP
-from llpbench_methods.bp.params import BP_PARAMS, NETWORK, BPSettings
-from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count, whole_counts
+from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
+from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count
+from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.shared.counts import whole_counts
 
 
 def bags_with(sizes, counts, classes=2, X=None, count_sd=0.0):
@@ -301,10 +302,10 @@ def spec():
 
 
 def test_parameters_are_the_settings():
-    declared = {p.name: p.default for p in BP_PARAMS}
+    declared = {p.name: p.default for p in bp_params()}
     assert declared == {**vars(BPSettings()), **vars(NETWORK)}
     assert {f.name for f in fields(NetworkSettings)} < set(declared)
-    assert all(p.doc for p in BP_PARAMS)
+    assert all(p.doc for p in bp_params())
     method = BP(**spec().resolve({}))
     assert (method.settings, method.network) == (BPSettings(), NETWORK)
     assert spec().resolve({"lambda_b": 0.3, "tau": 0.5})["tau"] == 0.5

@@ -8,7 +8,8 @@ from baselines import close
 
 from llpbench import Bags, QuietMonitor
 from llpbench_methods.best_feature.method import BestFeature, class_slopes, offsets_for
-from llpbench_methods.random_labels.method import random_labels, whole_counts
+from llpbench_methods.random_labels.method import random_labels
+from llpbench_methods.shared.counts import whole_counts
 
 
 def table(n_bags=40, size=20, classes=2, seed=0, d=4):

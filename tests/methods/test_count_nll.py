@@ -6,29 +6,29 @@ import itertools
 
 import numpy as np
 import pytest
-from baselines import close, each_engine, figures
+from baselines import close, each_backend, figures
 
 from llpbench import Bags
-from llpbench_methods.bp.counting import bag_posterior, count_log_likelihood
 from llpbench_methods.count_nll.method import usable_counts
+from llpbench_methods.inference.counting import bag_posterior, count_log_likelihood
 
 OFFSETS = [0, 50, 51, 64]
 COUNTS = np.array([20.0, 1.0, 0.0])
 NOISY = np.array([18.7, -1.4, 15.2])
 
 
-@each_engine
-def test_known_values(engine):
-    got = figures(engine)["count_nll"]
+@each_backend
+def test_known_values(backend):
+    got = figures(backend)["count_nll"]
     close(got["law"], [0.01645026, 0.17117578, 0.40982478, 0.32882422, 0.07372496])
     close(got["one"][0], 1.7650642809)
     close(got["one"][1][:4], [0.23358763, 0.40389843, 0.46401462, 0.17069716])
 
 
-@each_engine
+@each_backend
 @pytest.mark.parametrize(("case", "counts", "sd"), [("hard", COUNTS, 0.0), ("noisy", NOISY, 1.5)])
-def test_likelihood_and_gradient_are_those_of_the_counting_factor(engine, case, counts, sd):
-    got = figures(engine)["count_nll"]
+def test_likelihood_and_gradient_are_those_of_the_counting_factor(backend, case, counts, sd):
+    got = figures(backend)["count_nll"]
     z = np.array(got["z"])
     penalty = 1 / (2 * sd**2) if sd else np.inf
     value, gradient = got[case]
@@ -36,9 +36,9 @@ def test_likelihood_and_gradient_are_those_of_the_counting_factor(engine, case, 
     close(gradient, 1 / (1 + np.exp(-z)) - bag_posterior(z, OFFSETS, counts, penalty), 1e-5)
 
 
-@each_engine
-def test_large_bags_are_gaussian(engine):
-    got = figures(engine)["count_nll"]
+@each_backend
+def test_large_bags_are_gaussian(backend):
+    got = figures(backend)["count_nll"]
     z = np.array(got["z"])
     p = 1 / (1 + np.exp(-z))
     bags = np.split(p, OFFSETS[1:-1])
@@ -54,16 +54,16 @@ def test_large_bags_are_gaussian(engine):
     close(got["mixed"][1][50:], got["hard"][1][50:], 1e-6)
 
 
-@each_engine
-def test_certain_and_wrong_stays_finite(engine):
-    value, gradient = figures(engine)["count_nll"]["extreme"]
+@each_backend
+def test_certain_and_wrong_stays_finite(backend):
+    value, gradient = figures(backend)["count_nll"]["extreme"]
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
 
 
-@each_engine
-def test_several_classes_add_up(engine):
-    got = figures(engine)["count_nll"]
+@each_backend
+def test_several_classes_add_up(backend):
+    got = figures(backend)["count_nll"]
     z = np.array(got["z3"])
     q = np.exp(z) / np.exp(z).sum(1, keepdims=True)
     expected = 0.0

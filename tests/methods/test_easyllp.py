@@ -6,14 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
-from baselines import close, each_engine, figures
+from baselines import close, each_backend, figures
 
 from llpbench_methods.easyllp.loss import debiased_targets
 
 
-@each_engine
-def test_loss_and_gradient_have_the_known_values(engine):
-    got = figures(engine)["easyllp"]
+@each_backend
+def test_loss_and_gradient_have_the_known_values(backend):
+    got = figures(backend)["easyllp"]
     close(got["value"][0], 0.9893534658)
     close(got["value"][1], [0.0422353553, 0.1, 0.1306148328, 0.1951992695])
     close(got["count_0"], 1.3643534658)
@@ -22,31 +22,31 @@ def test_loss_and_gradient_have_the_known_values(engine):
     close(got["multiclass"], 0.6825480293)
 
 
-@each_engine
-def test_remedies_keep_the_loss_from_going_below_zero(engine):
-    got = figures(engine)["easyllp"]
+@each_backend
+def test_remedies_keep_the_loss_from_going_below_zero(backend):
+    got = figures(backend)["easyllp"]
     close(got["absolute"], 17.6625)
     assert got["relu"] == 0.0
 
 
-@each_engine
-def test_mean_over_all_bags_is_the_instance_risk(engine):
-    got = figures(engine)["easyllp"]
+@each_backend
+def test_mean_over_all_bags_is_the_instance_risk(backend):
+    got = figures(backend)["easyllp"]
     close(got["log_risk"], 0.527220072696)
     law, rate, logit = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.8]), np.array([-1.0, 0.3, 1.5])
     p = 1 / (1 + np.exp(-logit))
     close(got["square_risk"], law @ (rate * (1 - p) ** 2 + (1 - rate) * p**2))
 
 
-@each_engine
-def test_squared_loss_is_the_same_with_two_logits_up_to_its_factor(engine):
-    got = figures(engine)["easyllp"]
+@each_backend
+def test_squared_loss_is_the_same_with_two_logits_up_to_its_factor(backend):
+    got = figures(backend)["easyllp"]
     close(got["square_two_softmax"], 2 * got["square_two"])
 
 
-@each_engine
-def test_one_row_stands_for_its_bag(engine):
-    got = figures(engine)["easyllp"]
+@each_backend
+def test_one_row_stands_for_its_bag(backend):
+    got = figures(backend)["easyllp"]
     chosen = np.array(got["chosen"])
     close([chosen[:5].sum(), chosen[5:7].sum(), chosen[7:10].sum()], 1.0)
     assert np.count_nonzero(chosen[:10]) == 3

@@ -6,16 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from baselines import close, each_engine, figures
+from baselines import close, each_backend, figures
 
 from llpbench import Bags, QuietMonitor, Skip
 from llpbench_methods.genbags.covariance import bag_moments, iid_covariance, sdp_covariance, solve_sdp
 from llpbench_methods.genbags.method import GenBags
 
 
-@each_engine
-def test_losses_have_the_known_values(engine):
-    got = figures(engine)["genbags"]
+@each_backend
+def test_losses_have_the_known_values(backend):
+    got = figures(backend)["genbags"]
     close(got["mean"], [5.2490625, 0.044, 2.662])
     close(got["contrast"], 5.2291666667)
     close(got["fixed_l2"], 14.953125)
@@ -24,18 +24,18 @@ def test_losses_have_the_known_values(engine):
     close(got["gradient"][0], got["gradient_numpy"])
 
 
-@each_engine
-def test_drawn_weights_follow_their_law(engine):
-    got = figures(engine)["genbags"]
+@each_backend
+def test_drawn_weights_follow_their_law(backend):
+    got = figures(backend)["genbags"]
     assert got["covariance_error"] < 0.02
     assert got["mean_error"] < 0.01
     close(got["absolute_mean"], np.sqrt(2 * 5.2490625 / np.pi))
     close(got["mean_absolute"], got["absolute_mean"], 0.02)
 
 
-@each_engine
-def test_residuals_are_of_sums_and_zero_for_padding(engine):
-    close(figures(engine)["genbags"]["residuals"], [[-0.25], [0.0]])
+@each_backend
+def test_residuals_are_of_sums_and_zero_for_padding(backend):
+    close(figures(backend)["genbags"]["residuals"], [[-0.25], [0.0]])
 
 
 def test_closed_form():

@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from llpbench import Bags, QuietMonitor, Skip
-from llpbench_methods.mean_ridge.evidence import (
-    bag_means,
-    decompose,
-    noise_variances,
-    principal_components,
-    regression,
-)
-from llpbench_methods.mean_ridge.method import MeanRidge, best_scale, smoothed_rate
+from llpbench_methods.mean_ridge.method import MeanRidge, best_scale
+from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.mean_regression import decompose, noise_variances, regression, smoothed_rate
+from llpbench_methods.shared.spectrum import principal_components
 
 
 def setting(n_bags, d, seed=0, rank=None):

@@ -153,3 +153,34 @@ def test_trees_that_would_lead_astray_are_refused(change: dict[str, int]) -> Non
     state[f"trees.{name}"][0] = value  # type: ignore[index]
     with pytest.raises(ValueError, match="do not fit together"):
         _learner(state)
+
+
+def boosted_model() -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), rng.integers(0, 5, 300)])
+    labels = (X[:, 0] + (X[:, 1] == 2) > 0.5).astype(int)
+    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1], early_stopping=False)
+    return model.fit(X, labels), X
+
+
+def test_scikit_learn_still_has_the_private_parts_that_are_read() -> None:
+    """Fails when a new scikit-learn moves them: adapt ``TreeArrays`` or keep the upper bound in pyproject.toml."""
+    model, X = boosted_model()
+    trees = [tree for iteration in model._predictors for tree in iteration]
+    wanted = {"value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf"}
+    assert wanted | {"is_categorical", "bitset_idx"} <= set(trees[0].nodes.dtype.names)
+    assert all(np.asarray(tree.raw_left_cat_bitsets).dtype == np.uint32 for tree in trees)
+    assert np.asarray(model._baseline_prediction).size == 1
+    (known,) = model._preprocessor.named_transformers_["encoder"].categories_
+    assert known.tolist() == [0, 1, 2, 3, 4]
+    assert np.array_equal(TreeArrays.of(model)(X)[:, 0], model.decision_function(X))
+
+
+@pytest.mark.parametrize("part", ["_predictors", "_baseline_prediction", "_preprocessor"])
+def test_a_missing_private_part_is_explained(part: str) -> None:
+    model, _ = boosted_model()
+    delattr(model, part)
+    with pytest.raises(llpbench.MethodError, match=rf"scikit-learn .*{part}.*Install scikit-learn 1.5 to 1.9"):
+        TreeArrays.of(model)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baselines import each_engine, figures
+from baselines import each_backend, figures
 
 from llpbench import Bags
-from llpbench_methods.nets.engine import keras
+from llpbench_methods.nets.backend import keras
+from llpbench_methods.nets.network import trainer_for
 from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import trainer_for
 from llpbench_methods.nets.wrn import shifted_products, wide_resnet
 
 
-@each_engine
-def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(engine):
-    got = figures(engine)["images"]
+@each_backend
+def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
+    got = figures(backend)["images"]
     assert got["matches"] == [1] * 40
     assert got["moves"] == [5, 5, 2]
 
 
-@each_engine
-def test_it_learns_from_bags_of_images(engine):
-    assert figures(engine)["images"]["auc"] > 0.9
+@each_backend
+def test_it_learns_from_bags_of_images(backend):
+    assert figures(backend)["images"]["auc"] > 0.9
 
 
 def test_it_is_the_published_network():

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import softmax
 
 from llpbench import Bags, FloatArray, IntArray, Monitor, State
+from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.shares import all_classes, scale_to_shares
 
 WEAK = 1e-3
 """Slope (per standard deviation of the column) of a column whose bag means tell nothing."""
@@ -60,14 +62,8 @@ def class_slopes(means: FloatArray, shares: FloatArray, sizes: IntArray, prior: 
 def offsets_for(x: FloatArray, slopes: FloatArray, prior: FloatArray, rounds: int = 50) -> FloatArray:
     """Offsets at which the mean prediction over the values is the prior (iterative scaling)."""
     target = np.maximum(prior, 1e-6)
-    offsets = np.log(target) - slopes * x.mean()
-    for _ in range(rounds):
-        mean = softmax(offsets + x[:, None] * slopes, axis=1).mean(axis=0)
-        step = np.log(target) - np.log(np.maximum(mean, 1e-300))
-        offsets = offsets + step
-        if np.abs(step).max() < 1e-6:
-            break
-    return np.asarray(offsets)
+    start = np.log(target) - slopes * x.mean()
+    return scale_to_shares(x[:, None] * slopes, target, start, rounds=rounds, tol=1e-6, least=1e-300)
 
 
 def spread_out(x: FloatArray, points: int = 512) -> FloatArray:
@@ -91,9 +87,7 @@ class BestFeature:
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BestFeature:  # noqa: ARG002
         """Report every column; keep the best by held-back bags."""
-        shares, prior = bags.proportions, bags.prior
-        if bags.classes == 2:
-            shares, prior = np.hstack([1.0 - shares, shares]), np.array([1.0 - prior[0], prior[0]])
+        shares, prior = all_classes(bags.proportions), all_classes(bags.prior)
         self.model_ = ColumnModel(-1, np.log(np.maximum(prior, 1e-6)), np.zeros(bags.classes))
         monitor.report(self.predict_scores)
         for j in range(bags.X.shape[1]):
@@ -111,7 +105,7 @@ class BestFeature:
         spread = float(x.std())
         if x.min() == x.max() or spread == 0:
             return []
-        means = np.add.reduceat(x, bags.offsets[:-1]) / bags.sizes
+        means = bag_means(x, bags.offsets)
         slopes = class_slopes(means, shares, bags.sizes, prior)
         if np.abs(slopes).max() * spread < WEAK:
             towards_last = np.arange(bags.classes) - (bags.classes - 1) / 2

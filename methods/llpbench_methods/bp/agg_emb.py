@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.losses import row_cross_entropy, segment_logsumexp, segment_mean, segment_sum, weighted_mean
 from llpbench_methods.nets.mlp import Blank, Ones, dense
 from llpbench_methods.nets.params import MLP_WIDTHS
@@ -34,7 +34,7 @@ class AggEmb:
     def __init__(
         self, n_features: int, n_outputs: int, *, size: str, pooling: str = "mean", instance_head: str = "hidden"
     ) -> None:
-        engine()
+        backend()
         *trunk, head = MLP_WIDTHS[size]
         width = trunk[-1]
         self.trunk = _stack(n_features, trunk, None, "trunk")

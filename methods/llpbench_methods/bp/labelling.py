@@ -10,16 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, FloatArray
-from llpbench_methods.bp.diagnostics import damping_limit
-from llpbench_methods.bp.graph import SimilarityGraph, build_graph
-from llpbench_methods.bp.inference import Marginals, OscillationWarning, marginals
-from llpbench_methods.bp.kernels import matern, rbf
-from llpbench_methods.bp.model import GibbsModel, PottsModel, gibbs_model, lambda_of_noise, potts_model
-from llpbench_methods.bp.neighbours import Search
 from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.inference import (
+    GibbsModel,
+    Marginals,
+    OscillationWarning,
+    PottsModel,
+    SimilarityGraph,
+    build_graph,
+    damping_limit,
+    engine_spec,
+    gibbs_model,
+    lambda_of_noise,
+    marginals,
+    matern,
+    pair_lengths,
+    potts_model,
+    rbf,
+)
+from llpbench_methods.inference.neighbours import Search
 
 Floats = NDArray[np.float64]
-COUNTING = ("count", "reference-count")
 EXACT_ROWS = 20_000
 """Most rows whose neighbours `search = auto` finds by comparing all pairs."""
 SAFETY = 0.8
@@ -56,14 +67,10 @@ def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int,
         threads=threads,
     )
     if scale == "median":
-        graph = replace(graph, similarity=_by_median(_lengths(covariates, graph.edges), settings))
+        graph = replace(graph, similarity=_by_median(pair_lengths(covariates, graph.edges), settings))
     if settings.normalise:
         graph = normalised(graph)
-    if settings.edges_kept < 1.0:
-        kept = np.zeros(len(graph.edges), dtype=bool)
-        kept[: round(settings.edges_kept * len(kept))] = True
-        graph = graph.keep(np.random.default_rng(seed).permutation(kept))
-    return graph
+    return graph.keep_share(settings.edges_kept, seed) if settings.edges_kept < 1.0 else graph
 
 
 def normalised(graph: SimilarityGraph) -> SimilarityGraph:
@@ -88,7 +95,7 @@ def bag_weights(bags: Bags, settings: BPSettings) -> Floats:
     if not isinstance(settings.lambda_b, str):
         return np.full(len(bags), float(settings.lambda_b))
     weight = min(1.0, float(lambda_of_noise(bags.count_sd)))
-    if settings.engine in COUNTING:
+    if engine_spec(settings.engine).counting:
         return np.full(len(bags), weight)
     damping = 0.5 if isinstance(settings.damping, str) else settings.damping
     return np.minimum(weight, 2.0 * SAFETY * damping_limit(damping) / np.maximum(bags.sizes - 1, 1))
@@ -139,22 +146,12 @@ def _search(asked: Search, rows: int) -> Search:
 
 def _damping(settings: BPSettings) -> float | Literal["auto"]:
     """Counting factors have no bag clique that could swing: their messages settle soonest undamped."""
-    counted = settings.engine in COUNTING and settings.mode == "sum"
+    counted = engine_spec(settings.engine).counting and settings.mode == "sum"
     return 0.0 if settings.damping == "auto" and counted else settings.damping
 
 
 def _per_row(rows: NDArray[Any], graph: SimilarityGraph) -> Floats:
     return np.bincount(rows, weights=graph.weights, minlength=graph.n).astype(np.float64)
-
-
-def _lengths(covariates: FloatArray, edges: NDArray[Any], block: int = 65536) -> Floats:
-    """Euclidean length of each pair."""
-    out = np.empty(len(edges))
-    for start in range(0, len(edges), block):
-        pair = edges[start : start + block]
-        gap = covariates[pair[:, 0]].astype(np.float64) - covariates[pair[:, 1]]
-        out[start : start + block] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-    return out
 
 
 def _by_median(lengths: Floats, settings: BPSettings) -> Floats:

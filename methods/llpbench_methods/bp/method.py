@@ -7,11 +7,12 @@ from typing import Any
 
 from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
-from llpbench_methods.bp.labelling import COUNTING, Labelling, label_marginals, similarity_graph
+from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity_graph
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
+from llpbench_methods.inference import engine_spec
+from llpbench_methods.nets.backend import available_cores
 from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.engine import available_cores
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
 from llpbench_methods.nets.training import Trainer, TrainingData
@@ -91,7 +92,7 @@ class BP:
             "stability": found.marginals.stability,
             "residual": float(found.marginals.residuals[-1]),
         }
-        if found.warning and self.settings.engine in COUNTING:
+        if found.warning and engine_spec(self.settings.engine).counting:
             # Nothing swings here; near its critical strength the similarity term settles slowly.
             facts["unsettled"] = True
         elif found.warning:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from llpbench import Param
+from llpbench_methods.inference.engines import all_engines
 from llpbench_methods.nets.params import NETWORK_PARAMS, NetworkSettings
 
 
 @dataclass(frozen=True)
 class BPSettings:
-    """How pseudo-labels are made and used; `BP_PARAMS` says what each setting means."""
+    """How pseudo-labels are made and used; `bp_params` says what each setting means."""
 
     lambda_s: float = 3.0
     lambda_b: float | Literal["auto"] = "auto"
@@ -27,7 +28,7 @@ class BPSettings:
     edge_rule: Literal["union", "sum"] = "union"
     edges_kept: float = 1.0
     edge_filter_max_count: float | None = None
-    engine: Literal["count", "pairwise", "jax", "pgmax", "reference", "reference-count"] = "count"
+    engine: str = "count"
     mode: Literal["sum", "max"] = "sum"
     rounds: int = 200
     damping: float | Literal["auto"] = "auto"
@@ -135,15 +136,20 @@ _GRAPH = (
     ),
 )
 
-_INFERENCE = (
-    Param(
+
+def _engine() -> Param:
+    """The parameter `engine`; made when asked for, because a plugin may have added an engine."""
+    engines = all_engines()
+    return Param(
         "engine",
         _DEFAULT.engine,
-        choices=("count", "pairwise", "jax", "pgmax", "reference", "reference-count"),
-        doc="count treats a bag as one exact factor of its sum; pairwise is the paper's clique of pairs (jax, pgmax "
-        "and reference compute the same, slower)",
+        choices=tuple(engine.name for engine in engines),
+        doc="; ".join(f"{engine.name}: {engine.summary}" for engine in engines),
         tune=False,
-    ),
+    )
+
+
+_INFERENCE = (
     Param("mode", _DEFAULT.mode, choices=("sum", "max"), doc="sum-product (marginals) or max-product (MAP)"),
     Param(
         "rounds", _DEFAULT.rounds, low=1, high=1000, log=True, doc="most rounds of messages, T (paper: 50, 100 or 200)"
@@ -210,4 +216,7 @@ _AGG_EMB = (
 
 _NETWORK = tuple(replace(p, default=getattr(NETWORK, p.name)) for p in NETWORK_PARAMS)
 
-BP_PARAMS: tuple[Param, ...] = (*_MODEL, *_GRAPH, *_INFERENCE, *_LABELS, *_AGG_EMB, *_NETWORK)
+
+def bp_params() -> tuple[Param, ...]:
+    """All parameters of `bp`."""
+    return (*_MODEL, *_GRAPH, _engine(), *_INFERENCE, *_LABELS, *_AGG_EMB, *_NETWORK)

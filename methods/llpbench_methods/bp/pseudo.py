@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, IntArray
+from llpbench_methods.shared.counts import whole_counts
 
 Floats = NDArray[np.floating[Any]]
 Labels = Literal["hard", "soft", "weighted"]
@@ -60,29 +61,12 @@ def threshold(beliefs: Floats, tau: float) -> IntArray:
     return np.asarray(beliefs > tau).astype(np.int64)
 
 
-def whole_counts(bags: Bags) -> IntArray:
-    """Counts as whole numbers that a bag can hold: (bags,) for two classes, (bags, C) with rows summing to the size.
-
-    Noisy counts are forced into [0, size]; for two classes they are then rounded. With more classes they are scaled to
-    the bag's size, rounded down, and the rows that are left go to the classes with the largest remainders (the
-    lowest class first among equals).
-    """
-    if bags.classes == 2:
-        return np.clip(np.rint(bags.counts[:, 0]), 0, bags.sizes).astype(np.int64)
-    wanted = bags.clipped_proportions * bags.sizes[:, None]
-    # Sums of floats: a count of 3 may arrive as 2.9999999999.
-    whole = np.floor(wanted + 1e-9).astype(np.int64)
-    order = np.argsort(whole - wanted, axis=1, kind="stable")
-    rank = np.argsort(order, axis=1, kind="stable")
-    return np.asarray(whole + (rank < (bags.sizes - whole.sum(axis=1))[:, None]))
-
-
 def top_count(scores: Floats, bags: Bags) -> IntArray:
     """Label 1 for the `c_b` highest scores of each bag; of equal scores the earlier row comes first."""
     order = np.lexsort((np.arange(len(scores)), -scores, bags.bag_of))
     rank = np.empty(len(scores), dtype=np.int64)
     rank[order] = np.arange(len(scores)) - np.asarray(bags.offsets[:-1])[bags.bag_of]
-    return np.asarray(rank < whole_counts(bags)[bags.bag_of]).astype(np.int64)
+    return np.asarray(rank < whole_counts(bags)[:, 0][bags.bag_of]).astype(np.int64)
 
 
 def fill_counts(scores: Floats, bags: Bags) -> IntArray:
@@ -114,7 +98,7 @@ def bag_thresholds(beliefs: Floats, bags: Bags) -> Floats:
     """
     order = np.lexsort((-beliefs, bags.bag_of))
     ranked = beliefs[order]
-    count = whole_counts(bags)
+    count = whole_counts(bags)[:, 0]
     start, last = np.asarray(bags.offsets[:-1]), len(beliefs) - 1
     taken = np.where(count > 0, ranked[np.maximum(start + count - 1, 0)], 1.0)
     following = np.where(count < bags.sizes, ranked[np.minimum(start + count, last)], 0.0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS
+from llpbench import BACKENDS, MethodSpec, Param, hookimpl
 
 BP_COUNT = MethodSpec(
     name="bp-count",
@@ -49,7 +48,7 @@ BP_COUNT = MethodSpec(
         Param("epochs", 4, low=1, high=1000, log=True, doc="epochs of the network in each round", tune=False),
     ),
     tasks=("binary", "multiclass"),
-    backends=NETWORK_BACKENDS,
+    backends=BACKENDS,
     preload=("sklearn.ensemble", "llpbench_methods.bp_count.method"),
     scores="probability",
 )

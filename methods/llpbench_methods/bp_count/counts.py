@@ -1,4 +1,4 @@
-"""Fields and counts: posteriors of the rows of a bag, likelihood of its count, and the shift to a known rate.
+"""Fields and counts: posteriors of the rows of a bag and likelihood of its count.
 
 Fields are (n, 1) log-odds for two classes, and (n, C) log-probabilities up to a constant for several. With several
 classes a label is one C-state variable with a counting factor for each class; the likelihood of the counts is the
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
 from llpbench import Bags
-from llpbench_methods.bp import (
+from llpbench_methods.inference import (
     OscillationWarning,
     SimilarityGraph,
     bag_posterior,
@@ -26,6 +26,7 @@ from llpbench_methods.bp import (
     marginals,
     potts_model,
 )
+from llpbench_methods.shared.counts import whole_counts
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,9 +72,7 @@ class CountedBags:
     @classmethod
     def of(cls, bags: Bags) -> CountedBags:
         """The counts of bags; those said to be exact are made whole numbers that the bag can hold."""
-        counts = np.array(bags.counts, np.float64)
-        if bags.count_sd == 0.0:
-            counts = whole_counts(counts, np.asarray(bags.sizes))
+        counts = np.array(whole_counts(bags) if bags.count_sd == 0.0 else bags.counts, np.float64)
         return cls(np.array(bags.offsets, np.int64), counts, float(lambda_of_noise(bags.count_sd)))
 
     def take(self, chosen: Ints) -> tuple[CountedBags, Ints]:
@@ -82,26 +81,6 @@ class CountedBags:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.repeat(self.offsets[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return CountedBags(offsets, self.counts[chosen], self.lambda_b), rows
-
-
-def whole_counts(counts: Array, sizes: Ints) -> Array:
-    """Whole numbers in [0, size] next to the counts; several classes of a bag add up to its size."""
-    whole = np.clip(np.rint(counts), 0.0, sizes[:, None])
-    if counts.shape[1] > 1:
-        for b in np.flatnonzero(whole.sum(axis=1) != sizes):
-            whole[b] = largest_remainders(counts[b], int(sizes[b]))
-    return whole
-
-
-def largest_remainders(counts: Array, size: int) -> Array:
-    """Counts scaled to add up to ``size`` and rounded by the method of largest remainders."""
-    positive = np.maximum(counts, 0.0)
-    total = positive.sum()
-    exact = positive * size / total if total > 0 else np.full(len(counts), size / len(counts))
-    whole = np.floor(exact)
-    missing = size - int(whole.sum())
-    whole[np.argsort(whole - exact, kind="stable")[:missing]] += 1.0
-    return np.asarray(whole)
 
 
 def limited(fields: Array) -> Array:
@@ -155,35 +134,6 @@ def log_likelihood(fields: Array, bags: CountedBags) -> Array:
         for c in range(odds.shape[1])
     ]
     return np.asarray(np.sum(parts, axis=0))
-
-
-def shift_to_shares(fields: Array, shares: Array, rounds: int = 50, tol: float = 1e-6) -> Array:
-    """(1,) or (C,) constants ``τ`` that give ``mean_i p(θ_i + τ) = shares``.
-
-    Two classes: Newton's method kept inside a bracket. Several: ``τ_c += log(share_c / mean p_c)`` until it holds.
-    """
-    if fields.shape[1] == 1:
-        theta, share = fields[:, 0], float(shares[0])
-        low, high = -60.0 - float(theta.max()), 60.0 - float(theta.min())
-        tau = float(np.log(share) - np.log1p(-share)) - float(np.median(theta))
-        for _ in range(rounds):
-            p = expit(theta + tau)
-            gap = float(p.mean()) - share
-            if abs(gap) < tol * min(share, 1.0 - share):
-                break
-            low, high = (tau, high) if gap < 0 else (low, tau)
-            slope = float(np.mean(p * (1.0 - p)))
-            step = tau - gap / slope if slope > 1e-12 else low
-            tau = step if low < step < high else 0.5 * (low + high)
-        return np.array([tau])
-    shift = np.zeros(fields.shape[1])
-    for _ in range(rounds):
-        mean = np.maximum(softmax(fields + shift, axis=1).mean(axis=0), 1e-12)
-        change = np.log(shares) - np.log(mean)
-        shift += change
-        if np.abs(change).max() < tol * 10:
-            break
-    return shift
 
 
 def row_values(values: NDArray[Any]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 from llpbench import Column, FloatArray, QuietMonitor
 from llpbench_methods.bp_count.features import TableView
 from llpbench_methods.bp_count.trees import ConstantFields, TreeFields
+from llpbench_methods.shared.shares import all_classes
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,7 +55,7 @@ def soft_label_rows(targets: Array) -> tuple[Ints, Ints, Array]:
 
     The weighted cross-entropy of the copies equals ``−Σ_c t_c log p_c`` of the row.
     """
-    table = np.hstack([1.0 - targets, targets]) if targets.shape[1] == 1 else targets
+    table = all_classes(targets)
     label, row = np.nonzero(table.T >= _LEAST_WEIGHT)
     return row, label, table[row, label]
 

@@ -21,13 +21,9 @@ from llpbench_methods.bp_count.priors import (
     sparse_family,
     spectrum_family,
 )
-from llpbench_methods.mean_ridge.evidence import (
-    Array,
-    bag_means,
-    noise_variances,
-    principal_components,
-    regression,
-)
+from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.mean_regression import Array, noise_variances, regression, smoothed_rate
+from llpbench_methods.shared.spectrum import principal_components
 
 Ints = NDArray[np.int64]
 
@@ -112,10 +108,9 @@ class MeanRegression:
     def fit(self, chosen: Ints, counts: Array, count_sd: float) -> LinearField:
         """Fields from the chosen bags; ``counts`` are those of the chosen bags, as they were given."""
         sizes = np.diff(self._offsets)[chosen]
-        rows = float(sizes.sum())
         averages, rates = [], []
         for column in counts.T:
-            rate = (float(np.clip(column.sum(), 0.0, rows)) + 0.5) / (rows + 1.0)
+            rate = smoothed_rate(column, int(sizes.sum()))
             noise = noise_variances(sizes, rate, count_sd)
             problem = regression(self._means[chosen], column / sizes, noise)
             label_noise = float(np.mean(rate * (1.0 - rate) / sizes / noise))

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, Monitor
-from llpbench_methods.bp import SimilarityGraph, build_graph
 from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior
 from llpbench_methods.bp_count.learners import Learner
 from llpbench_methods.bp_count.selftrain import Chain, gain_in_standard_errors
+from llpbench_methods.inference import SimilarityGraph, build_graph
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

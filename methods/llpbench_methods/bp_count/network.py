@@ -1,4 +1,4 @@
-"""The shared network on soft labels. Apart from the learners, so that trees need no network engine."""
+"""The shared network on soft labels. Apart from the learners, so that trees need no network backend."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from llpbench_methods.mean_ridge.evidence import Array, Decomposition, Regression, Spectrum, decompose
+from llpbench_methods.shared.mean_regression import Array, Decomposition, Regression, decompose
+from llpbench_methods.shared.spectrum import Spectrum
 
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import FloatArray, Monitor
-from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior, shift_to_shares
+from llpbench_methods.bp_count.counts import CountedBags, log_likelihood, posterior
 from llpbench_methods.bp_count.learners import Fields, Learner
+from llpbench_methods.shared.shares import shift_to_shares
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

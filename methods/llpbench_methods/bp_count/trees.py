@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from llpbench import FloatArray, State
+from llpbench import FloatArray, MethodError, State
 from llpbench_methods.bp_count.features import TableView
 
 Array = NDArray[np.float64]
@@ -62,7 +62,25 @@ class TreeArrays:
 
     @classmethod
     def of(cls, model: Any) -> TreeArrays:
-        """Take a fitted ``HistGradientBoostingClassifier`` apart."""
+        """Take a fitted ``HistGradientBoostingClassifier`` apart.
+
+        scikit-learn has no public way to its trees, so private attributes are read; pyproject.toml bounds its version.
+
+        Raises:
+            MethodError: this version of scikit-learn has not got those attributes.
+        """
+        try:
+            return cls._of_private_parts(model)
+        except (AttributeError, KeyError, ValueError) as error:
+            import sklearn
+
+            raise MethodError(
+                f"scikit-learn {sklearn.__version__} keeps boosted trees in a form that bp-count cannot write down "
+                f"({error}). Install scikit-learn 1.5 to 1.9 to save this model."
+            ) from error
+
+    @classmethod
+    def _of_private_parts(cls, model: Any) -> TreeArrays:
         trees = [tree for iteration in model._predictors for tree in iteration]
         nodes = np.concatenate([tree.nodes for tree in trees])
         sets = [np.asarray(tree.raw_left_cat_bitsets, np.uint32).reshape(-1, _CODES // 32) for tree in trees]

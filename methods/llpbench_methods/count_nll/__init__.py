@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-COUNT_NLL = MethodSpec(
-    name="count-nll",
-    factory="llpbench_methods.count_nll.method:CountNLL",
-    summary="exact likelihood of the bag count (Poisson-binomial law) as the training loss",
+COUNT_NLL = network_spec(
+    "count-nll",
+    "llpbench_methods.count_nll.method:CountNLL",
+    "exact likelihood of the bag count (Poisson-binomial law) as the training loss",
     params=(
-        *NETWORK_PARAMS,
         Param(
             "exact_rows",
             64,
@@ -20,11 +19,6 @@ COUNT_NLL = MethodSpec(
             tune=False,
         ),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llpbench_methods.nets.engine import ops
+from llpbench_methods.nets.backend import ops
 from llpbench_methods.nets.losses import segment_sum
 
 Tensor = Any

@@ -8,22 +8,21 @@ import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor
 from llpbench_methods.count_nll.loss import count_losses
-from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.losses import weighted_mean
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import loss_of_logits, trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.counts import whole_counts
 
 
 def usable_counts(bags: Bags) -> FloatArray:
     """Counts as the likelihood needs them: as they are under known noise, else whole numbers from 0 to the size."""
     if bags.count_sd > 0:
         return bags.counts
-    return np.clip(np.rint(bags.counts), 0, bags.sizes[:, None])
+    return whole_counts(bags).astype(np.float64)
 
 
-class CountNLL(NetworkState):
+class CountNLL(NetworkMethod):
     """Learns from the likelihood of each bag's count; noise of known size on counts is part of the likelihood.
 
     Args:
@@ -33,7 +32,7 @@ class CountNLL(NetworkState):
 
     def __init__(self, exact_rows: int = 64, **network: Any) -> None:
         self.exact_rows = exact_rows
-        self.settings = NetworkSettings(**network)
+        super().__init__(**network)
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> CountNLL:
         """Train on whole bags."""
@@ -58,14 +57,6 @@ class CountNLL(NetworkState):
 
             return loss_of_logits(net, batch, of_logits)
 
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
-            position = np.arange(len(bags.X)) - bags.offsets[bags.bag_of]
-            data = TrainingData(bags.X, rows={"position": position}, bags={"counts": usable_counts(bags)})
-            batches = BagBatches(bags.sizes, self.settings.batch_rows)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
-        return self
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class."""
-        return self.trainer_.probabilities(X)
+        position = np.arange(len(bags.X)) - bags.offsets[bags.bag_of]
+        data = TrainingData(bags.X, rows={"position": position}, bags={"counts": usable_counts(bags)})
+        return self.train(bags, loss, data, monitor=monitor, seed=seed)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-DLLP = MethodSpec(
-    name="dllp",
-    factory="llpbench_methods.dllp.method:DLLP",
-    summary="cross-entropy between bag proportion and mean predicted probability",
+DLLP = network_spec(
+    "dllp",
+    "llpbench_methods.dllp.method:DLLP",
+    "cross-entropy between bag proportion and mean predicted probability",
     params=(
-        *NETWORK_PARAMS,
         Param(
             "loss",
             "cross-entropy",
@@ -18,11 +17,6 @@ DLLP = MethodSpec(
             doc="of a bag: cross-entropy, or squared error of the proportion or of the count",
         ),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Ardehaly & Culotta 2017, Co-training for demographic classification using deep learning "
     "from label proportions",
 )

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from llpbench_methods.nets.engine import ops
-from llpbench_methods.nets.losses import segment_mean, weighted_mean
+from llpbench_methods.nets.backend import ops
+from llpbench_methods.nets.losses import class_probabilities, segment_mean, weighted_mean
 
 Tensor = Any
-
-
-def class_probabilities(logits: Tensor) -> Tensor:
-    """(rows, 1) probability of class 1 for binary logits, (rows, C) otherwise."""
-    return ops.sigmoid(logits)[:, None] if len(logits.shape) == 1 else ops.softmax(logits, axis=-1)
 
 
 def bag_squared_error(

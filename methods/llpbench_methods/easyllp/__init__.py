@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-EASYLLP = MethodSpec(
-    name="easyllp",
-    factory="llpbench_methods.easyllp.method:EasyLLP",
-    summary="instance loss with debiased bag counts as targets: an unbiased estimate of the risk",
+EASYLLP = network_spec(
+    "easyllp",
+    "llpbench_methods.easyllp.method:EasyLLP",
+    "instance loss with debiased bag counts as targets: an unbiased estimate of the risk",
     params=(
-        *NETWORK_PARAMS,
         Param(
             "reduction",
             "bag_mean",
@@ -39,11 +38,6 @@ EASYLLP = MethodSpec(
             doc="undo the shrinkage (N-k)/(N-1) of targets that comes from bags drawn without replacement",
         ),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions",
 )
 

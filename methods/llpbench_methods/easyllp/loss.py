@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import FloatArray, IntArray
-from llpbench_methods.nets.engine import engine, ops
+from llpbench_methods.nets.backend import backend, ops
 from llpbench_methods.nets.losses import row_cross_entropy, segment_mean, segment_sum, weighted_mean
 
 Tensor = Any
@@ -59,7 +59,7 @@ def row_losses(logits: Tensor, targets: Tensor, *, square: bool = False) -> Tens
 
 def one_row_of_each_bag(bag_of: Tensor, n_bags: int, key: Tensor) -> Tensor:
     """(rows,) 1 for one row of each bag, drawn at random, 0 for all others."""
-    noise = engine().normal(key, (bag_of.shape[0],))
+    noise = backend().normal(key, (bag_of.shape[0],))
     top = ops.segment_max(noise, bag_of, num_segments=n_bags + 1)
     chosen = ops.cast(noise >= ops.take(top, bag_of, axis=0), "float32")
     ties = segment_sum(chosen, bag_of, n_bags)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from llpbench import Bags, FloatArray, Monitor
+from llpbench import Bags, Monitor
 from llpbench_methods.easyllp.loss import batch_loss, debiased_targets, one_row_of_each_bag, row_losses
-from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.engine import ops
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import loss_of_logits, trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.backend import ops
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
-class EasyLLP(NetworkState):
+class EasyLLP(NetworkMethod):
     """Learns from each row with its bag's debiased target; counts are used as they are, noisy ones too.
 
     Args:
@@ -37,7 +35,7 @@ class EasyLLP(NetworkState):
     ) -> None:
         self.reduction, self.loss, self.remedy = reduction, loss, remedy
         self.logit_clip, self.correction = logit_clip, correction
-        self.settings = NetworkSettings(**network)
+        super().__init__(**network)
 
     def batch_loss(self, net: Any, batch: Batch) -> Any:
         """The loss of a batch of whole bags."""
@@ -55,14 +53,6 @@ class EasyLLP(NetworkState):
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> EasyLLP:
         """Train on whole bags."""
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, self.batch_loss)
-            targets = debiased_targets(bags.counts, bags.sizes, bags.prior, without_replacement=self.correction)
-            data = TrainingData(bags.X, bags={"targets": targets})
-            batches = BagBatches(bags.sizes, self.settings.batch_rows)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
-        return self
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class."""
-        return self.trainer_.probabilities(X)
+        targets = debiased_targets(bags.counts, bags.sizes, bags.prior, without_replacement=self.correction)
+        data = TrainingData(bags.X, bags={"targets": targets})
+        return self.train(bags, self.batch_loss, data, monitor=monitor, seed=seed)

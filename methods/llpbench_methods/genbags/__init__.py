@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-GENBAGS = MethodSpec(
-    name="genbags",
-    factory="llpbench_methods.genbags.method:GenBags",
-    summary="squared count error of generalised bags: signed weighted unions of several bags",
+GENBAGS = network_spec(
+    "genbags",
+    "llpbench_methods.genbags.method:GenBags",
+    "squared count error of generalised bags: signed weighted unions of several bags",
     params=(
-        *NETWORK_PARAMS,
         Param("block", 4, low=1, high=64, log=True, doc="bags in a generalised bag"),
         Param(
             "covariance",
@@ -25,11 +24,6 @@ GENBAGS = MethodSpec(
         Param("norm", "l2", choices=("l2", "l1"), doc="squared or absolute error of a generalised bag"),
         Param("sdp_features", 6, low=1, high=50, log=True, doc="principal components in the semidefinite programme"),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Saket, Raghuveer, Ravindran 2022, On combining bags to better learn from label proportions",
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, FloatArray
+from llpbench_methods.shared.bag_means import bag_sums
 
 
 def iid_covariance(block: int, ridge: float) -> FloatArray:
@@ -67,7 +68,7 @@ def bag_moments(bags: Bags, n_features: int) -> tuple[FloatArray, FloatArray]:
     keep = scales[:n_features] > 1e-10 * max(float(scales[0]), 1e-300)
     components = X @ axes[:n_features][keep].T / np.sqrt(scales[:n_features][keep])
     rows = np.column_stack([np.ones(len(X)), components])
-    sums = np.add.reduceat(rows, bags.offsets[:-1], axis=0) / np.sqrt(bags.sizes.mean())
+    sums = bag_sums(rows, bags.offsets) / np.sqrt(bags.sizes.mean())
     return sums.mean(axis=0), sums.T @ sums / len(sums)
 
 

@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor, Skip
-from llpbench_methods.dllp.loss import class_probabilities
 from llpbench_methods.genbags.covariance import iid_covariance, sdp_covariance
 from llpbench_methods.genbags.loss import drawn_block_losses, drawn_weights, mean_block_losses, residuals
+from llpbench_methods.nets.backend import backend, ops
 from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.engine import engine, ops
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import loss_of_logits, trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.losses import class_probabilities
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
 
 
-class GenBags(NetworkState):
+class GenBags(NetworkMethod):
     """Learns from signed weighted unions of ``block`` bags; counts are used as they are, noisy ones too.
 
     The loss of a block is divided by the mean bag size (squared error) or its root (absolute error) and averaged
@@ -49,7 +48,7 @@ class GenBags(NetworkState):
     ) -> None:
         self.block, self.covariance, self.ridge = block, covariance, ridge
         self.stochastic, self.draws, self.norm, self.sdp_features = stochastic, draws, norm, sdp_features
-        self.settings = NetworkSettings(**network)
+        super().__init__(**network)
 
     def batch_loss(self, net: Any, batch: Batch) -> Any:
         """The mean loss of the batch's blocks."""
@@ -57,7 +56,7 @@ class GenBags(NetworkState):
         in_use = ops.maximum(ops.sum(batch.bag_mask) / self.block, 1.0)
         weights = None
         if self.stochastic:
-            noise = engine().normal(batch.key, (blocks, self.draws, self.block))
+            noise = backend().normal(batch.key, (blocks, self.draws, self.block))
             weights = drawn_weights(noise, batch.shared["factor"])
 
         def of_logits(logits: Any) -> Any:
@@ -78,18 +77,15 @@ class GenBags(NetworkState):
             raise Skip(f"a block has {self.block} bags and there are {len(bags)}; choose a smaller block")
         with monitor.phase("covariance"):
             W = self._covariance(bags)
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, self.batch_loss)
-            size = float(bags.sizes.mean())
-            shared = {
-                "covariance": W,
-                "factor": np.linalg.cholesky(W),
-                "scale": np.array([size if self.norm == "l2" else np.sqrt(size)]),
-            }
-            data = TrainingData(bags.X, bags={"counts": bags.counts}, shared=shared)
-            batches = BagBatches(bags.sizes, self.settings.batch_rows, block=self.block)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
-        return self
+        size = float(bags.sizes.mean())
+        shared = {
+            "covariance": W,
+            "factor": np.linalg.cholesky(W),
+            "scale": np.array([size if self.norm == "l2" else np.sqrt(size)]),
+        }
+        data = TrainingData(bags.X, bags={"counts": bags.counts}, shared=shared)
+        batches = BagBatches(bags.sizes, self.settings.batch_rows, block=self.block)
+        return self.train(bags, self.batch_loss, data, monitor=monitor, seed=seed, batches=batches)
 
     def _covariance(self, bags: Bags) -> FloatArray:
         if self.covariance == "independent":
@@ -100,7 +96,3 @@ class GenBags(NetworkState):
             return sdp_covariance(bags, self.block, self.ridge, self.sdp_features)
         except ImportError:
             raise Skip("covariance=sdp needs cvxpy: pip install cvxpy clarabel") from None
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class."""
-        return self.trainer_.probabilities(X)

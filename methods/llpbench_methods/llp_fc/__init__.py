@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-LLP_FC = MethodSpec(
-    name="llp-fc",
-    factory="llpbench_methods.llp_fc.method:LLPFC",
-    summary="a bag's place in a random group is a noisy label; forward correction undoes the noise",
+LLP_FC = network_spec(
+    "llp-fc",
+    "llpbench_methods.llp_fc.method:LLPFC",
+    "a bag's place in a random group is a noisy label; forward correction undoes the noise",
     params=(
-        *NETWORK_PARAMS,
         Param(
             "noisy_prior",
             "uniform",
@@ -21,11 +20,6 @@ LLP_FC = MethodSpec(
         Param("regroup", 20, low=1, high=10_000, log=True, doc="epochs between two groupings of the bags"),
         Param("informative", False, doc="weigh groups by |det T|, so that bags with equal proportions count nothing"),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Zhang, Wang, Scott 2022, Learning from label proportions by learning with label noise",
 )
 

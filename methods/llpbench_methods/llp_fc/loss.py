@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llpbench_methods.nets.engine import ops
+from llpbench_methods.nets.backend import ops
 from llpbench_methods.nets.losses import weighted_mean
 
 Tensor = Any

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from llpbench import Bags, FloatArray, Monitor, Skip
+from llpbench import Bags, Monitor, Skip
 from llpbench_methods.llp_fc.groups import form_groups
 from llpbench_methods.llp_fc.loss import forward_loss
 from llpbench_methods.nets.batches import RowBatches
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import loss_of_logits, trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.shares import all_classes
 
 
 def loss(net: Any, batch: Batch) -> Any:
@@ -22,10 +22,11 @@ def loss(net: Any, batch: Batch) -> Any:
     return loss_of_logits(net, batch, lambda z: forward_loss(z, batch.rows["mixtures"], weights))
 
 
-class LLPFC(NetworkState):
+class LLPFC(NetworkMethod):
     """Learns from single rows with noisy labels; bags are grouped afresh every few epochs.
 
     Proportions are forced onto the simplex (noisy counts too). Needs as many bags as there are classes.
+    Predictions are the network's own, without correction.
 
     Args:
         noisy_prior: ``uniform``, ``approx`` or ``approx_official``.
@@ -38,20 +39,16 @@ class LLPFC(NetworkState):
         self, noisy_prior: str = "uniform", regroup: int = 20, informative: bool = False, **network: Any
     ) -> None:
         self.noisy_prior, self.regroup, self.informative = noisy_prior, regroup, informative
-        self.settings = NetworkSettings(**network)
+        super().__init__(**network)
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> LLPFC:
         """Train on rows of grouped bags."""
         if len(bags) < bags.classes:
             raise Skip(f"a group has one bag for each of the {bags.classes} classes, and there are {len(bags)} bags")
-        shares, prior = bags.clipped_proportions, bags.prior
-        if bags.classes == 2:
-            shares, prior = np.hstack([1.0 - shares, shares]), np.array([1.0 - prior[0], prior[0]])
+        shares, prior = all_classes(bags.clipped_proportions), all_classes(bags.prior)
         rng = np.random.default_rng([seed, 1])
 
-        def grouped(epoch: int) -> tuple[TrainingData, RowBatches] | None:
-            if epoch % self.regroup:
-                return None
+        def grouped() -> tuple[TrainingData, RowBatches]:
             groups = form_groups(
                 shares, bags.sizes, prior, rng, noisy_prior=self.noisy_prior, informative=self.informative
             )
@@ -64,19 +61,8 @@ class LLPFC(NetworkState):
             subset = np.flatnonzero(in_use[bags.bag_of])
             return TrainingData(bags.X, rows=rows), RowBatches(len(bags.X), self.settings.batch_rows, subset)
 
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
-            start = grouped(0)
-            assert start is not None
-            self.trainer_.fit(
-                *start,
-                self.settings,
-                monitor=monitor,
-                seed=seed,
-                refresh=lambda epoch: grouped(epoch) if epoch else None,
-            )
-        return self
+        def refresh(epoch: int) -> tuple[TrainingData, RowBatches] | None:
+            return grouped() if epoch and epoch % self.regroup == 0 else None
 
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class: the network's own, without correction."""
-        return self.trainer_.probabilities(X)
+        data, batches = grouped()
+        return self.train(bags, loss, data, monitor=monitor, seed=seed, batches=batches, refresh=refresh)

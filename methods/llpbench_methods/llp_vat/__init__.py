@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-LLP_VAT = MethodSpec(
-    name="llp-vat",
-    factory="llpbench_methods.llp_vat.method:LLPVAT",
-    summary="bag cross-entropy and virtual adversarial consistency",
+LLP_VAT = network_spec(
+    "llp-vat",
+    "llpbench_methods.llp_vat.method:LLPVAT",
+    "bag cross-entropy and virtual adversarial consistency",
     params=(
-        *NETWORK_PARAMS,
         Param("weight", 0.05, low=0.0, high=100.0, doc="weight of the consistency after the ramp"),
         Param("epsilon", 1.0, low=0.0, high=100.0, doc="length of the adversarial change of a row"),
         Param("xi", 1e-2, low=1e-6, high=10.0, log=True, doc="length of the probe in a power iteration"),
@@ -31,11 +30,6 @@ LLP_VAT = MethodSpec(
             tune=False,
         ),
     ),
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
     citation="Tsai & Lin 2020, Learning from label proportions with consistency regularization",
 )
 

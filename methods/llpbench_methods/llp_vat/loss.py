@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llpbench_methods.nets.engine import engine, ops
+from llpbench_methods.nets.backend import backend, ops
 
 Tensor = Any
 Logits = Callable[[Tensor], Tensor]
@@ -66,7 +66,7 @@ def adversarial_directions(
 
     d = unit_rows(noise)
     for _ in range(iterations):
-        gradient = engine().input_gradient(divergence, d)
+        gradient = backend().input_gradient(divergence, d)
         d = _official_unit_rows(gradient) if official else unit_rows(gradient)
     return ops.stop_gradient(d)
 

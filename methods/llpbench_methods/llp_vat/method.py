@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from llpbench import Bags, FloatArray, Monitor
-from llpbench_methods.dllp.method import loss as dllp_loss
+from llpbench import Bags, Monitor
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp
+from llpbench_methods.nets.backend import backend, ops
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.chunked import in_chunks
-from llpbench_methods.nets.engine import engine, ops
 from llpbench_methods.nets.losses import bag_cross_entropy
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import IMAGE_ROWS, is_image, trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import IMAGE_ROWS, is_image, proportion_loss
 from llpbench_methods.nets.training import Batch, TrainingData, frozen_state
 from llpbench_methods.nets.wrn import augmented
 
 FEATURE_ROWS = 8192
 
 
-class LLPVAT(NetworkState):
+class LLPVAT(NetworkMethod):
     """Learns from bag means and from its own predictions around each row (proportions forced into [0, 1]).
 
     One forward pass serves the bag term and the clean predictions; it alone moves running statistics.
@@ -52,16 +50,16 @@ class LLPVAT(NetworkState):
     ) -> None:
         self.weight, self.epsilon, self.xi, self.iterations = weight, epsilon, xi, iterations
         self.ramp, self.official_numerics, self.chunk_rows = ramp, official_numerics, chunk_rows
-        self.settings = NetworkSettings(**network)
+        super().__init__(**network)
 
     def batch_loss(self, net: Any, batch: Batch) -> Any:
         """``L_bags + ω(t) (1/N) Σ_i KL(f(x_i) ‖ f(x_i + r_i))``."""
         if self.weight == 0:
-            return dllp_loss(net, batch)
+            return proportion_loss(net, batch)
         rows = ops.sum(batch.row_mask)
         factor = batch.shared["weight"][0] * ramp(batch.step, batch.shared["ramp_steps"][0]) / rows
         X = augmented(batch.X, batch.key) if is_image(batch.X) else batch.X
-        noise = engine().normal(batch.key + ops.convert_to_tensor(np.array([1, 0], np.int32)), X.shape)
+        noise = backend().normal(batch.key + ops.convert_to_tensor(np.array([1, 0], np.int32)), X.shape)
         chunk = self.chunk_rows or (IMAGE_ROWS if is_image(X) else FEATURE_ROWS)
 
         def consistency(net: Any, parts: Sequence[Any], logits: Any) -> Any:
@@ -96,19 +94,12 @@ class LLPVAT(NetworkState):
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> LLPVAT:
         """Train on whole bags."""
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, self.batch_loss)
-            batches = BagBatches(bags.sizes, self.settings.batch_rows)
-            steps = self.settings.epochs * sum(p.n_batches for p in batches.plans(np.random.default_rng(0)))
-            shared = {
-                "weight": np.array([self.weight], float),
-                "epsilon": np.array([self.epsilon], float),
-                "ramp_steps": np.array([self.ramp * steps], float),
-            }
-            data = TrainingData(bags.X, bags={"proportions": bags.clipped_proportions}, shared=shared)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
-        return self
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class."""
-        return self.trainer_.probabilities(X)
+        batches = BagBatches(bags.sizes, self.settings.batch_rows)
+        steps = self.settings.epochs * sum(p.n_batches for p in batches.plans(np.random.default_rng(0)))
+        shared = {
+            "weight": np.array([self.weight], float),
+            "epsilon": np.array([self.epsilon], float),
+            "ramp_steps": np.array([self.ramp * steps], float),
+        }
+        data = TrainingData(bags.X, bags={"proportions": bags.clipped_proportions}, shared=shared)
+        return self.train(bags, self.batch_loss, data, monitor=monitor, seed=seed, batches=batches)

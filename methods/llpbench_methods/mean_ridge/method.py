@@ -11,17 +11,17 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
 
 from llpbench import Bags, FloatArray, Monitor, Skip, State
-from llpbench_methods.mean_ridge.evidence import (
+from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.mean_regression import (
     Array,
     Decomposition,
     Posterior,
-    Spectrum,
-    bag_means,
     decompose,
     noise_variances,
-    principal_components,
     regression,
+    smoothed_rate,
 )
+from llpbench_methods.shared.spectrum import Spectrum, principal_components
 
 GAMMAS = np.arange(0.0, 3.01, 0.25)
 SCALES = np.logspace(-6.0, 3.0, 46)
@@ -176,11 +176,6 @@ class _HeldBack:
         """Gaussian log-likelihood of the proportions, up to a constant: ``−½ Σ_b (p_b − f(x̄_b))² / v_b``."""
         error = self.proportions - posterior.intercept - posterior.offset(self.means)
         return -0.5 * float(np.sum(error**2 / self.variances))
-
-
-def smoothed_rate(counts: FloatArray, rows: int) -> float:
-    """Share of a class, ``(Σ c_b + ½) / (N + 1)`` with the sum forced into [0, N]: never 0 or 1."""
-    return (float(np.clip(counts.sum(dtype=np.float64), 0.0, rows)) + 0.5) / (rows + 1.0)
 
 
 def best_scale(goodness: Callable[[Array], Array], grid: Array) -> tuple[float, float]:

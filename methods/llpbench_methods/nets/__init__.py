@@ -1,1 +1,1 @@
-"""Shared networks: one training loop, one set of losses, three engines (jax, tensorflow, torch)."""
+"""Shared networks: one training loop, one set of losses, three backends (jax, tensorflow, torch)."""

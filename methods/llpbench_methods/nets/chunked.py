@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.training import frozen_state
 
 Tensor = Any
@@ -56,7 +56,7 @@ def in_chunks(
     with frozen_state(net):
         logits = ops.stop_gradient(_all_logits(net, weights, others, parts[0], n_chunks))
     whole = _joined(logits, rows)
-    pull = _cut(engine().input_gradient(of_logits, whole), n_chunks, size)
+    pull = _cut(backend().input_gradient(of_logits, whole), n_chunks, size)
 
     def body(i: Tensor, carry: tuple[list[Tensor], list[Tensor], Tensor]) -> tuple[list[Tensor], list[Tensor], Tensor]:
         sums, others, terms = carry
@@ -69,12 +69,12 @@ def in_chunks(
             moved = [scope.get_current_value(v) for v in net.non_trainable_variables]
             return ops.sum(pull[i] * logits) + extra, (ops.stop_gradient(extra), moved)
 
-        (_, (extra, moved)), gradients = engine().value_and_gradient(of_weights, weights)
+        (_, (extra, moved)), gradients = backend().value_and_gradient(of_weights, weights)
         moved = [ops.stop_gradient(value) for value in moved]
         return [s + g for s, g in zip(sums, gradients, strict=True)], moved, terms + extra
 
     start = ([ops.zeros_like(w) for w in weights], others, ops.zeros(()))
-    gradients, others, terms = engine().repeat(n_chunks, body, start)
+    gradients, others, terms = backend().repeat(n_chunks, body, start)
     for variable, value in zip(net.non_trainable_variables, others, strict=True):
         variable.assign(ops.stop_gradient(value))
     value = ops.stop_gradient(of_logits(whole) + terms)
@@ -92,7 +92,7 @@ def _all_logits(net: Any, weights: list[Tensor], others: list[Tensor], X: Tensor
         return found + place * logits[None]
 
     shape = (n_chunks, X.shape[1], *net.output_shape[1:])
-    return engine().repeat(n_chunks, body, ops.zeros(shape))
+    return backend().repeat(n_chunks, body, ops.zeros(shape))
 
 
 def _scope(net: Any, weights: Sequence[Tensor], others: Sequence[Tensor]) -> Any:

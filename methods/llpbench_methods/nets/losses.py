@@ -1,4 +1,4 @@
-"""Losses as pure functions of arrays, the same on every engine.
+"""Losses as pure functions of arrays, the same on every backend.
 
 Rows of a batch lie flat; ``bag_of`` gives the position of each row's bag in the batch. A row with
 ``bag_of == n_bags`` is padding and counts nowhere. ``weights`` of rows or bags are 0 for padding. Binary
@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from llpbench_methods.nets.engine import ops
+from llpbench_methods.nets.backend import ops
 
 Tensor = Any
+
+
+def class_probabilities(logits: Tensor) -> Tensor:
+    """(rows, 1) probability of class 1 for binary logits, (rows, C) otherwise."""
+    return ops.sigmoid(logits)[:, None] if len(logits.shape) == 1 else ops.softmax(logits, axis=-1)
 
 
 def segment_sum(values: Tensor, bag_of: Tensor, n_bags: int) -> Tensor:

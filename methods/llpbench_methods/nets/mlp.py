@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.backend import backend, keras, ops
 
 
 class Blank(keras.initializers.Initializer):  # type: ignore[misc]
@@ -27,7 +27,7 @@ class Ones(Blank):
 
 
 def dense(width: int, activation: str | None, name: str) -> Any:
-    """A dense layer without a draw of its own: ``draw_weights`` gives its kernel, equal on every engine."""
+    """A dense layer without a draw of its own: ``draw_weights`` gives its kernel, equal on every backend."""
     return keras.layers.Dense(
         width, activation=activation, kernel_initializer=Blank(), bias_initializer=Blank(), name=name
     )
@@ -38,7 +38,7 @@ def mlp(n_features: int, widths: Sequence[int], n_outputs: int) -> Any:
 
     With one output the logits have the shape (rows,), otherwise (rows, n_outputs).
     """
-    engine()
+    backend()
     layers = [keras.Input((n_features,))]
     layers += [dense(width, "relu", f"hidden_{i}") for i, width in enumerate(widths)]
     layers.append(dense(n_outputs, None, "logits"))
@@ -48,7 +48,7 @@ def mlp(n_features: int, widths: Sequence[int], n_outputs: int) -> Any:
 
 
 def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
-    """Initial values of a network's variables, the same on every engine for the same generator.
+    """Initial values of a network's variables, the same on every backend for the same generator.
 
     Every kernel is drawn from the Glorot uniform law ``U(±sqrt(6 / (fan_in + fan_out)))`` (Keras's default);
     everything else keeps the value it was built with (biases 0, scales 1).
@@ -57,7 +57,7 @@ def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.
     for variable in variables:
         shape = tuple(variable.shape)
         if len(shape) < 2:
-            values.append(engine().numpy(variable.value))
+            values.append(backend().numpy(variable.value))
             continue
         field = int(np.prod(shape[:-2]))
         limit = np.sqrt(6.0 / (field * (shape[-2] + shape[-1])))

@@ -1,11 +1,16 @@
-"""AdamW as a pure function of arrays: rate and decay are run-time values, so no setting recompiles a fit."""
+"""AdamW as a pure function of arrays: rate and decay are run-time values, so no setting recompiles a fit.
+
+Why not Keras's own (measured with Keras 3.15 on 40 steps of the small network): on jax its ``stateless_apply`` takes
+the rate as a run-time value and needs the same time, but its weight decay is a constant of the compiled program (a
+change is silently ignored until the next compilation); on TensorFlow ``stateless_apply`` is not supported at all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from llpbench_methods.nets.engine import ops
+from llpbench_methods.nets.backend import ops
 
 Tensor = Any
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7

@@ -1,10 +1,10 @@
-"""The settings every network method shares, declared once. Light: no engine is imported here."""
+"""The settings every network method shares, declared once. Light: no backend is imported here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from llpbench import Param
+from llpbench import BACKENDS, MethodSpec, Param
 
 MLP_WIDTHS: dict[str, tuple[int, ...]] = {
     "small": (256, 128, 64),
@@ -74,5 +74,41 @@ NETWORK_PARAMS: tuple[Param, ...] = (
     ),
 )
 
-NETWORK_BACKENDS = ("jax", "tensorflow", "torch")
 NETWORK_PRELOAD = ("keras", "llpbench_methods.nets.training")
+
+
+def network_spec(
+    name: str,
+    factory: str,
+    summary: str,
+    *,
+    params: tuple[Param, ...] = (),
+    oracle: bool = False,
+    control: bool = False,
+    citation: str = "",
+) -> MethodSpec:
+    """The spec of a method that trains the shared network on tables or images: what all of them have in common.
+
+    Args:
+        name: what the user types.
+        factory: ``"module:Class"``.
+        summary: one sentence.
+        params: parameters of its own; the shared ones come before them.
+        oracle: it is given the training labels.
+        control: not a rival but a yardstick.
+        citation: where it comes from.
+    """
+    return MethodSpec(
+        name=name,
+        factory=factory,
+        summary=summary,
+        params=(*NETWORK_PARAMS, *params),
+        tasks=("binary", "multiclass"),
+        inputs=("features", "images"),
+        backends=BACKENDS,
+        preload=NETWORK_PRELOAD,
+        oracle=oracle,
+        control=control,
+        scores="probability",
+        citation=citation,
+    )

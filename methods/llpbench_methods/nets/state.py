@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from llpbench import State
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import trainer_of_shape
 from llpbench_methods.nets.training import Trainer
-
-
-class NetworkState:
-    """``state`` and ``restore`` of a method that predicts with one shared network, ``trainer_``."""
-
-    settings: NetworkSettings
-    trainer_: Trainer
-
-    def state(self) -> State:
-        """Shape of the input, number of logits, and all weights."""
-        return trainer_state(self.trainer_, self.trainer_.net, self.trainer_.net)
-
-    def restore(self, state: State) -> Self:
-        """Build the network anew and give it the saved weights."""
-        shape, outputs = network_shape(state)
-        self.trainer_ = load_weights(trainer_of_shape(shape, outputs, self.settings.mlp, no_loss), state)
-        return self
 
 
 def trainer_state(trainer: Trainer, first: Any, last: Any) -> State:

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from llpbench import FloatArray, Monitor, Predict
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.batches import Batches, power_of_two
-from llpbench_methods.nets.engine import engine, keras, ops
 from llpbench_methods.nets.mlp import draw_weights
 from llpbench_methods.nets.optimiser import Moments, adamw
 from llpbench_methods.nets.params import NetworkSettings
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
         bags: per-bag values, each (K, ...).
         shared: values that every batch sees whole.
         step: number of optimiser steps before this one (for ramps).
-        key: two integers, new at every step (for ``engine().normal``).
+        key: two integers, new at every step (for ``backend().normal``).
     """
 
     X: Tensor
@@ -66,7 +66,7 @@ class TrainingData:
     shared: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> dict[str, dict[str, Any]]:
-        """The method's values in the engine's number types.
+        """The method's values in the backend's number types.
 
         Bags are padded to a power of two, so that another draw of uneven bags finds the same shapes.
         """
@@ -92,7 +92,7 @@ class Trainer:
     Args:
         net: a Keras model (or any object with ``trainable_variables``, ``non_trainable_variables`` and
             callable parts).
-        loss: ``loss(net, batch)``, a scalar of the engine.
+        loss: ``loss(net, batch)``, a scalar of the backend.
         head: ``head(net, X)``: what ``predict`` returns; the network's output when not given.
         predict_rows: rows that ``predict`` works on at once.
     """
@@ -103,8 +103,8 @@ class Trainer:
         self._loss = loss
         self._variables = list(net.trainable_variables)
         self._other_variables = list(net.non_trainable_variables)
-        self._engine = engine()
-        self._epoch = self._engine.compile(self._run_epoch)
+        self._backend = backend()
+        self._epoch = self._backend.compile(self._run_epoch)
         self._heads: dict[Head, Callable[..., Any]] = {}
         self._head = head or _output
         self._weights: list[Tensor] = []
@@ -149,7 +149,7 @@ class Trainer:
         rng = np.random.default_rng(seed)
         state = self._start(rng, keep_weights)
         best = start = (state.weights, state.others)
-        device = self._engine.device
+        device = self._backend.device
         X, values = device(np.ascontiguousarray(data.X, np.float32)), device(data.values())
         key = np.int32(rng.integers(2**31))
         for epoch in range(settings.epochs):
@@ -185,15 +185,15 @@ class Trainer:
         """
         head = head or self._head
         if head not in self._heads:
-            self._heads[head] = self._engine.compile(self._forward(head))
+            self._heads[head] = self._backend.compile(self._forward(head))
         forward, chunk = self._heads[head], self._predict_rows
         parts = []
         for start in range(0, max(len(X), 1), chunk):
             rows = np.ascontiguousarray(X[start : start + chunk], np.float32)
             padding = [(0, chunk - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-            padded = self._engine.device(np.pad(rows, padding))
+            padded = self._backend.device(np.pad(rows, padding))
             output = forward(self._weights, self._others, padded)
-            parts.append(self._engine.numpy(output)[: len(rows)])
+            parts.append(self._backend.numpy(output)[: len(rows)])
         return np.concatenate(parts)
 
     def probabilities(self, X: FloatArray) -> FloatArray:
@@ -208,12 +208,12 @@ class Trainer:
     @property
     def weights(self) -> list[np.ndarray[Any, Any]]:
         """The trainable weights that stand, as numpy arrays."""
-        return [self._engine.numpy(w) for w in self._weights]
+        return [self._backend.numpy(w) for w in self._weights]
 
     @property
     def others(self) -> list[np.ndarray[Any, Any]]:
         """What training moves beside the weights (running statistics), as numpy arrays."""
-        return [self._engine.numpy(value) for value in self._others]
+        return [self._backend.numpy(value) for value in self._others]
 
     def set_weights(self, weights: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> None:
         """Predict with these weights from now on.
@@ -230,16 +230,16 @@ class Trainer:
                 raise ValueError(
                     f"{kind} of shapes {[value.shape for value in given]} do not fit the network's {wanted}"
                 )
-        device = self._engine.device
+        device = self._backend.device
         self._weights = device([np.array(weight, np.float32) for weight in weights])
-        kinds = [self._engine.numpy(variable.value).dtype for variable in self._other_variables]
+        kinds = [self._backend.numpy(variable.value).dtype for variable in self._other_variables]
         self._others = device([np.array(value, kind) for value, kind in zip(others, kinds, strict=True)])
 
     def _start(self, rng: np.random.Generator, keep_weights: bool) -> _State:
-        device = self._engine.device
+        device = self._backend.device
         if not (keep_weights and self._weights):
             self._weights = device(draw_weights(self._variables, rng))
-            self._others = device([self._engine.numpy(v.value) for v in self._other_variables])
+            self._others = device([self._backend.numpy(v.value) for v in self._other_variables])
         zeros = [np.zeros(tuple(v.shape), np.float32) for v in self._variables]
         return _State(self._weights, self._others, Moments(device(zeros), device(zeros)), device(np.int32(0)))
 
@@ -260,7 +260,7 @@ class Trainer:
             return state, total + loss
 
         zero = ops.zeros((), "float32")
-        state, total = self._engine.repeat(numbers["n_batches"], body, (state, zero))
+        state, total = self._backend.repeat(numbers["n_batches"], body, (state, zero))
         mean_loss = total / ops.cast(numbers["n_batches"], "float32")
         exploded = sum(0.0 * ops.sum(weight) for weight in state.weights)
         return state, mean_loss + exploded
@@ -273,7 +273,7 @@ class Trainer:
                 loss = self._loss(self.net, batch)
             return loss, [scope.get_current_value(v) for v in self._other_variables]
 
-        (loss, others), gradients = self._engine.value_and_gradient(loss_of, state.weights)
+        (loss, others), gradients = self._backend.value_and_gradient(loss_of, state.weights)
         step = state.step + 1
         weights, moments = adamw(
             state.weights,

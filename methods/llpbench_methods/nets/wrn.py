@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llpbench_methods.nets.engine import engine, keras, ops
+from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.mlp import Blank, Ones, dense
 
 Tensor = Any
@@ -75,7 +75,7 @@ def wide_resnet(shape: Sequence[int], n_outputs: int, *, depth: int = 16, width:
     """
     if (depth - 4) % 6:
         raise ValueError(f"the depth of a wide residual network is 6 n + 4, not {depth}")
-    engine()
+    backend()
     image = keras.Input(tuple(shape))
     x = Convolution(16, 3, 1, "stem")(image)
     for group, channels in enumerate((16 * width, 32 * width, 64 * width)):
@@ -116,15 +116,15 @@ def augmented(images: Tensor, key: Tensor, *, shift: int = SHIFT) -> Tensor:
     """Each image moved by up to ``shift`` pixels in each direction and mirrored half the time.
 
     Equal to a random crop of the image padded with ``shift`` zeros on every side, then a horizontal flip.
-    The crop is a product with two 0/1 matrices, ``Y = A X Bᵀ`` for each channel, the same on every engine.
+    The crop is a product with two 0/1 matrices, ``Y = A X Bᵀ`` for each channel, the same on every backend.
 
     Args:
         images: (R, height, width, channels).
-        key: two integers, as ``engine().normal`` takes them.
+        key: two integers, as ``backend().normal`` takes them.
         shift: most pixels to a side.
     """
     rows, height, width, _ = images.shape
-    noise = engine().normal(key, (rows, 3))
+    noise = backend().normal(key, (rows, 3))
     uniform = 0.5 * (1.0 + ops.erf(noise[:, :2] / 2.0**0.5))
     moves = ops.clip(ops.floor(uniform * (2 * shift + 1)), 0.0, 2.0 * shift) - shift
     down = ops.arange(height, dtype="float32")[None, :] + moves[:, :1]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-RANDOM_LABELS = MethodSpec(
-    name="random-labels",
-    factory="llpbench_methods.random_labels.method:RandomLabels",
-    summary="control: the shared network on random labels that fit the counts, same budget",
+RANDOM_LABELS = network_spec(
+    "random-labels",
+    "llpbench_methods.random_labels.method:RandomLabels",
+    "control: the shared network on random labels that fit the counts, same budget",
     control=True,
-    params=NETWORK_PARAMS,
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
-    scores="probability",
 )
 
 

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from llpbench import Bags, FloatArray, IntArray, Monitor
+from llpbench import Bags, IntArray, Monitor
 from llpbench_methods.nets.batches import RowBatches
-from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.shared import trainer_for
-from llpbench_methods.nets.state import NetworkState
+from llpbench_methods.nets.method import NetworkMethod
+from llpbench_methods.nets.network import label_loss
 from llpbench_methods.nets.training import TrainingData
-from llpbench_methods.supervised.method import loss
-
-
-def whole_counts(bags: Bags) -> IntArray:
-    """(bags, C) whole numbers near the counts that add up to each bag's size (largest remainders get the rest)."""
-    shares = bags.clipped_proportions
-    if bags.classes == 2:
-        shares = np.hstack([1.0 - shares, shares])
-    exact = shares * bags.sizes[:, None]
-    counts = np.floor(exact + 1e-9).astype(np.int64)
-    missing = bags.sizes - counts.sum(axis=1)
-    rank = np.argsort(np.argsort(counts - exact, axis=1, kind="stable"), axis=1, kind="stable")
-    whole: IntArray = counts + (rank < missing[:, None])
-    return whole
+from llpbench_methods.shared.counts import whole_counts
 
 
 def random_labels(bags: Bags, rng: np.random.Generator) -> IntArray:
     """(rows,) a label for each row: each bag's counts, dealt out at random."""
     counts = whole_counts(bags)
+    if bags.classes == 2:
+        counts = np.hstack([bags.sizes[:, None] - counts, counts])
     in_order = np.repeat(np.tile(np.arange(bags.classes), len(bags)), counts.ravel())
     return in_order[np.lexsort((rng.random(len(in_order)), bags.bag_of))]
 
 
-class RandomLabels(NetworkState):
+class RandomLabels(NetworkMethod):
     """Trains on random labels, drawn once: what remains is what bag shares and selection give by themselves.
 
     Counts are rounded and forced to add up to the bag sizes.
@@ -44,19 +30,9 @@ class RandomLabels(NetworkState):
         **network: the shared settings of ``NetworkSettings``.
     """
 
-    def __init__(self, **network: Any) -> None:
-        self.settings = NetworkSettings(**network)
-
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> RandomLabels:
         """Draw labels and train on shuffled rows."""
         labels = random_labels(bags, np.random.default_rng([seed, 1]))
-        with monitor.phase("network"):
-            self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
-            data = TrainingData(bags.X, rows={"labels": labels})
-            batches = RowBatches(len(bags.X), self.settings.batch_rows)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed)
-        return self
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class."""
-        return self.trainer_.probabilities(X)
+        data = TrainingData(bags.X, rows={"labels": labels})
+        batches = RowBatches(len(bags.X), self.settings.batch_rows)
+        return self.train(bags, label_loss, data, monitor=monitor, seed=seed, batches=batches)

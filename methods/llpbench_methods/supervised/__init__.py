@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, hookimpl
-from llpbench_methods.nets.params import NETWORK_BACKENDS, NETWORK_PARAMS, NETWORK_PRELOAD
+from llpbench_methods.nets.params import network_spec
 
-SUPERVISED = MethodSpec(
-    name="supervised",
-    factory="llpbench_methods.supervised.method:Supervised",
-    summary="the shared network on the true labels: an upper bound, not an LLP method",
-    params=NETWORK_PARAMS,
-    tasks=("binary", "multiclass"),
-    inputs=("features", "images"),
-    backends=NETWORK_BACKENDS,
-    preload=NETWORK_PRELOAD,
+SUPERVISED = network_spec(
+    "supervised",
+    "llpbench_methods.supervised.method:Supervised",
+    "the shared network on the true labels: an upper bound, not an LLP method",
     oracle=True,
-    scores="probability",
 )
 
 

@@ -1,0 +1,70 @@
+"""The one place that decides how numba compiles: cached on disk, without the GIL, without Python's errors.
+
+Machine code is kept in llpbench's cache, so that only the first process on a machine pays for compilation. Numba
+alone does not notice when a function of *another* file that was compiled into a cached one changes, so the folder is
+named by the content of all compiled files. No `parallel=True`: threads come from a plain pool that runs these GIL-free
+functions, so nothing is started at import and a forked worker is safe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba import extending
+
+from llpbench import cache_root
+
+F = TypeVar("F", bound=Callable[..., object])
+Scalar = Any
+"""A float32 or float64 of compiled code, which keeps the width that `float` in a plain signature would hide."""
+
+# No `nnan`, `ninf`, `arcp`: infinities are values here, and approximate reciprocals slow the loops down.
+_FAST = {"reassoc", "contract", "nsz", "afn"}
+
+
+def njit(function: F) -> F:
+    """Compile with strict floating point."""
+    return _compile(function, False)
+
+
+def njit_fast(function: F) -> F:
+    """Compile with reassociation, so that sums and products vectorise."""
+    return _compile(function, _FAST)
+
+
+def inlined(function: F) -> F:
+    """Paste the function into its callers before they are compiled, so that their loops vectorise."""
+    return cast(F, numba.njit(inline="always", error_model="numpy", fastmath=_FAST)(function))
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """A function that emits its own instructions; called with the arguments after its first."""
+    return extending.intrinsic(function)
+
+
+def _compile(function: F, fastmath: set[str] | bool) -> F:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    elsewhere = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = machine_code_folder()  # read by the decorator, so others keep their own
+    try:
+        return cast(F, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no folder to cache in: compile in every process rather than fail
+        return cast(F, numba.njit(**options)(function))
+    finally:
+        numba.config.CACHE_DIR = elsewhere
+
+
+@lru_cache(maxsize=1)
+def machine_code_folder() -> str:
+    """Where machine code is kept: a folder of its own for every content of the files that hold compiled functions."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        source = path.read_bytes()
+        if b"compiled.jit import" in source:
+            digest.update(source)
+    return str(cache_root() / "numba" / digest.hexdigest()[:16])

@@ -1,0 +1,1 @@
+"""What several methods and libraries compute the same way, each once."""

@@ -1,0 +1,24 @@
+"""Counts of a bag as whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llpbench import Bags, IntArray
+
+
+def whole_counts(bags: Bags) -> IntArray:
+    """Counts as whole numbers that a bag can hold: (bags, 1) for two classes, (bags, C) with rows summing to the size.
+
+    Counts of two classes are rounded and forced into [0, size]. Those of several are forced into [0, size], scaled to
+    add up to the size and rounded down; the rows that are left go to the classes with the largest remainders (the
+    lowest class first among equals).
+    """
+    sizes = bags.sizes[:, None]
+    if bags.classes == 2:
+        return np.clip(np.rint(bags.counts), 0, sizes).astype(np.int64)
+    exact = bags.clipped_proportions * sizes
+    # Sums of floats: a count of 3 may arrive as 2.9999999999.
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    rank = np.argsort(np.argsort(whole - exact, axis=1, kind="stable"), axis=1, kind="stable")
+    return np.asarray(whole + (rank < sizes - whole.sum(axis=1, keepdims=True)))

@@ -1,0 +1,169 @@
+"""Stability: the index g, automatic damping, and the spectral diagnostics against dense matrices."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llpbench_methods.inference import (
+    GibbsModel,
+    OscillationWarning,
+    auto_damping,
+    build_graph,
+    critical_damping,
+    damping_limit,
+    gibbs_model,
+    marginals,
+    mooij_kappen_bound,
+    mooij_kappen_radius,
+    nonbacktracking_radius,
+    potts_model,
+    stability_index,
+    symmetric_bag,
+    uniform_contraction_bound,
+)
+from llpbench_methods.inference.engines.reference import all_pairs
+
+
+def gain_matrix(model: GibbsModel, weighted: bool) -> np.ndarray:
+    """The matrix over directed pairs: from (k -> i) to (i -> j), k != j, weighted by the gain of the pair k, i."""
+    pairs, couplings = all_pairs(model)
+    keep = couplings != 0
+    pairs, couplings = pairs[keep], couplings[keep]
+    source = np.concatenate([pairs[:, 0], pairs[:, 1]])
+    target = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    gain = np.tanh(np.abs(np.tile(couplings, 2)) / 4) if weighted else np.ones(len(source))
+    follows = (target[None, :] == source[:, None]) & (source[None, :] != target[:, None])
+    return follows * gain[None, :]
+
+
+def radius(matrix: np.ndarray) -> float:
+    return float(np.abs(np.linalg.eigvals(matrix)).max(initial=0.0))
+
+
+def small_model(seed: int, lambda_b: float = 0.4, lambda_s: float = 0.5, n: int = 18) -> GibbsModel:
+    rng = np.random.default_rng(seed)
+    graph = build_graph(rng.normal(size=(n, 2)), int(rng.integers(1, 3)))
+    bag_of = rng.integers(-1, 4, n)
+    return gibbs_model(graph, bag_of, [1, 1, 0, 1], lambda_b=lambda_b * rng.random(4), lambda_s=lambda_s)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_spectral_radii_equal_the_dense_ones(seed: int) -> None:
+    model = small_model(seed)
+    dense = radius(gain_matrix(model, weighted=False))
+    # A forest's matrix is nilpotent: numerically its eigenvalues are small, not zero.
+    found = nonbacktracking_radius(model)
+    assert found == pytest.approx(dense, abs=2e-5) if dense > 0.5 else found == 0.0
+    weighted = gain_matrix(model, weighted=True)
+    largest = weighted.max(initial=0.0)
+    assert mooij_kappen_radius(model) == pytest.approx(max(radius(weighted), largest), rel=1e-4, abs=1e-6)
+    assert mooij_kappen_bound(model) == pytest.approx(weighted.sum(1).max(initial=0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [3, 8, 50])
+def test_a_clique_alone(size: int) -> None:
+    model = gibbs_model(None, np.zeros(size, dtype=int), [1], lambda_b=0.3)
+    assert nonbacktracking_radius(model) == pytest.approx(size - 2, abs=1e-4)
+    assert mooij_kappen_bound(model) == pytest.approx((size - 2) * np.tanh(0.15))
+
+
+def test_forests_have_radius_zero_and_a_cycle_one() -> None:
+    X = np.random.default_rng(0).integers(0, 4, size=(30, 2)).astype(float)
+    tree = gibbs_model(build_graph(X, 1, metric="euclidean"), np.full(30, -1), [], lambda_b=[])
+    assert nonbacktracking_radius(tree) == 0.0
+    triangle = gibbs_model(None, np.zeros(3, dtype=int), [1], lambda_b=1.0)
+    assert nonbacktracking_radius(triangle) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_contraction_bound_of_the_published_settings() -> None:
+    assert uniform_contraction_bound(8, 0.4427, 1e-4) == pytest.approx(1.525, abs=5e-4)
+    assert uniform_contraction_bound(128, 0.3422, 1e-4) == pytest.approx(21.5, abs=0.05)
+    assert 7 * np.tanh(0.885 / 4) > 1
+
+
+def test_full_size_takes_seconds() -> None:
+    rng = np.random.default_rng(0)
+    rows, bag = 39_936, 512
+    place = np.sort(rng.random(rows))[:, None]
+    from llpbench_methods.inference import Neighbours, graph_of_neighbours
+
+    nearer = np.where(np.diff(place[:, 0], prepend=-9) < np.diff(place[:, 0], append=9), -1, 1)
+    graph = graph_of_neighbours(Neighbours((np.arange(rows) + nearer)[:, None], np.zeros((rows, 1))))
+    model = gibbs_model(graph, rng.permutation(rows) // bag, np.full(rows // bag, 123), lambda_b=0.0796)
+    begin = time.process_time()
+    found = nonbacktracking_radius(model)
+    assert time.process_time() - begin < 60
+    assert 510.5 < found < 512.5
+
+
+def test_stability_index_is_the_slope() -> None:
+    for size, count, lam in ((128, 31, 0.3422), (512, 123, 0.0796), (2048, 492, 0.0184)):
+        model = gibbs_model(None, np.zeros(size, dtype=int), [count], lambda_b=lam)
+        g = stability_index(model)
+        assert g == pytest.approx(2 * lam * (size - 1) * (count / size) * (1 - count / size))
+        assert g[0] == pytest.approx(abs(symmetric_bag(size, count, lam).slope), rel=0.15)
+    assert stability_index(gibbs_model(None, [0, 1, 1], [1, 1], lambda_b=[5.0, 0.0])).tolist() == [0.0, 0.0]
+    multi = potts_model(None, np.zeros(4, dtype=int), [[1, 1, 2]], lambda_b=0.5)
+    assert stability_index(multi).shape == (1, 3)
+
+
+def test_damping_formulas() -> None:
+    assert damping_limit(0.5) == pytest.approx(3.0)
+    assert damping_limit(0.0) == 1.0
+    for g in (1.5, 3.0, 16.0):
+        assert damping_limit(critical_damping(g)) == pytest.approx(g)
+        assert auto_damping(g) > critical_damping(g)
+    assert critical_damping(0.7) == auto_damping(0.7) == 0.0
+    assert critical_damping(16.0) == pytest.approx(0.882, abs=1e-3)
+
+
+@pytest.mark.parametrize(("damping", "settles"), [(0.85, False), (0.91, True)])
+def test_the_critical_damping_at_g_16(damping: float, settles: bool) -> None:
+    rng = np.random.default_rng(0)
+    lam = 16.0 / (2 * 127 * 0.25 * 0.75)
+    model = gibbs_model(None, np.arange(512) // 128, np.full(4, 32), lambda_b=lam, fields=1e-3 * rng.normal(size=512))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OscillationWarning)
+        result = marginals(model, "pairwise", rounds=600, damping=damping, tol=1e-3)
+    assert result.converged is settles
+
+
+@pytest.mark.parametrize("engine", ["reference", "pairwise"])
+@pytest.mark.parametrize("lambda_b", [0.01, 0.3, 1.0])
+def test_auto_damping_settles(engine: str, lambda_b: float) -> None:
+    rng = np.random.default_rng(1)
+    graph = build_graph(rng.normal(size=(160, 3)), 1)
+    model = gibbs_model(graph, np.arange(160) // 32, [8, 7, 9, 6, 10], lambda_b=lambda_b, lambda_s=0.5)
+    result = marginals(model, engine, rounds=1500, damping="auto", tol=1e-4)
+    assert result.converged
+    assert result.rounds < 1500
+    assert result.residuals.shape == (result.rounds,)
+    assert result.stability == pytest.approx(stability_index(model).max())
+
+
+def test_auto_damping_raises_itself_when_the_guess_is_too_low() -> None:
+    # Strong repelling edges, which the index of the bags does not see: a frustrated odd ring plus chords.
+    n = 9
+    edges = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
+    model = GibbsModel(np.full(n, 3.0), edges, np.full(len(edges), -1.5), np.full(n, -1), np.zeros(0), np.zeros(0))
+    with pytest.warns(OscillationWarning):
+        assert not marginals(model, "reference", rounds=100, damping=0.0, tol=1e-6).converged
+    result = marginals(model, "reference", rounds=800, damping="auto", tol=1e-6)
+    assert result.converged
+    assert result.damping >= 0.5
+
+
+def test_a_stable_run_does_not_warn() -> None:
+    model = gibbs_model(None, np.arange(32) // 8, [2, 2, 3, 1], lambda_b=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = marginals(model, "pairwise", rounds=200, damping=0.5, tol=1e-5)
+    assert result.converged
+    assert result.residuals[-1] <= 1e-5 < result.residuals[-2]

@@ -1,0 +1,67 @@
+"""An engine is one entry: what derives from it, and a plugin file that adds one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import llpbench
+
+from llpbench_methods.bp.params import BPSettings, bp_params
+from llpbench_methods.inference import EngineSpec, add_engine, all_engines, engine_spec, marginals
+
+PLUGIN = Path(__file__).parent / "engine_plugin.py"
+
+
+def test_the_choices_of_bp_are_the_engines() -> None:
+    (param,) = (p for p in bp_params() if p.name == "engine")
+    assert param.choices[:6] == ("count", "pairwise", "jax", "pgmax", "reference", "reference-count")
+    assert param.choices == tuple(engine.name for engine in all_engines())
+    assert all(engine.summary in param.doc for engine in all_engines())
+    assert param.default == BPSettings().engine == "count"
+
+
+def test_engines_say_how_they_differ() -> None:
+    assert {e.name for e in all_engines() if e.counting} == {"count", "reference-count"}
+    assert {e.name for e in all_engines() if e.multiclass} == {"count", "reference-count"}
+    assert {e.name for e in all_engines() if e.threads} == {"count", "pairwise"}
+
+
+def test_a_name_belongs_to_one_engine() -> None:
+    add_engine(engine_spec("count"))  # the same again
+    with pytest.raises(ValueError, match="another engine called 'count'"):
+        add_engine(EngineSpec("count", "somewhere:start"))
+    with pytest.raises(ValueError, match="module:function"):
+        add_engine(EngineSpec("other", "somewhere"))
+    with pytest.raises(ValueError, match="unknown engine 'nobody': choose from count, pairwise"):
+        marginals(None, "nobody")  # type: ignore[arg-type]
+
+
+def test_an_engine_of_a_plugin_leaves_other_cells_alone() -> None:
+    code = (
+        "import sys; from pathlib import Path; from llpbench.plugins.registry import load_registry\n"
+        "before = load_registry().methods['bp']; after = load_registry([Path(sys.argv[1])]).methods['bp']\n"
+        "assert before.resolve({}) == after.resolve({})\n"
+        "print(set(after.param('engine').choices) - set(before.param('engine').choices))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(PLUGIN)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "{'mine'}", done.stderr
+
+
+def test_an_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
+    methods = ",".join(f"bp[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
+    arguments = ("run", "--methods", methods, "--datasets", "synthetic[rows=400]", "--bags", "8", "--seeds", "1")
+    refused = llpbench(*arguments, "--out", "none", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "mine" in refused.stderr
+    done = llpbench(*arguments, "--plugin", str(PLUGIN), "--out", "out", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(path.read_text())["result"] for path in sorted((tmp_path / "out" / "cells").glob("*.json"))]
+    found = {result["cell"]["params"]["engine"]: result for result in results}
+    assert set(found) == {"mine", "reference-count"}
+    assert found["mine"]["status"] == "ok"
+    for part in ("selected", "history", "notes"):
+        assert found["mine"][part] == found["reference-count"][part]
