@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import quick
+from helpers import PATIENCE, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -320,7 +320,7 @@ def test_cells_that_start_together_make_features_once(tmp_path: Path) -> None:
         )
         for i in range(2)
     ]
-    sums = [child.communicate(timeout=300)[0].strip() for child in children]
+    sums = [child.communicate(timeout=PATIENCE)[0].strip() for child in children]
     assert sums[0] == sums[1] != ""
     assert (tmp_path / "log").read_text() == "made\n"
 

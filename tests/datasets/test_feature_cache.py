@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import PATIENCE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -172,7 +173,7 @@ def child(log: Path, seconds: float) -> subprocess.Popen[str]:
 
 def test_processes_that_start_together_make_it_once(tmp_path: Path) -> None:
     children = [child(tmp_path / "log", 0.3) for _ in range(4)]
-    outputs = [process.communicate(timeout=60)[0] for process in children]
+    outputs = [process.communicate(timeout=PATIENCE)[0] for process in children]
     assert [output.split()[-1] for output in outputs] == ["10.0"] * 4
     assert (tmp_path / "log").read_text() == "made\n"
 
@@ -187,7 +188,7 @@ def test_a_killed_maker_blocks_nobody(own_cache: Path, tmp_path: Path) -> None:
         half.write_bytes(b"half")
         stuck.send_signal(signal.SIGKILL)
     with child(tmp_path / "log", 0) as next_one:
-        output, _ = next_one.communicate(timeout=60)
+        output, _ = next_one.communicate(timeout=PATIENCE)
     assert output.split() == ["working", "10.0"]
     assert [path.suffix for path in own_cache.iterdir()] == [".npy"]
     assert not half.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import PATIENCE
 
 from llpbench.datafiles.store import DataStore
 from llpbench_datasets.components import principal_directions
@@ -236,7 +237,7 @@ def test_engines_agree(tmp_path: Path, engine: str) -> None:
         out = tmp_path / f"{name}.npy"
         command = [sys.executable, "-c", ENGINE, str(tmp_path / "s.txt"), str(out)]
         environment = {**os.environ, "KERAS_BACKEND": name}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         found.append(np.load(out))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-2, atol=1e-3)

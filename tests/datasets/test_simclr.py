@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import quick
+from helpers import PATIENCE, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -75,7 +75,7 @@ def test_engines_agree() -> None:
         pytest.importorskip(backend)
         environment = {**os.environ, "KERAS_BACKEND": backend, "TF_ENABLE_ONEDNN_OPTS": "0"}
         done = subprocess.run(
-            [sys.executable, "-c", ENGINE], env=environment, capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", ENGINE], env=environment, capture_output=True, text=True, timeout=PATIENCE
         )
         assert done.returncode == 0, done.stderr
         name, *found[backend] = json.loads(done.stdout.splitlines()[-1])

@@ -44,7 +44,7 @@ class Chromium:
     """A browser with one page. ``problems`` gathers exceptions and console errors, ``requests`` whatever was asked of
     a network or file system."""
 
-    def __init__(self, patience: float = 60.0) -> None:
+    def __init__(self, patience: float = 600.0) -> None:
         binary = find_chromium()
         if binary is None:
             raise BrowserError(f"none of {', '.join(NAMES)} is on the PATH")

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from helpers import PATIENCE
 
 import llpbench
 from llpbench.contracts import hookspecs
@@ -135,7 +136,7 @@ print("\\n".join(sorted({name.partition(".")[0] for name in sys.modules})))
 )
 def test_looking_around_loads_nothing_heavy(tmp_path: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-c", LOADED, *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.split())
     assert {"llpbench", "click"} <= loaded
@@ -146,7 +147,7 @@ def test_looking_around_loads_nothing_heavy(tmp_path: Path, arguments: list[str]
 
 def test_importing_the_package_loads_next_to_nothing() -> None:
     code = "import sys, llpbench; print(*sorted(m for m in sys.modules if m.startswith('llpbench')))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.split() == ["llpbench"]
 
 

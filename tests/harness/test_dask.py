@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 import pytest
 from cli_runner import llpbench, status, table
-from helpers import make_cell
+from helpers import PATIENCE, make_cell
 
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.executor import ExecutorSettings
@@ -77,11 +77,11 @@ class Cluster:
         for process in self.processes:
             process.kill()
             process.wait()
-        _, alive = psutil.wait_procs(family, timeout=15)
+        _, alive = psutil.wait_procs(family, timeout=PATIENCE)
         assert not alive, "a worker left processes behind"
 
 
-def until(true: Callable[[], Any], words: str, seconds: float = 240) -> None:
+def until(true: Callable[[], Any], words: str, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, words
@@ -155,9 +155,9 @@ def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     until(one_is_busy, "no worker got a slow cell")
     number, cell = busy.popitem()
     workers[number].kill()
-    _, errors = run.communicate(timeout=300)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 1, errors  # cells that kill themselves are failures
-    _, alive = psutil.wait_procs([cell], timeout=15)
+    _, alive = psutil.wait_procs([cell], timeout=PATIENCE)
     assert not alive, "the cell outlived its worker"
 
     fits = Counter((name, seed) for name, seed, *_ in cluster.fits())
@@ -216,7 +216,7 @@ def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(
     until(busy, "two long cells should run beside finished ones")
     time.sleep(1)
     run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130, errors
     assert "the same command goes on" in errors
     assert "Traceback" not in errors
@@ -234,7 +234,7 @@ def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Clust
     cells = cluster.folder / "out" / "cells"
     until(lambda: len(list(cells.glob("*.json"))) >= 1, "no cell was finished")
     cluster.scheduler.kill()
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 1, errors
     assert f"error: the Dask scheduler at {cluster.address} went away" in errors
     assert "Traceback" not in errors, errors
@@ -350,7 +350,7 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path)
     assert errors.splitlines()[0] == "4 cells, 0 already done"
     assert errors.splitlines()[-1] == "results: out"
     assert len(errors.splitlines()) == 6  # not a word of Dask's own
-    _, alive = psutil.wait_procs(list(family), timeout=10)
+    _, alive = psutil.wait_procs(list(family), timeout=PATIENCE)
     assert not alive
     assert status(tmp_path / "out")["counts"] == {"ok": 4}
 
@@ -369,11 +369,11 @@ def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by
     until(lambda: list(tmp_path.glob("out/cells/*.json")), "no cell was finished")
     family = descendants(run.pid)
     os.killpg(run.pid, signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130, errors
     assert "the same command goes on" in errors
     assert "Traceback" not in errors
-    _, alive = psutil.wait_procs(family, timeout=15)
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert not alive
 
 

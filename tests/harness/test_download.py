@@ -16,7 +16,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from helpers import QuietHandler, serving
+from helpers import PATIENCE, QuietHandler, serving
 
 from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
@@ -374,7 +374,7 @@ def test_processes_fetch_a_file_once(server: Server, cached: Path) -> None:
     command = [sys.executable, "-c", CHILD, server.url("/toy.csv"), file.sha256, str(file.size)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     children = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    said = [child.communicate(timeout=120)[0].strip() for child in children]
+    said = [child.communicate(timeout=PATIENCE)[0].strip() for child in children]
     assert said == ["age"] * 4
     assert server.hits == ["/toy.csv"]
     assert nothing_left_behind(cached.parent)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
+from helpers import PATIENCE
 
 SMALL = "synthetic[rows=400;dim=4]"
 EXPECTED = {
@@ -98,11 +99,11 @@ def test_interrupted_and_continued_equals_uninterrupted(tmp_path: Path, stop: si
         [sys.executable, "-m", "llpbench", *_grid("broken")], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
     cells = tmp_path / "broken" / "cells"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while len(list(cells.glob("*.json"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(stop)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on" in errors
     kept = {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")}
@@ -135,7 +136,7 @@ def test_truncated_and_edited_results_are_reported_and_run_again(tmp_path: Path)
 def test_two_runs_on_one_folder_share_the_work(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "llpbench", *_grid("shared")]
     runs = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    errors = [run.communicate(timeout=120)[1] for run in runs]
+    errors = [run.communicate(timeout=PATIENCE)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], errors
     assert status(tmp_path / "shared")["counts"] == {"ok": 12}
     assert llpbench(*_grid("whole"), cwd=tmp_path).returncode == 0
@@ -151,7 +152,7 @@ def test_a_killed_run_leaves_no_orphans(tmp_path: Path) -> None:
          "--datasets", SMALL, "--bags", "8", "--seeds", "2", "--out", "out"],
         cwd=tmp_path, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     children: list[psutil.Process] = []
     while time.monotonic() < deadline and len(children) < 3:
         children = psutil.Process(process.pid).children(recursive=True)
@@ -159,7 +160,7 @@ def test_a_killed_run_leaves_no_orphans(tmp_path: Path) -> None:
     assert len(children) >= 3
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=15)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive
 
 

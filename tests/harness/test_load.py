@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
-from helpers import make_cell, make_plan, make_result
+from helpers import PATIENCE, make_cell, make_plan, make_result
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
@@ -196,7 +196,7 @@ def started_and_one_cell_done(command: list[str], cwd: Path, environment: dict[s
         [sys.executable, "-m", "llpbench", *command],
         cwd=cwd, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + PATIENCE
     while not list((cwd / "out" / "cells").glob("*.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
     return process
@@ -215,7 +215,7 @@ def test_a_data_folder_that_vanishes_fails_its_cells_until_it_is_back(tmp_path: 
     environment = {"LLP_COUNTED": str(tmp_path / "counted.txt"), "LLPBENCH_CACHE": str(tmp_path / "cache")}
     process = started_and_one_cell_done([*command, "out"], tmp_path, environment)
     (tmp_path / "data").rename(tmp_path / "away")
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
     found = status(tmp_path / "out")
     assert found["counts"]["ok"] >= 1
@@ -268,7 +268,7 @@ def test_a_clock_that_jumps_by_a_day_changes_no_limit_and_no_result(tmp_path: Pa
     process = started_and_one_cell_done([*command, "out"], tmp_path, environment)
     time.sleep(1)
     (tmp_path / "jumped").touch()  # the first hanging cell runs
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, errors
     found = [json.loads(p.read_text())["result"] for p in (tmp_path / "out" / "cells").glob("*.json")]
     ends = sorted((r["cell"]["method"], r["status"]) for r in found)

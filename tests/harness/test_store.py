@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import make_cell, make_plan, make_result
+from helpers import PATIENCE, make_cell, make_plan, make_result
 
 from llpbench.contracts.errors import StoreError
 from llpbench.results.sealing import Damaged
@@ -109,7 +109,7 @@ for i in range(8):
     Store(Path(sys.argv[1])).plan([Planned(cell=cell, label="guess", dataset_label="toy")], f"run {who}", "0.1.0")
 """
     runs = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(who)]) for who in range(3)]
-    assert [run.wait(60) for run in runs] == [0, 0, 0]
+    assert [run.wait(PATIENCE) for run in runs] == [0, 0, 0]
     manifest = Store(tmp_path).manifest()
     assert {p.cell.seed for p in manifest.planned.values()} == {100 * w + i for w in range(3) for i in range(8)}
     assert sorted(manifest.commands) == ["run 0", "run 1", "run 2"]
@@ -223,13 +223,13 @@ def test_a_claim_is_exclusive_across_processes_and_dies_with_its_owner(store: St
         assert first.stdout.readline() == "held\n"
         assert store.claim("cell") is None
         second = holder(store)
-        assert second.communicate(timeout=30)[0] == "refused\n"
+        assert second.communicate(timeout=PATIENCE)[0] == "refused\n"
         other = store.claim("another")
         assert other is not None
         other.release()
     finally:
         first.kill()
-        first.communicate(timeout=30)
+        first.communicate(timeout=PATIENCE)
     claim = store.claim("cell")  # the system gave it back
     assert claim is not None
     claim.release()
@@ -272,7 +272,7 @@ import os, sys, time
 from pathlib import Path
 from llpbench.results.store import Store
 store, inside, done = Store(Path(sys.argv[1])), Path(sys.argv[1]) / "inside", 0
-deadline = time.monotonic() + 30
+deadline = time.monotonic() + 600
 while done < 25 and time.monotonic() < deadline:
     claim = store.claim("cell")
     if claim is None:
@@ -285,4 +285,4 @@ while done < 25 and time.monotonic() < deadline:
 sys.exit(0 if done == 25 else 3)
 """
     runs = [subprocess.Popen([sys.executable, "-c", script, str(store.root)]) for _ in range(3)]
-    assert [run.wait(60) for run in runs] == [0, 0, 0]
+    assert [run.wait(PATIENCE) for run in runs] == [0, 0, 0]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import FAULTY, llpbench
+from helpers import PATIENCE
 from plugin_install import SOURCES, with_plugins
 
 READ = """
@@ -44,7 +45,11 @@ def test_cells_become_mlflow_runs(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "failed on a finished cell" not in done.stderr
     read = subprocess.run(
-        [sys.executable, "-c", READ], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", READ],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert read.returncode == 0, read.stderr
     runs = {

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import pytest
 from cli_runner import llpbench
-from helpers import bags_of, make_cell, make_part, quick
+from helpers import PATIENCE, bags_of, make_cell, make_part, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -505,7 +505,7 @@ def test_killed_and_continued_loses_and_doubles_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *command("out")], cwd=tmp_path, start_new_session=True
     )
-    cells, deadline = tmp_path / "out" / "cells", time.monotonic() + 120
+    cells, deadline = tmp_path / "out" / "cells", time.monotonic() + PATIENCE
     while len(list(cells.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
@@ -527,7 +527,7 @@ def test_two_processes_share_a_study(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-m", "llpbench", *command("out")], cwd=tmp_path, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
-    errors = [run.communicate(timeout=300)[1] for run in runs]
+    errors = [run.communicate(timeout=PATIENCE)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], errors
     trials = history_of(tmp_path / "out").trials
     assert [t.number for t in trials] == list(range(7))

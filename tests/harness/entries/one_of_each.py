@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import numpy as np
-from llpbench_methods.inference import EngineSpec, add_engine
-from llpbench_methods.inference.engines.count import start
 
 from llpbench import ExecutorSpec, MetricSpec, Outcome, Param, RuleSpec, hookimpl
+from llpbench_methods.inference import EngineSpec, add_engine
+from llpbench_methods.inference.engines.count import start
 
 add_engine(EngineSpec("my-engine", "one_of_each:start_engine", "counts, by a plugin", counting=True, multiclass=True))
 
@@ -44,8 +44,8 @@ def llpbench_executors():
     return [ExecutorSpec(name="here", factory="one_of_each:Here", params=(marker,))]
 
 
-def start_engine(model, mode):
-    return start(model, mode)
+def start_engine(model, *, mode):
+    return start(model, mode=mode)
 
 
 def brier(labels, probabilities):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import llpbench
+from helpers import PATIENCE
 
 from llpbench_methods.bp.params import BPSettings, bp_params
 from llpbench_methods.inference import EngineSpec, add_engine, all_engines, engine_spec, marginals
@@ -47,7 +48,7 @@ def test_an_engine_of_a_plugin_leaves_other_cells_alone() -> None:
         "assert before.resolve({}) == after.resolve({})\n"
         "print(set(after.param('engine').choices) - set(before.param('engine').choices))"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(PLUGIN)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code, str(PLUGIN)], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.strip() == "{'mine'}", done.stderr
 
 
