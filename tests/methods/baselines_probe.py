@@ -26,13 +26,13 @@ from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, r
 from llpbench_methods.llp_vat.method import LLPVAT
 from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.chunked import in_chunks
+from llpbench_methods.nets.chunked import loss_in_chunks
 from llpbench_methods.nets.losses import bag_cross_entropy
 from llpbench_methods.nets.mlp import dense, draw_weights, mlp
 from llpbench_methods.nets.network import proportion_loss as dllp_loss
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer, TrainingData, frozen_state
-from llpbench_methods.nets.wrn import augmented, wide_resnet
+from llpbench_methods.nets.wrn import augment, wide_resnet
 from llpbench_methods.random_labels.method import RandomLabels
 
 ONE_BAG = ([0] * 4, [4])
@@ -40,14 +40,14 @@ ONE_BAG = ([0] * 4, [4])
 
 def compiled(function):
     """What a function of no arguments returns, computed as one program and brought home."""
-    return at_home(backend().compile(function)())
+    return to_numpy(backend().compile(function)())
 
 
-def at_home(value):
+def to_numpy(value):
     if isinstance(value, dict):
-        return {name: at_home(part) for name, part in value.items()}
+        return {name: to_numpy(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [at_home(part) for part in value]
+        return [to_numpy(part) for part in value]
     return home(value)
 
 
@@ -265,7 +265,7 @@ def chunks():
     def loss(rows, row_terms=None):
         def of_net(net):
             inputs = (f32(X), f32(mask))
-            return in_chunks(net, inputs, of_logits, rows_at_once=rows, row_terms=row_terms)
+            return loss_in_chunks(net, inputs, of_logits, rows_at_once=rows, row_terms=row_terms)
 
         return of_net
 
@@ -322,7 +322,7 @@ def count_nll():
 def images():
     rng = np.random.default_rng(0)
     pictures = rng.normal(size=(40, 6, 5, 2)).astype(np.float32)
-    seen = np.array(compiled(lambda: augmented(f32(pictures), i32([1, 2]), shift=2)), np.float32)
+    seen = np.array(compiled(lambda: augment(f32(pictures), i32([1, 2]), shift=2)), np.float32)
     wide = np.pad(pictures, [(0, 0), (2, 2), (2, 2), (0, 0)])
     found = []
     for i, picture in enumerate(seen):

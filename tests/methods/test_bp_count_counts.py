@@ -11,12 +11,12 @@ from scipy.special import expit, log_softmax, softmax
 from llpbench import Bags
 from llpbench_methods.bp_count.counts import (
     CountedBags,
-    limited,
+    limit_fields,
     log_likelihood,
     posterior,
     probabilities,
 )
-from llpbench_methods.bp_count.neighbourhood import restricted
+from llpbench_methods.bp_count.neighbourhood import restrict_graph
 from llpbench_methods.inference import SimilarityGraph
 from llpbench_methods.shared.counts import whole_counts
 from llpbench_methods.shared.shares import shift_to_shares
@@ -64,7 +64,7 @@ def test_neighbours_pull_labels_together() -> None:
 def test_a_graph_among_some_rows_is_renumbered() -> None:
     edges = np.array([[0, 1], [0, 3], [1, 3], [2, 3]])
     yes = np.ones(4, bool)
-    part = restricted(SimilarityGraph(4, edges, np.array([1.0, 2.0, 3.0, 4.0]), yes, yes), np.array([3, 0, 2]))
+    part = restrict_graph(SimilarityGraph(4, edges, np.array([1.0, 2.0, 3.0, 4.0]), yes, yes), np.array([3, 0, 2]))
     np.testing.assert_array_equal(part.edges, [[0, 1], [0, 2]])
     np.testing.assert_array_equal(part.similarity, [2.0, 4.0])
 
@@ -141,5 +141,5 @@ def test_shares_never_reach_the_ends_and_noise_sets_the_factor() -> None:
 
 
 def test_fields_are_cut_to_a_finite_range() -> None:
-    assert np.abs(limited(np.array([[1e9], [-1e9]]))).max() < 20
-    assert limited(np.array([[0.0, 1e6]])).min() > -20
+    assert np.abs(limit_fields(np.array([[1e9], [-1e9]]))).max() < 20
+    assert limit_fields(np.array([[0.0, 1e6]])).min() > -20

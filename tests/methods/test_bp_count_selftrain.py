@@ -16,8 +16,8 @@ from llpbench_methods.bp_count.selftrain import (
     SLOPES,
     Chain,
     adopt,
+    assign_folds,
     best_blend,
-    deal_folds,
     gain_in_standard_errors,
     learn,
     make_chains,
@@ -40,7 +40,7 @@ def _two_rounds(counts, similarity: float) -> list[Chain]:
     """Fold chains after two adopted rounds; the blend is fixed, since choosing it is for all folds together."""
     X, offsets, _ = _data()
     bags = CountedBags(offsets, counts, np.inf)
-    folds = deal_folds(bags.sizes, 2, np.random.default_rng(0))
+    folds = assign_folds(bags.sizes, 2, np.random.default_rng(0))
     model = MeanRegression(X, offsets, COLUMNS, np.random.default_rng(0), draws=2)
     chains, _ = make_chains(bags, folds, X, lambda chosen: model.fit(chosen, counts[chosen], 0.0))
     labels = Similarity(similarity, build_graph(X, 3) if similarity else None)
@@ -56,7 +56,7 @@ def _two_rounds(counts, similarity: float) -> list[Chain]:
 def test_no_count_of_a_fold_reaches_the_chain_it_judges(similarity: float) -> None:
     _, offsets, counts = _data()
     before = _two_rounds(counts, similarity)
-    folds = deal_folds(np.diff(offsets), 2, np.random.default_rng(0))
+    folds = assign_folds(np.diff(offsets), 2, np.random.default_rng(0))
     for k, fold in enumerate(folds):
         other = counts.copy()
         other[fold] = 8.0 - other[fold]
@@ -67,10 +67,10 @@ def test_no_count_of_a_fold_reaches_the_chain_it_judges(similarity: float) -> No
 
 def test_folds_part_the_bags_evenly_in_size() -> None:
     sizes = np.array([1] * 10 + [100] * 11)
-    folds = deal_folds(sizes, 2, np.random.default_rng(1))
+    folds = assign_folds(sizes, 2, np.random.default_rng(1))
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(21))
     assert [int((sizes[f] == 1).sum()) for f in folds] == [5, 5]
-    assert len(deal_folds(np.ones(5, np.int64), 3, np.random.default_rng(0))) == 3
+    assert len(assign_folds(np.ones(5, np.int64), 3, np.random.default_rng(0))) == 3
 
 
 def test_gain_is_measured_in_standard_errors() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, UsageError
-from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, normalised, similarity_graph
+from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, normalise_weights, similarity_graph
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
 from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count
@@ -181,8 +181,8 @@ def test_normalised_pairs_pull_all_rows_alike():
         total = np.bincount(graph.edges.ravel(), np.repeat(graph.weights, 2), minlength=300)
         return total.std() / total.mean(), total.mean()
 
-    assert spread(normalised(plain))[0] < 0.5 * spread(plain)[0]
-    assert 0.8 < spread(normalised(plain))[1] < 1.1
+    assert spread(normalise_weights(plain))[0] < 0.5 * spread(plain)[0]
+    assert 0.8 < spread(normalise_weights(plain))[1] < 1.1
 
 
 def test_settings_reach_the_graph():

@@ -1,4 +1,4 @@
-"""Control: the best single column. What selection alone buys."""
+"""Control: the best single column, which shows what selection alone achieves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEST_FEATURE = MethodSpec(
             "signs",
             "both",
             choices=("both", "bags"),
-            doc="try each column both ways, or only in the direction its bag means tell",
+            doc="try each column both ways, or only in the direction of its bag means",
         ),
         Param(
             "patience",

@@ -12,7 +12,7 @@ from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.shares import all_classes, scale_to_shares
 
 WEAK = 1e-3
-"""Slope (per standard deviation of the column) of a column whose bag means tell nothing."""
+"""Slope (per standard deviation of the column) of a column whose bag means carry no information."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def offsets_for(x: FloatArray, slopes: FloatArray, prior: FloatArray, rounds: in
     return scale_to_shares(x[:, None] * slopes, target, start, rounds=rounds, tol=1e-6, least=1e-300)
 
 
-def spread_out(x: FloatArray, points: int = 512) -> FloatArray:
+def even_quantiles(x: FloatArray, points: int = 512) -> FloatArray:
     """Evenly spaced quantiles of the values, at most ``points`` of them."""
     return np.asarray(np.sort(x)[np.linspace(0, len(x) - 1, min(points, len(x))).astype(int)])
 
@@ -100,7 +100,7 @@ class BestFeature:
         return self
 
     def _models(self, bags: Bags, j: int, shares: FloatArray, prior: FloatArray) -> list[ColumnModel]:
-        """The column in the direction its bag means tell, and the other way round."""
+        """The column in the direction of its bag means, and in the opposite one."""
         x = bags.X[:, j].astype(np.float64)
         spread = float(x.std())
         if x.min() == x.max() or spread == 0:
@@ -110,7 +110,7 @@ class BestFeature:
         if np.abs(slopes).max() * spread < WEAK:
             towards_last = np.arange(bags.classes) - (bags.classes - 1) / 2
             slopes = WEAK / spread * towards_last
-        shown = spread_out(x)
+        shown = even_quantiles(x)
         signs = (1.0, -1.0) if self.signs == "both" else (1.0,)
         return [ColumnModel(j, offsets_for(shown, sign * slopes, prior), sign * slopes) for sign in signs]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.losses import row_cross_entropy, segment_logsumexp, segment_mean, segment_sum, weighted_mean
-from llpbench_methods.nets.mlp import Blank, Ones, dense
+from llpbench_methods.nets.mlp import Ones, Zeros, dense
 from llpbench_methods.nets.params import MLP_WIDTHS
 from llpbench_methods.nets.training import Batch
 
@@ -158,7 +158,7 @@ def _stack(n_inputs: int, widths: Sequence[int], n_outputs: int | None, name: st
 
 
 def _layer_norm(name: str) -> Any:
-    return keras.layers.LayerNormalization(epsilon=1e-5, gamma_initializer=Ones(), beta_initializer=Blank(), name=name)
+    return keras.layers.LayerNormalization(epsilon=1e-5, gamma_initializer=Ones(), beta_initializer=Zeros(), name=name)
 
 
 def _layer(layer: Any, width: int) -> Any:

@@ -39,7 +39,7 @@ SAFETY = 0.8
 
 @dataclass(frozen=True)
 class Labelling:
-    """Marginals, and what the engine had to say about them (empty when nothing)."""
+    """Marginals, and the warning of the engine about them (empty if there is none)."""
 
     marginals: Marginals
     warning: str = ""
@@ -69,11 +69,11 @@ def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int,
     if scale == "median":
         graph = replace(graph, similarity=_by_median(pair_lengths(covariates, graph.edges), settings))
     if settings.normalise:
-        graph = normalised(graph)
+        graph = normalise_weights(graph)
     return graph.keep_share(settings.edges_kept, seed) if settings.edges_kept < 1.0 else graph
 
 
-def normalised(graph: SimilarityGraph) -> SimilarityGraph:
+def normalise_weights(graph: SimilarityGraph) -> SimilarityGraph:
     """Similarities `k_ij / sqrt(W_i W_j)`, `W_i = sum_j m_ij k_ij` the total weight of a row's pairs.
 
     Without this a row is pulled towards its neighbours in proportion to `W_i`, and as most neighbours carry the more
@@ -87,8 +87,8 @@ def normalised(graph: SimilarityGraph) -> SimilarityGraph:
 def bag_weights(bags: Bags, settings: BPSettings) -> Floats:
     """`lambda_b` of every bag.
 
-    A number holds for all. `auto` is 1, or the exact `1/(2 s^2)` of counts with known noise if that is less. Engines
-    of pairs also need `g = 2 lambda_b (B - 1) p (1 - p)` below `(1 + d)/(1 - d)` to settle; as `p (1 - p) <= 1/4`,
+    A number holds for all. `auto` is 1, or the exact `1/(2 s^2)` of counts with known noise if that is less. Pairwise
+    engines also need `g = 2 lambda_b (B - 1) p (1 - p)` below `(1 + d)/(1 - d)` to settle; as `p (1 - p) <= 1/4`,
     `lambda_b <= 2 * 0.8 (1 + d)/(1 - d) / (B - 1)` is safe whatever the marginals (`damping = auto` starts from the
     damping that `lambda_b` asks for, so `d = 0.5` is meant then).
     """
@@ -119,7 +119,7 @@ def gibbs_law(graph: SimilarityGraph, bags: Bags, settings: BPSettings) -> Gibbs
 
 
 def label_marginals(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, threads: int = 1) -> Labelling:
-    """Run belief propagation; a warning that it swings is caught and handed on as text."""
+    """Run belief propagation; a warning of oscillation is caught and returned as text."""
     model = gibbs_law(graph, bags, settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OscillationWarning)
@@ -145,7 +145,7 @@ def _search(asked: Search, rows: int) -> Search:
 
 
 def _damping(settings: BPSettings) -> float | Literal["auto"]:
-    """Counting factors have no bag clique that could swing: their messages settle soonest undamped."""
+    """Counting factors have no bag clique that could oscillate: their messages converge fastest without damping."""
     counted = engine_spec(settings.engine).counting and settings.mode == "sum"
     return 0.0 if settings.damping == "auto" and counted else settings.damping
 

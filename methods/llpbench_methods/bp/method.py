@@ -93,7 +93,7 @@ class BP:
             "residual": float(found.marginals.residuals[-1]),
         }
         if found.warning and engine_spec(self.settings.engine).counting:
-            # Nothing swings here; near its critical strength the similarity term settles slowly.
+            # Counting engines do not oscillate; near its critical strength the similarity term converges slowly.
             facts["unsettled"] = True
         elif found.warning:
             facts["oscillation"] = found.warning

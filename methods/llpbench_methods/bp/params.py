@@ -44,7 +44,7 @@ class BPSettings:
 _DEFAULT = BPSettings()
 
 NETWORK = NetworkSettings(lr=1e-4)
-"""The shared settings, but slower: a network learns what pseudo-labels have in common before it learns their errors."""
+"""The shared settings with a lower rate: a network learns what pseudo-labels have in common before their errors."""
 
 _MODEL = (
     Param(
@@ -63,7 +63,7 @@ _MODEL = (
         log=True,
         choices=("auto",),
         doc="weight of the bag term -lambda_b (sum y - count)^2 (paper: 1e-4 to 200); auto is 1 (with noise of known "
-        "sd s at most 1/(2 s^2)), and for engines of pairs small enough in every bag for the messages to settle",
+        "sd s at most 1/(2 s^2)), and for pairwise engines small enough in every bag for the messages to settle",
     ),
     Param(
         "lambda_o",
@@ -71,7 +71,7 @@ _MODEL = (
         low=1e-4,
         high=200.0,
         log=True,
-        doc="weight of 'one label per row' (more than two classes, engines of pairs; counting holds it exactly)",
+        doc="weight of 'one label per row' (more than two classes, pairwise engines; counting engines hold it exactly)",
     ),
 )
 

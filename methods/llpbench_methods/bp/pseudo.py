@@ -53,7 +53,7 @@ def pseudo_labels(beliefs: Floats, log_odds: Floats, bags: Bags, *, tau: Tau, la
         targets = np.eye(beliefs.shape[1])[hard]
     if labels == "hard":
         return PseudoLabels(targets, even)
-    return PseudoLabels(targets, _mean_one(_decisiveness(shares, hard, bags, tau)))
+    return PseudoLabels(targets, _scale_to_mean_one(_decisiveness(shares, hard, bags, tau)))
 
 
 def threshold(beliefs: Floats, tau: float) -> IntArray:
@@ -116,6 +116,6 @@ def _decisiveness(shares: Floats, hard: IntArray, bags: Bags, tau: Tau) -> Float
     return np.asarray(np.abs(shares[rows, hard] - others.max(axis=1)))
 
 
-def _mean_one(weights: Floats) -> Floats:
+def _scale_to_mean_one(weights: Floats) -> Floats:
     mean = float(weights.mean())
     return weights / mean if mean > 0 else np.ones_like(weights)

@@ -1,4 +1,4 @@
-"""Counting factors on fields from bag-mean regression, and self-training that held-out bags must approve."""
+"""bp-count: regression on bag means, exact counting factors, and self-training that held-out bags control."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BP_COUNT = MethodSpec(
             choices=("auto", "trees", "network"),
             doc="what learns from the posteriors; auto takes trees for tables and the network for other features",
         ),
-        Param("rounds", 6, low=0, high=50, doc="most rounds of self-training; 0 leaves the regression alone"),
-        Param("folds", 2, low=2, high=10, doc="folds of bags that judge a round"),
+        Param("rounds", 6, low=0, high=50, doc="most rounds of self-training; 0 uses the regression only"),
+        Param("folds", 2, low=2, high=10, doc="folds of bags that decide whether a round is accepted"),
         Param(
             "least_gain",
             1.0,

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LARGEST_FIELD = 12.0
-"""Log-odds beyond this are cut: no learner is that sure, and a wrong certainty would empty a bag's likelihood."""
+"""Log-odds beyond this are cut: no learner is that sure, and a wrong certainty would make a bag's likelihood 0."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class CountedBags:
 
     @property
     def shares(self) -> Array:
-        """(1,) or (C,) shares of the classes that the counts tell, never 0 or 1: ``(Σ c_b + ½) / (N + 1)``."""
+        """(1,) or (C,) shares of the classes by the counts, never 0 or 1: ``(Σ c_b + ½) / (N + 1)``."""
         rows = int(self.offsets[-1])
         share: Array = (np.clip(self.counts.sum(axis=0), 0.0, rows) + 0.5) / (rows + 1.0)
         return share if len(share) == 1 else share / share.sum()
 
     @classmethod
     def of(cls, bags: Bags) -> CountedBags:
-        """The counts of bags; those said to be exact are made whole numbers that the bag can hold."""
+        """The counts of bags; counts without noise are made whole numbers that the bag can hold."""
         counts = np.array(whole_counts(bags) if bags.count_sd == 0.0 else bags.counts, np.float64)
         return cls(np.array(bags.offsets, np.int64), counts, float(lambda_of_noise(bags.count_sd)))
 
@@ -83,7 +83,7 @@ class CountedBags:
         return CountedBags(offsets, self.counts[chosen], self.lambda_b), rows
 
 
-def limited(fields: Array) -> Array:
+def limit_fields(fields: Array) -> Array:
     """Fields within the largest that are used; several classes relative to their most probable one."""
     if fields.shape[1] == 1:
         return np.clip(fields, -LARGEST_FIELD, LARGEST_FIELD)
@@ -100,7 +100,7 @@ def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = 
 
     Without neighbours and with two classes this is exact; otherwise belief propagation with counting factors.
     """
-    theta = limited(fields)
+    theta = limit_fields(fields)
     coupled = graph if similarity > 0.0 else None
     if theta.shape[1] == 1 and coupled is None:
         return bag_posterior(theta[:, 0], bags.offsets, bags.counts[:, 0], bags.lambda_b)[:, None]
@@ -124,7 +124,7 @@ def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = 
 
 def log_likelihood(fields: Array, bags: CountedBags) -> Array:
     """(bags,) log-probability of each bag's count; for several classes the sum over classes, each against the rest."""
-    theta = limited(fields)
+    theta = limit_fields(fields)
     if theta.shape[1] == 1:
         return count_log_likelihood(theta[:, 0], bags.offsets, bags.counts[:, 0], bags.lambda_b)
     p = np.clip(probabilities(theta), 1e-12, 1.0 - 1e-12)

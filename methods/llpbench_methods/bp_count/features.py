@@ -110,7 +110,7 @@ class TableView:
 
     @classmethod
     def of(cls, columns: Sequence[Column], n_features: int, most: int = 200) -> TableView:
-        """The view; ``most`` is what histogram trees can tell apart."""
+        """The view; ``most`` is how many values histogram trees can distinguish."""
         groups = Groups.of(columns, n_features)
         return cls(groups, ~groups.numeric & (groups.width > 1) & (groups.width <= most))
 

@@ -51,7 +51,7 @@ def make_learner(kind: str, X: FloatArray, columns: Sequence[Column], *, trees: 
 
 
 def soft_label_rows(targets: Array) -> tuple[Ints, Ints, Array]:
-    """Soft labels as weighted copies: row numbers, hard labels and weights, copies of next to no weight left out.
+    """Soft labels as weighted copies: row numbers, hard labels and weights, copies of almost no weight are left out.
 
     The weighted cross-entropy of the copies equals ``−Σ_c t_c log p_c`` of the row.
     """

@@ -1,4 +1,4 @@
-"""Stage 1: fields from the regression on bag means, each row's field tempered by what the bags leave open."""
+"""Stage 1: fields from the regression on bag means, each row's field reduced where the bags leave it uncertain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORK = 4e8
 
 @dataclass(frozen=True)
 class LinearField:
-    """What the bags' means tell, as fields of single rows.
+    """The regression on bag means as fields of single rows.
 
     Two classes: ``θ(x) = logit p + t(x) (x − x̄)·w / (p(1−p))``, the logistic curve with the value and slope of the
     linear predictor at the mean row. The temper ``t = (1 + (π/8) var / (p(1−p))²)^(−1/2)`` is that of a probability

@@ -1,4 +1,4 @@
-"""bp-count: what the bags' means tell, made exact by the bags' counts, taught to a learner, judged by unseen bags."""
+"""bp-count: regression on bag means, counting factors, and a learner; unseen bags decide how long to go on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from llpbench_methods.bp_count.selftrain import (
     Chain,
     Judgement,
     adopt,
+    assign_folds,
     best_blend,
-    deal_folds,
     gain_in_standard_errors,
     learn,
     make_chains,
@@ -33,13 +33,13 @@ class BPCount:
     Stage 1 is a Bayesian regression from bag means to proportions, averaged over families of priors by their
     evidence; its posterior mean, tempered by its variance, is the field of each row. Stage 2 repeats: exact posterior
     of every row given its field and its bag's count; a learner on these soft labels; its log-odds, blended with the
-    linear ones, are the new fields. A round stands when bags that its chain has not seen agree by more than
-    ``least_gain`` standard errors of their counts' likelihood; the first that does not ends the fit.
+    linear ones, are the new fields. A round is accepted when the bags that its chain has not seen gain more than
+    ``least_gain`` standard errors in the likelihood of their counts; the first that does not ends the fit.
 
     Args:
         learner: ``trees``, ``network`` or ``auto`` (trees for a table's columns, network otherwise).
         rounds: most rounds of stage 2.
-        folds: folds of bags that judge a round.
+        folds: folds of bags that decide whether a round is accepted.
         least_gain: standard errors of gain that a round must bring.
         draws: draws of each concentration in the families of priors.
         temper: whether the regression's variance tempers the fields.
@@ -68,7 +68,7 @@ class BPCount:
         self.trees, self.epochs = trees, epochs
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BPCount:
-        """Stage 1, then rounds of stage 2 as long as held-out bags approve; each accepted state is reported."""
+        """Stage 1, then rounds of stage 2 as long as held-out bags gain; each accepted state is reported."""
         rng = np.random.default_rng(seed)
         counted = CountedBags.of(bags)
         with monitor.phase("regression"):
@@ -77,7 +77,7 @@ class BPCount:
             )
             fit_linear = partial(_fit_linear, regression, bags)
             judged = self.rounds > 0 and len(bags) >= 2 * self.folds
-            folds = deal_folds(counted.sizes, self.folds, rng) if judged else []
+            folds = assign_folds(counted.sizes, self.folds, rng) if judged else []
             chains, whole = make_chains(counted, folds, bags.X, fit_linear)
             standing = best_blend(chains, (0.0,)) if chains else Judgement(0.0, 1.0, np.zeros(0))
             for chain in (*chains, whole):
@@ -110,21 +110,21 @@ class BPCount:
     ) -> int:
         """Rounds of stage 2; how many were accepted."""
         learner = make_learner(self.learner, bags.X, bags.columns, trees=self.trees, epochs=self.epochs)
-        labels = choose_similarity(
+        similarity = choose_similarity(
             self.similarity, bags, whole, learner, neighbours=self.neighbours, seed=seed, monitor=monitor
         )
-        monitor.note("similarity", labels.weight)
+        monitor.note("similarity", similarity.weight)
         accepted = 0
         for number in range(1, self.rounds + 1):
             for k, chain in enumerate(chains):
-                learn(chain, learner, bags.X, labels.posterior, seed + 101 * number + k + 1, monitor)
+                learn(chain, learner, bags.X, similarity.posterior, seed + 101 * number + k + 1, monitor)
             with monitor.phase("counting"):
                 found = best_blend(chains, MIXES)
             gain = gain_in_standard_errors(found.likelihood, standing.likelihood)
             monitor.note(f"gain_{number}", min(gain, 1e6))
             if gain <= self.least_gain:
                 break
-            learn(whole, learner, bags.X, labels.posterior, seed + 101 * number, monitor)
+            learn(whole, learner, bags.X, similarity.posterior, seed + 101 * number, monitor)
             for chain in chains:
                 adopt(chain, found.mix, found.slope)
             self.model_ = adopt(whole, found.mix, found.slope)
@@ -132,7 +132,7 @@ class BPCount:
             monitor.note(f"mix_{number}", found.mix)
             monitor.note(f"slope_{number}", found.slope)
             with monitor.phase("counting"):
-                soft = labels.posterior(whole.current, whole.bags, whole.rows)
+                soft = similarity.posterior(whole.current, whole.bags, whole.rows)
             monitor.pseudo_labels(row_values(soft), stage=f"round-{number}")
             monitor.report(self.predict_scores)
         return accepted

@@ -1,4 +1,4 @@
-"""The nearest-neighbour term: similar rows tend to share a label, with a weight that validation bags must earn."""
+"""The nearest-neighbour term: similar rows tend to share a label; validation bags choose its weight."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Similarity:
         """Posterior of the given rows; only pairs inside them count, so that no other bag's count reaches them."""
         if self.weight == 0.0 or self.graph is None:
             return posterior(fields, bags)
-        return posterior(fields, bags, restricted(self.graph, rows), self.weight)
+        return posterior(fields, bags, restrict_graph(self.graph, rows), self.weight)
 
 
-def restricted(graph: SimilarityGraph, rows: Ints) -> SimilarityGraph:
+def restrict_graph(graph: SimilarityGraph, rows: Ints) -> SimilarityGraph:
     """The graph among some rows, renumbered in their order."""
     if len(rows) == graph.n:
         return graph
@@ -61,9 +61,9 @@ def choose_similarity(
 ) -> Similarity:
     """The given weight, or the one that validation bags choose.
 
-    For each weight the learner is taught once on the posteriors of all rows; a weight above 0 is taken when the
-    likelihood of the validation bags' counts beats that of weight 0 by more than one standard error. It stays 0
-    without asking above 100,000 rows and with fewer than 50 validation bags, which could not tell.
+    For each weight the learner is fitted once on the posteriors of all rows; a weight above 0 is taken when the
+    likelihood of the validation bags' counts beats that of weight 0 by more than one standard error. It is 0
+    without a test above 100,000 rows and with fewer than 50 validation bags, which are too few to decide.
     """
     if wanted != "auto":
         weight = float(wanted)

@@ -1,4 +1,4 @@
-"""The shared network on soft labels. Apart from the learners, so that trees need no network backend."""
+"""The shared network on soft labels; a module of its own, so that trees import no backend."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 One model is ``w ~ N(0, R² p(1−p) diag(v))`` in some basis, ``v`` scaled so that ``(x − x̄)·w`` has variance
 ``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The noise of
-a bag's proportion is then ``(1 − R²) p(1−p)/B``, plus that of a noisy count, and at most ``p(1−p)/B``. A member
-is weighed by its evidence under the first, the sharper judge of priors; given the member, weights are estimated
-under the second, the bound, which shrinks more where bags are few. Families of ``v``:
+a bag's proportion is then ``(1 − R²) p(1−p)/B``, plus that of a noisy count, and at most the full ``p(1−p)/B``. A
+member is weighed by its evidence under the first noise, which separates priors better; given the member, weights are
+estimated under the full noise, which shrinks more where bags are few. Families of ``v``:
 
 * ``A``, the spectrum: ``v_j ∝ λ_j^(γ−1)`` over principal components;
 * ``B``, column groups: shares of variance of the original columns from a Dirichlet law, so that a whole one-hot
@@ -117,7 +117,7 @@ class Average:
     Attributes:
         weights: (D,) posterior mean.
         factor: (D, k) ``F`` with posterior covariance ``F Fᵀ``.
-        centre: (D,) row at which the intercept stands.
+        centre: (D,) row at which the predictor is the intercept.
         intercept: proportion at the centre.
         log_evidence: log of the averaged evidence.
         family_mass: posterior mass of each family by name.
@@ -174,7 +174,7 @@ class _Member:
         seen: the regression in its coordinates.
         log_mass: log of its prior mass times its evidence, summed over the grid of ``R²``.
         weights: (grid,) law of ``R²`` under which weights are estimated.
-        explained: mean of ``R²`` under the law that judges the member.
+        explained: mean of ``R²`` under the law that weighs the member.
     """
 
     family: Family
@@ -215,15 +215,15 @@ def average(
             factor = np.zeros((len(variances), len(used)))
             factor[used, np.arange(len(used))] = np.sqrt(variances[used])
             seen = decompose(rotated, factor)
-            judged = log_evidences(seen, scales, noise) + jacobian
-            bound = log_evidences(seen, scales, np.ones_like(noise))
+            evidence = log_evidences(seen, scales, noise) + jacobian
+            full = log_evidences(seen, scales, np.ones_like(noise))
             members.append(
                 _Member(
                     family,
                     seen,
-                    float(logsumexp(judged)) + mass,
-                    np.exp(bound - logsumexp(bound)),
-                    float(np.exp(judged - logsumexp(judged)) @ shares),
+                    float(logsumexp(evidence)) + mass,
+                    np.exp(full - logsumexp(full)),
+                    float(np.exp(evidence - logsumexp(evidence)) @ shares),
                 )
             )
     return _mixture(problem, members, scales)

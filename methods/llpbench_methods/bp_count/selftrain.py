@@ -1,9 +1,9 @@
-"""Stage 2: self-training on counting-factor posteriors, every round judged by bags it has not seen.
+"""Stage 2: self-training on counting-factor posteriors, every round tested on bags it has not seen.
 
-Bags are dealt into folds. For each fold one chain learns from the bags of the *other* folds, beginning with a
-regression of its own, and is judged on the fold; a further chain learns from all bags and makes the model that is
-handed out. Chains never exchange fields: a field made with a bag's count, once it reached the chain that the bag
-judges, would let every later round look better than it is.
+Bags are split into folds. For each fold one chain learns from the bags of the *other* folds, beginning with a
+regression of its own, and is tested on the fold; a further chain learns from all bags and makes the final model.
+Chains never exchange fields: a field that was made with a bag's count must not reach the chain that this bag tests, or
+every later round would look better than it is.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Blend:
         elif self.mix == 1.0:
             values = self.learner(X)
         else:
-            values = blended(self.linear(X), self.learner(X), self.mix)
+            values = blend(self.linear(X), self.learner(X), self.mix)
         return self.slope * values + self.shift
 
 
-def blended(linear: Array, learnt: Array, mix: float) -> Array:
+def blend(linear: Array, learnt: Array, mix: float) -> Array:
     """``m · learner + (1 − m) · linear``."""
     return mix * learnt + (1.0 - mix) * linear
 
@@ -68,11 +68,11 @@ class Chain:
     Attributes:
         bags: the counts it learns from.
         rows: numbers of their rows.
-        held: the counts that judge it (empty for the chain on all bags).
+        held: the counts it is tested on (empty for the chain on all bags).
         held_rows: numbers of those rows.
         linear: its own regression's fields.
         values: (all rows, 1 or C) values of the linear fields.
-        current: (all rows, 1 or C) fields as they stand.
+        current: (all rows, 1 or C) current fields.
         learnt: fields of the last learner.
         learnt_values: (all rows, 1 or C) their values.
     """
@@ -88,18 +88,18 @@ class Chain:
     learnt_values: Array = field(default_factory=lambda: np.zeros((0, 1)))
 
     def calibrated(self, values: Array, slope: float) -> tuple[Array, Array]:
-        """``a·values`` with the shift that gives the chain's own rows the shares that its own counts tell."""
+        """``a·values`` with the shift that gives the chain's own rows the shares of its own counts."""
         scaled = slope * values
         shift = shift_to_shares(scaled[self.rows], self.bags.shares)
         return scaled + shift, shift
 
     def held_likelihood(self, fields: Array) -> Array:
-        """(held bags,) log-likelihood of the counts that judge this chain."""
+        """(held bags,) log-likelihood of the counts this chain is tested on."""
         return log_likelihood(fields[self.held_rows], self.held)
 
 
-def deal_folds(sizes: Ints, folds: int, rng: np.random.Generator) -> list[Ints]:
-    """Bags of each fold, dealt at random in order of size so that folds are alike."""
+def assign_folds(sizes: Ints, folds: int, rng: np.random.Generator) -> list[Ints]:
+    """Bags of each fold, assigned at random in order of size so that folds are alike."""
     order = np.lexsort((rng.random(len(sizes)), sizes))
     place = np.empty(len(sizes), np.int64)
     for start in range(0, len(order), folds):
@@ -113,9 +113,9 @@ def make_chains(
 ) -> tuple[list[Chain], Chain]:
     """The folds' chains and the one on all bags, each with a regression on its own bags alone."""
 
-    def chain(learns: Ints, judges: Ints) -> Chain:
+    def chain(learns: Ints, tests: Ints) -> Chain:
         own, rows = bags.take(learns)
-        held, held_rows = bags.take(judges)
+        held, held_rows = bags.take(tests)
         linear = fit_linear(learns)
         values = linear(X)
         return Chain(own, rows, held, held_rows, linear, values, values)
@@ -146,20 +146,20 @@ def best_blend(chains: Sequence[Chain], mixes: Sequence[float], slopes: Sequence
     """
     best: Judgement | None = None
     for mix in mixes:
-        values = [blended(c.values, c.learnt_values, mix) if mix > 0.0 else c.values for c in chains]
+        values = [blend(c.values, c.learnt_values, mix) if mix > 0.0 else c.values for c in chains]
 
         def judge(slope: float, mix: float = mix, values: list[Array] = values) -> Judgement:
             parts = [c.held_likelihood(c.calibrated(v, slope)[0]) for c, v in zip(chains, values, strict=True)]
             return Judgement(mix, slope, np.concatenate(parts))
 
-        found = _climb(judge, slopes)
+        found = _best_slope(judge, slopes)
         if best is None or found.likelihood.sum() > best.likelihood.sum():
             best = found
     assert best is not None
     return best
 
 
-def _climb(judge: Callable[[float], Judgement], slopes: Sequence[float]) -> Judgement:
+def _best_slope(judge: Callable[[float], Judgement], slopes: Sequence[float]) -> Judgement:
     """From slope 1 to either side, while the likelihood rises."""
     start = min(range(len(slopes)), key=lambda i: abs(slopes[i] - 1.0))
     top = judge(slopes[start])
@@ -185,10 +185,10 @@ def gain_in_standard_errors(new: Array, old: Array) -> float:
     return total / error if error > 0.0 else np.inf
 
 
-def learn(chain: Chain, learner: Learner, X: FloatArray, labels: Posterior, seed: int, monitor: Monitor) -> None:
+def learn(chain: Chain, learner: Learner, X: FloatArray, posterior_of: Posterior, seed: int, monitor: Monitor) -> None:
     """One round of a chain: posteriors of its own rows, and a learner on them."""
     with monitor.phase("counting"):
-        soft = labels(chain.current[chain.rows], chain.bags, chain.rows)
+        soft = posterior_of(chain.current[chain.rows], chain.bags, chain.rows)
     targets = np.zeros_like(chain.current)
     targets[chain.rows] = soft
     with monitor.phase("learner"):
@@ -198,7 +198,7 @@ def learn(chain: Chain, learner: Learner, X: FloatArray, labels: Posterior, seed
 
 def adopt(chain: Chain, mix: float, slope: float) -> Blend:
     """Make the blend the chain's fields, and return it for use on other rows."""
-    values = blended(chain.values, chain.learnt_values, mix) if mix > 0.0 else chain.values
+    values = blend(chain.values, chain.learnt_values, mix) if mix > 0.0 else chain.values
     chain.current, shift = chain.calibrated(values, slope)
     return Blend(mix, slope, shift, chain.linear, chain.learnt if mix > 0.0 else None)
 

@@ -21,7 +21,7 @@ from llpbench_methods.bp_count.features import TableView
 Array = NDArray[np.float64]
 
 _CODES = 256
-"""Codes a categorical split can tell apart."""
+"""Codes a categorical split can distinguish."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class TreeFields:
     present: NDArray[np.int64]
 
     def __call__(self, X: FloatArray) -> Array:
-        """(n, 1) or (n, C) fields; a class the trees do not know gets next to nothing."""
+        """(n, 1) or (n, C) fields; a class the trees do not know gets almost no probability."""
         table = self.view.transform(X)
         for column, cuts in self.cuts.items():
             table[:, column] = np.searchsorted(cuts, table[:, column])

@@ -1,8 +1,8 @@
 """The likelihood of a count of independent labels: exact in logarithms, or Gaussian.
 
 ``L_b = −log P(Σ_{i∈b} Y_i = c_b)``, ``Y_i ~ Bernoulli(p_i)``. Its slope is ``p_i − P(Y_i = 1 | ΣY = c)``, the
-difference to the posterior, so that it tells rows of a bag apart. Several classes: the sum over classes of that loss
-for "this class or another" (a composite likelihood).
+difference to the posterior, so that it distinguishes the rows of a bag. Several classes: the sum over classes of that
+loss for "this class or another" (a composite likelihood).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
     return log_p, ops.logsumexp(log_p[:, None, :] + own, axis=-1)
 
 
-def tabulated(
+def tabulate_rows(
     values: Tensor, bag_of: Tensor, position: Tensor, shape: tuple[int, int], empty: Sequence[float]
 ) -> Tensor:
     """Values of rows as a table (bags, places, ..., k), ``empty`` where a bag has no row.
@@ -136,7 +136,7 @@ def count_losses(
     log_p, log_q = log_probabilities(logits)
     exact = approximate = None
     if exact_rows:
-        terms = tabulated(ops.stack([log_q, log_p], axis=-1), bag_of, position, (n_bags, exact_rows), (0.0, NEVER))
+        terms = tabulate_rows(ops.stack([log_q, log_p], axis=-1), bag_of, position, (n_bags, exact_rows), (0.0, NEVER))
         law = log_count_law(ops.swapaxes(terms, 1, 2))
         exact = ops.sum(exact_losses(law, counts, noise_sd), axis=-1)
     if gaussian:

@@ -20,7 +20,7 @@ def debiased_targets(
 
     They add up to 1 over classes and may lie outside [0, 1]. Bags that partition N rows are drawn without
     replacement, which shrinks the mean to ``(y_i − π)(N − B_b)/(N − 1) + π``; the correction divides by that factor.
-    A bag of all N rows has nothing to tell but the prior, and its target is the prior.
+    A bag of all N rows contains no information beyond the prior: its target is the prior.
 
     Args:
         counts: (bags, 1) or (bags, C); noisy counts may be any real number, the mean stays right.
@@ -83,7 +83,7 @@ def batch_loss(
         bag_of: (rows,) position of each row's bag in the batch.
         sizes: (bags,) rows of each bag.
         weights: (bags,) weight of each bag in the mean; 0 for padding.
-        chosen: (rows,) 1 for the row that stands for its bag; the mean of all rows when not given.
+        chosen: (rows,) 1 for the row that represents its bag; the mean of all rows when not given.
         remedy: ``none``, ``absolute`` (|L|) or ``relu`` (max(L, 0)).
     """
     if chosen is None:

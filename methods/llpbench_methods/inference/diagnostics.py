@@ -239,7 +239,7 @@ class Network:
 
     @staticmethod
     def _rayleigh(matvec: Callable[[Floats], Floats], n: int, steps: int = 500) -> float:
-        """Power iteration, shifted so that a bipartite graph cannot make it swing."""
+        """Power iteration, shifted so that it converges on bipartite graphs too."""
         x = np.ones(n)
         for _ in range(steps):
             x = x / np.linalg.norm(x)

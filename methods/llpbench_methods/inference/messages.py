@@ -35,15 +35,15 @@ def pair_message(x: Floats, J: Floats, mode: Mode = "sum") -> Floats:
     return np.asarray(half + centred_message(x + half, half, mode))
 
 
-def change(new: Floats, old: Floats) -> float:
+def largest_change(new: Floats, old: Floats) -> float:
     """Largest absolute difference, equal infinities differing by nothing."""
     with np.errstate(invalid="ignore"):
         gap = np.where(new == old, 0.0, np.abs(new - old))
     return float(gap.max(initial=0.0))
 
 
-def damped(old: Floats, new: Floats, damping: float) -> Floats:
-    """`d old + (1 - d) new`, leaving infinities alone when there is no damping."""
+def damp(old: Floats, new: Floats, damping: float) -> Floats:
+    """`d old + (1 - d) new`, infinities unchanged when there is no damping."""
     return new if damping == 0.0 else np.asarray(damping * old + (1.0 - damping) * new)
 
 

@@ -20,7 +20,7 @@ _PATIENCE = 10
 
 
 class OscillationWarning(UserWarning):
-    """The messages swing instead of settling: the numbers are a phase of an oscillation, not marginals."""
+    """The messages oscillate instead of converging: the numbers are a phase of an oscillation, not marginals."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ def marginals(
     state = start(engine, model, mode, threads, **options)
     built = time.perf_counter()
     if damping == "auto":
-        residuals, last = _settle(state, rounds, auto_damping(g), tol)
+        residuals, last = _advance_with_auto_damping(state, rounds, auto_damping(g), tol)
     else:
         residuals, last = state.advance(rounds, damping, tol), damping
     log_odds = state.log_odds()
     done = time.perf_counter()
     converged = bool(len(residuals) > 0 and residuals[-1] <= tol)
     if not converged:
-        _warn_if_swinging(residuals, g, last, tol, counting=spec.counting)
+        _warn_of_oscillation(residuals, g, last, tol, counting=spec.counting)
     if isinstance(model, PottsModel) and log_odds.ndim == 1:
         log_odds = log_odds.reshape(model.n, model.n_classes)
     logarithms = isinstance(model, PottsModel) and spec.multiclass
@@ -115,7 +115,7 @@ def marginals(
     )
 
 
-def _settle(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Floats, float]:
+def _advance_with_auto_damping(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Floats, float]:
     """Advance in stretches of ten rounds, raising the damping when a stretch did not help."""
     history: list[Floats] = []
     used = 0
@@ -132,19 +132,19 @@ def _settle(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Flo
     return np.concatenate(history) if history else np.zeros(0), damping
 
 
-def _warn_if_swinging(residuals: Floats, g: float, damping: float, tol: float, *, counting: bool) -> None:
+def _warn_of_oscillation(residuals: Floats, g: float, damping: float, tol: float, *, counting: bool) -> None:
     if len(residuals) == 0:
         return
     unstable = g >= damping_limit(damping)
     recent = residuals[-_PATIENCE - 1 :]
     stuck = len(recent) > _PATIENCE and residuals[-1] > max(0.9 * recent[0], 1e-2, tol)
     if unstable or stuck:
-        said = f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g}"
+        text = f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g}"
         if counting:
-            said += ": use more rounds, a weaker lambda_s or some damping."
+            text += ": use more rounds, a weaker lambda_s or some damping."
         else:
-            said += (
+            text += (
                 f" (stability index g = {g:.3g}, damping {damping:.3g} holds up to {damping_limit(damping):.3g}). "
                 "The result is a phase of an oscillation: use damping='auto', more rounds, or engine='count'."
             )
-        warnings.warn(said, OscillationWarning, stacklevel=3)
+        warnings.warn(text, OscillationWarning, stacklevel=3)

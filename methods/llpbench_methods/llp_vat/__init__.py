@@ -1,4 +1,4 @@
-"""LLP-VAT: the bag cross-entropy of DLLP, and predictions that small adversarial changes of a row leave alone."""
+"""LLP-VAT: the bag cross-entropy of DLLP, and predictions that small adversarial changes of a row hardly change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LLP_VAT = network_spec(
             "official_numerics",
             False,
             doc="length of the probe's gradient as in the published code (mean, plus 1e-8; use it with xi=1e-6 "
-            "and epsilon=6): next to no change of the rows",
+            "and epsilon=6): almost no change of the rows",
         ),
         Param(
             "chunk_rows",

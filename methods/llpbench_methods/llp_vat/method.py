@@ -11,12 +11,12 @@ from llpbench import Bags, Monitor
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp
 from llpbench_methods.nets.backend import backend, ops
 from llpbench_methods.nets.batches import BagBatches
-from llpbench_methods.nets.chunked import in_chunks
+from llpbench_methods.nets.chunked import loss_in_chunks
 from llpbench_methods.nets.losses import bag_cross_entropy
 from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import IMAGE_ROWS, is_image, proportion_loss
 from llpbench_methods.nets.training import Batch, TrainingData, frozen_state
-from llpbench_methods.nets.wrn import augmented
+from llpbench_methods.nets.wrn import augment
 
 FEATURE_ROWS = 8192
 
@@ -24,7 +24,7 @@ FEATURE_ROWS = 8192
 class LLPVAT(NetworkMethod):
     """Learns from bag means and from its own predictions around each row (proportions forced into [0, 1]).
 
-    One forward pass serves the bag term and the clean predictions; it alone moves running statistics.
+    One forward pass serves the bag term and the clean predictions; only it changes running statistics.
 
     Args:
         weight: weight of the consistency after the ramp.
@@ -58,7 +58,7 @@ class LLPVAT(NetworkMethod):
             return proportion_loss(net, batch)
         rows = ops.sum(batch.row_mask)
         factor = batch.shared["weight"][0] * ramp(batch.step, batch.shared["ramp_steps"][0]) / rows
-        X = augmented(batch.X, batch.key) if is_image(batch.X) else batch.X
+        X = augment(batch.X, batch.key) if is_image(batch.X) else batch.X
         noise = backend().normal(batch.key + ops.convert_to_tensor(np.array([1, 0], np.int32)), X.shape)
         chunk = self.chunk_rows or (IMAGE_ROWS if is_image(X) else FEATURE_ROWS)
 
@@ -84,7 +84,7 @@ class LLPVAT(NetworkMethod):
             shifted = logits_of(X + batch.shared["epsilon"] * direction)
             return factor * ops.sum(mask * divergences(clean, shifted))
 
-        return in_chunks(
+        return loss_in_chunks(
             net,
             (X, batch.row_mask, noise),
             lambda z: bag_cross_entropy(z, batch.bag_of, batch.sizes, batch.bags["proportions"], batch.bag_mask),

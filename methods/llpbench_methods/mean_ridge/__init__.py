@@ -13,8 +13,8 @@ MEAN_RIDGE = MethodSpec(
             "choice",
             "evidence",
             choices=("evidence", "validation"),
-            doc="how what is left open is chosen: marginal likelihood of the training bags, or likelihood of "
-            "the validation bags",
+            doc="how penalty and gamma are chosen when not given: marginal likelihood of the training bags, or "
+            "likelihood of the validation bags",
         ),
         Param(
             "penalty",

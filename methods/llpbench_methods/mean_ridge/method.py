@@ -160,7 +160,7 @@ class MeanRidge:
 
 @dataclass(frozen=True)
 class _HeldBack:
-    """Validation bags as a judge of a posterior."""
+    """Validation bags, to compare posteriors."""
 
     means: Array
     proportions: Array

@@ -57,12 +57,12 @@ class BagBatches:
 
     Equal bags fill the budget exactly. Uneven bags get an eighth more room, so that about the budget fits in.
     Bags above that go into shapes of twice, four times, ... the room, so that a few large bags do not swell
-    every batch (a shape with next to nothing in it joins the next one); most bag schemes need one shape only.
+    every batch (a shape with almost nothing in it is joined with the next one); most bag schemes need one shape only.
 
     Attributes:
         sizes: (bags,) rows of each bag.
         batch_rows: budget of rows.
-        block: number of bags that stay together (GenBags); bags beyond the last whole block sit out an epoch.
+        block: number of bags that stay together (GenBags); bags beyond the last whole block are not used in that epoch.
     """
 
     sizes: IntArray
@@ -137,7 +137,7 @@ class BagBatches:
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Minibatches of single rows, shuffled; bags play no part (each batch has room for one, unused).
+    """Minibatches of single rows, shuffled; bags are not used (each batch has room for one, unused).
 
     Attributes:
         n_rows: rows of the data.

@@ -3,7 +3,8 @@
 The loss is ``L(z_1 … z_R) + Σ_i e_i``: any function of all rows' logits, and terms that add over rows. A first
 pass computes the logits alone, from which ``c_i = ∂L/∂z_i`` follows. A second pass back-propagates
 ``Σ_i c_i z_i + Σ_i e_i`` chunk by chunk, which is the gradient of the whole. The gradient ``g`` so gathered is
-attached to the loss as ``Σ (w − w₀) · g`` with ``w₀`` and ``g`` held constant: nothing to the value, all to the slope.
+attached to the loss as ``Σ (w − w₀) · g`` with ``w₀`` and ``g`` held constant: it adds 0 to the value and ``g`` to the
+gradient.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Tensor = Any
 RowTerms = Callable[[Any, Sequence[Tensor], Tensor], Tensor]
 
 
-def in_chunks(
+def loss_in_chunks(
     net: Any,
     inputs: Sequence[Tensor],
     of_logits: Callable[[Tensor], Tensor],

@@ -10,7 +10,7 @@ import numpy as np
 from llpbench_methods.nets.backend import backend, keras, ops
 
 
-class Blank(keras.initializers.Initializer):  # type: ignore[misc]
+class Zeros(keras.initializers.Initializer):  # type: ignore[misc]
     """Zeros made by numpy. Keras's own would compile a program for each shape before any training starts."""
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
@@ -18,7 +18,7 @@ class Blank(keras.initializers.Initializer):  # type: ignore[misc]
         return ops.convert_to_tensor(np.zeros(tuple(shape), dtype or "float32"))
 
 
-class Ones(Blank):
+class Ones(Zeros):
     """Ones made by numpy."""
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Any:
@@ -27,9 +27,9 @@ class Ones(Blank):
 
 
 def dense(width: int, activation: str | None, name: str) -> Any:
-    """A dense layer without a draw of its own: ``draw_weights`` gives its kernel, equal on every backend."""
+    """A dense layer of zeros; ``draw_weights`` gives its initial kernel, equal on every backend."""
     return keras.layers.Dense(
-        width, activation=activation, kernel_initializer=Blank(), bias_initializer=Blank(), name=name
+        width, activation=activation, kernel_initializer=Zeros(), bias_initializer=Zeros(), name=name
     )
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llpbench import Bags
-from llpbench_methods.nets.chunked import in_chunks
+from llpbench_methods.nets.chunked import loss_in_chunks
 from llpbench_methods.nets.losses import bag_cross_entropy, instance_cross_entropy
 from llpbench_methods.nets.mlp import mlp
 from llpbench_methods.nets.params import MLP_WIDTHS
 from llpbench_methods.nets.training import Batch, Loss, Trainer
-from llpbench_methods.nets.wrn import augmented, wide_resnet
+from llpbench_methods.nets.wrn import augment, wide_resnet
 
 Tensor = Any
 
@@ -59,7 +59,7 @@ def loss_of_logits(net: Any, batch: Batch, of_logits: Callable[[Tensor], Tensor]
     """
     if not is_image(batch.X):
         return of_logits(net(batch.X, training=True))
-    return in_chunks(net, (augmented(batch.X, batch.key),), of_logits, rows_at_once=IMAGE_ROWS)
+    return loss_in_chunks(net, (augment(batch.X, batch.key),), of_logits, rows_at_once=IMAGE_ROWS)
 
 
 def proportion_loss(net: Any, batch: Batch) -> Tensor:

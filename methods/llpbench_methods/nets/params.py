@@ -43,7 +43,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=1e-12,
         high=1e-1,
         log=True,
-        doc="decoupled weight decay of the kernels (AdamW); the least is as good as none",
+        doc="decoupled weight decay of the kernels (AdamW); the smallest value is as good as none",
     ),
     Param(
         "epochs", _DEFAULT.epochs, low=1, high=10_000, log=True, doc="most passes over the training rows", tune=False
@@ -95,7 +95,7 @@ def network_spec(
         summary: one sentence.
         params: parameters of its own; the shared ones come before them.
         oracle: it is given the training labels.
-        control: not a rival but a yardstick.
+        control: a reference for comparison, not a competing method.
         citation: where it comes from.
     """
     return MethodSpec(

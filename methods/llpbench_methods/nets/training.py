@@ -1,7 +1,7 @@
 """The one training loop: a method brings a network and a loss, the loop does the rest.
 
 A loss is a function ``loss(net, batch) -> scalar``. It calls ``net`` (or parts of it) like any Keras model,
-as often as it likes; values of its own travel in the batch: per row, per bag, or shared by all.
+any number of times; the method's own values are part of the batch: per row, per bag, or shared by all.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Trainer:
     ) -> Trainer:
         """Train from fresh weights until the monitor or the last epoch says stop; keep the best weights.
 
-        After every epoch the model is reported. The weights that stand in the end are those of the last
+        After every epoch the model is reported. The weights kept in the end are those of the last
         report that the monitor called the best (of the first report, when it never did). A loss that is no
         longer finite ends the fit at the weights that were best until then, the initial ones at the least.
 
@@ -207,7 +207,7 @@ class Trainer:
 
     @property
     def weights(self) -> list[np.ndarray[Any, Any]]:
-        """The trainable weights that stand, as numpy arrays."""
+        """The current trainable weights as numpy arrays."""
         return [self._backend.numpy(w) for w in self._weights]
 
     @property
@@ -299,7 +299,7 @@ class Trainer:
 
 @contextmanager
 def frozen_state(net: Any) -> Iterator[None]:
-    """Inside a loss: calls of ``net`` in this block leave no trace in its running statistics."""
+    """Inside a loss: calls of ``net`` in this block do not change its running statistics."""
     before = [(variable, variable.value) for variable in net.non_trainable_variables]
     yield
     for variable, value in before:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llpbench_methods.nets.backend import backend, keras, ops
-from llpbench_methods.nets.mlp import Blank, Ones, dense
+from llpbench_methods.nets.mlp import Ones, Zeros, dense
 
 Tensor = Any
 
@@ -23,7 +23,7 @@ class Convolution(keras.layers.Conv2D):  # type: ignore[misc]
 
     def __init__(self, channels: int, kernel: int, stride: int, name: str) -> None:
         super().__init__(
-            channels, kernel, strides=stride, padding="same", use_bias=False, kernel_initializer=Blank(), name=name
+            channels, kernel, strides=stride, padding="same", use_bias=False, kernel_initializer=Zeros(), name=name
         )
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor) -> Tensor:
@@ -103,16 +103,16 @@ def _norm_relu(x: Tensor, name: str) -> Tensor:
     norm = keras.layers.BatchNormalization(
         momentum=0.9,
         epsilon=1e-5,
-        beta_initializer=Blank(),
+        beta_initializer=Zeros(),
         gamma_initializer=Ones(),
-        moving_mean_initializer=Blank(),
+        moving_mean_initializer=Zeros(),
         moving_variance_initializer=Ones(),
         name=f"{name}_norm",
     )
     return keras.layers.ReLU(name=f"{name}_relu")(norm(x))
 
 
-def augmented(images: Tensor, key: Tensor, *, shift: int = SHIFT) -> Tensor:
+def augment(images: Tensor, key: Tensor, *, shift: int = SHIFT) -> Tensor:
     """Each image moved by up to ``shift`` pixels in each direction and mirrored half the time.
 
     Equal to a random crop of the image padded with ``shift`` zeros on every side, then a horizontal flip.

@@ -1,4 +1,4 @@
-"""The paper's printed numbers, to be shown beside ours. Facts in ``results.toml``, read when somebody asks."""
+"""The numbers printed in the paper, to be shown beside ours (``results.toml``, read when they are asked for)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shared network on labels that were dealt out at random inside each bag."""
+"""The shared network on random labels that fit the counts of each bag."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llpbench_methods.shared.counts import whole_counts
 
 
 def random_labels(bags: Bags, rng: np.random.Generator) -> IntArray:
-    """(rows,) a label for each row: each bag's counts, dealt out at random."""
+    """(rows,) a label for each row, drawn at random such that each bag has its counts."""
     counts = whole_counts(bags)
     if bags.classes == 2:
         counts = np.hstack([bags.sizes[:, None] - counts, counts])
@@ -22,7 +22,7 @@ def random_labels(bags: Bags, rng: np.random.Generator) -> IntArray:
 
 
 class RandomLabels(NetworkMethod):
-    """Trains on random labels, drawn once: what remains is what bag shares and selection give by themselves.
+    """Trains on random labels, drawn once; its result shows what bag shares and selection give without learning.
 
     Counts are rounded and forced to add up to the bag sizes.
 

@@ -1,1 +1,1 @@
-"""What several methods and libraries compute the same way, each once."""
+"""Functions that several methods use, each written once."""

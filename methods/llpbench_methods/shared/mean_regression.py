@@ -1,6 +1,6 @@
 """Bayesian linear regression on bag means with known noise: evidence and posterior in closed form.
 
-A bag's proportion obeys ``p_b = a + (x̄_b − x̄)·w + e_b``. For random bags the noise is known: it comes from
+A bag's proportion is ``p_b = a + (x̄_b − x̄)·w + e_b``. For random bags the noise is known: it comes from
 the labels' own variance, ``var e_b = p(1−p)/B_b``, plus ``(sd/B_b)²`` when noise of known sd was added to the
 count. The intercept ``a`` has a flat prior and is projected out; the weights have the prior
 ``w ~ N(0, s² L Lᵀ)``.
@@ -135,7 +135,7 @@ def decompose(problem: Regression, factor: Array) -> Decomposition:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the bags tell of the linear predictor ``f(x) = a + (x − x̄)·w``.
+    """What is known of the linear predictor after seeing the bags: ``f(x) = a + (x − x̄)·w``.
 
     Attributes:
         weights: (d,) posterior mean of ``w``.

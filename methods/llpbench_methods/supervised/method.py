@@ -10,7 +10,7 @@ from llpbench_methods.nets.training import TrainingData
 
 
 class Supervised(NetworkMethod):
-    """Learns from the label of every training row; bags play no part.
+    """Learns from the label of every training row; bags are not used.
 
     Args:
         **network: the shared settings of ``NetworkSettings``.

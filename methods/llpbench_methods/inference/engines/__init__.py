@@ -41,8 +41,8 @@ class EngineSpec:
         start: `"module:function"`; `function(model, mode=...)` returns an `Engine` with its messages at their
             starting values.
         summary: a few words for help texts.
-        counting: a bag is one factor of its sum. Such an engine has no bag clique that could swing: it needs no
-            damping and no bound on `lambda_b`.
+        counting: a bag is one factor of its sum. Such an engine has no bag clique that could oscillate: it needs no
+            damping and takes any `lambda_b`.
         multiclass: it takes a `PottsModel` and gives log-probabilities. Otherwise it gets the indicators of the
             classes as one binary model (`one_hot`).
         threads: its start function also takes `threads`, the number of cores it may use (jax and PGMax follow their

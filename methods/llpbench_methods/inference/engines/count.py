@@ -18,7 +18,7 @@ from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_od
 from llpbench_methods.inference.compiled.jit import njit
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.engines import Engine
-from llpbench_methods.inference.messages import Mode, change, damped, sum_at
+from llpbench_methods.inference.messages import Mode, damp, largest_change, sum_at
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 MODERATE = 120.0
 """Largest `|h_i| + sum_j |w_ij|` for which odds cannot leave the range of float64."""
 _CEILING = 1e150
-"""Message odds are cut here: 225 units of log-odds beyond anything the rest of a moderate model can say."""
+"""Message odds are cut here: 225 units of log-odds beyond anything that the rest of a moderate model can add up to."""
 
 
 def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> Engine:
@@ -273,8 +273,8 @@ class CountInLogs:
                 total,
             )
             self.theta = total
-            self.message = damped(self.message, self._bag_step(), damping)
-            residuals.append(change(self.theta + self.message, before))
+            self.message = damp(self.message, self._bag_step(), damping)
+            residuals.append(largest_change(self.theta + self.message, before))
             if residuals[-1] <= tol:
                 break
         return np.array(residuals)

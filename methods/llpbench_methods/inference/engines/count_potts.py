@@ -13,7 +13,7 @@ from llpbench_methods.inference.compiled.counts_by_fourier import workspace
 from llpbench_methods.inference.compiled.jit import njit
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.engines.reference_count import CERTAIN
-from llpbench_methods.inference.messages import Mode, damped
+from llpbench_methods.inference.messages import Mode, damp
 from llpbench_methods.inference.model import PottsModel
 
 Floats = NDArray[np.float64]
@@ -160,7 +160,7 @@ class PottsCount:
                 self.use_max,
                 self.node,
             )
-            self.from_bag = damped(self.from_bag, self._bag_step(), damping)
+            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
             residuals.append(_normalised(self.node, self.from_bag, self.log_beliefs))
             if residuals[-1] <= tol:
                 break

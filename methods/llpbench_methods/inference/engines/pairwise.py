@@ -17,7 +17,7 @@ from llpbench_methods.inference.compiled.cliques_in_odds import settle_nodes, ta
 from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_odds
 from llpbench_methods.inference.compiled.lane_pairs import LANES
 from llpbench_methods.inference.compiled.pair_layout import Cliques, PairLayout, arrange
-from llpbench_methods.inference.messages import Mode, change, sum_at
+from llpbench_methods.inference.messages import Mode, largest_change, sum_at
 from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
@@ -187,7 +187,7 @@ class PairwiseInLogs:
             take_out_of_logs(
                 layout.held_low, layout.held_high, layout.held_at // 2, self.store[0], self.store[1], total
             )
-            residuals.append(change(total, self.beliefs))
+            residuals.append(largest_change(total, self.beliefs))
             self.beliefs = total
             if residuals[-1] <= tol:
                 break

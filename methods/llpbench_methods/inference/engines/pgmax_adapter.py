@@ -1,8 +1,9 @@
-"""The paper's own engine: the same pairwise model handed to PGMax (optional, `pip install 'llpbench[pgmax]'`).
+"""The paper's own engine: the same pairwise model solved by PGMax (optional, `pip install 'llpbench[pgmax]'`).
 
-PGMax 0.6.1 asks `jax.lib.xla_bridge` for the backend, which newer versions of JAX no longer have; `_let_it_run` puts
-that one name back. Its temperature is 1 for sum-product and 0 for max-product, and it runs the same synchronous damped
-rounds from zero messages. Its residual is the largest change of a message rather than of a node's log-odds.
+PGMax 0.6.1 asks `jax.lib.xla_bridge` for the backend, which newer versions of JAX no longer have;
+`_restore_xla_bridge` puts that one name back. Its temperature is 1 for sum-product and 0 for max-product, and it runs
+the same synchronous damped rounds from zero messages. Its residual is the largest change of a message, not of a node's
+log-odds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def start(model: GibbsModel, *, mode: Mode) -> PGMaxEngine:
     return PGMaxEngine(model, mode)
 
 
-def _let_it_run() -> None:
+def _restore_xla_bridge() -> None:
     library: Any = jax.lib
     if not hasattr(library, "xla_bridge"):
         from jax.extend.backend import get_backend
@@ -37,7 +38,7 @@ def _let_it_run() -> None:
 
 
 def _import_pgmax() -> tuple[Any, Any, Any, Any]:
-    _let_it_run()
+    _restore_xla_bridge()
     try:
         from pgmax import fgraph, fgroup, infer, vgroup
     except ImportError as error:

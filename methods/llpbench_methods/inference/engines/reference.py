@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.inference.messages import Mode, change, damped, pair_message, sum_at
+from llpbench_methods.inference.messages import Mode, damp, largest_change, pair_message, sum_at
 from llpbench_methods.inference.model import GibbsModel, canonical_edges
 
 Floats = NDArray[np.float64]
@@ -51,8 +51,8 @@ class ReferenceEngine:
             before = self.log_odds()
             reverse = np.concatenate(np.split(self.messages, 2)[::-1])
             new = pair_message(before[self.source] - reverse, self.couplings, self.mode)
-            self.messages = damped(self.messages, new, damping)
-            residuals.append(change(self.log_odds(), before))
+            self.messages = damp(self.messages, new, damping)
+            residuals.append(largest_change(self.log_odds(), before))
             if residuals[-1] <= tol:
                 break
         return np.array(residuals)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from llpbench_methods.inference.messages import Mode, centred_message, change, damped, sum_at
+from llpbench_methods.inference.messages import Mode, centred_message, damp, largest_change, sum_at
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -79,9 +79,9 @@ class ReferenceCount:
             before = self.log_odds()
             reverse = np.concatenate(np.split(self.messages, 2)[::-1])
             new = centred_message(before[self.source] - reverse, self.weights, self.mode)
-            self.messages = damped(self.messages, new, damping)
-            self.from_bag = damped(self.from_bag, self._bag_step(), damping)
-            residuals.append(change(self.log_odds(), before))
+            self.messages = damp(self.messages, new, damping)
+            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
+            residuals.append(largest_change(self.log_odds(), before))
             if residuals[-1] <= tol:
                 break
         return np.array(residuals)
@@ -145,9 +145,9 @@ class ReferencePottsCount:
                 stay = np.log(-np.expm1(-2.0 * self.weights))[:, None]
             away = -2.0 * self.weights[:, None]
             new = np.logaddexp(away, stay + cavity) if self.mode == "sum" else np.maximum(away, cavity)
-            self.messages = damped(self.messages, new, damping)
-            self.from_bag = damped(self.from_bag, self._bag_step(), damping)
-            residuals.append(change(np.exp(self.log_odds()), np.exp(before)))
+            self.messages = damp(self.messages, new, damping)
+            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
+            residuals.append(largest_change(np.exp(self.log_odds()), np.exp(before)))
             if residuals[-1] <= tol:
                 break
         return np.array(residuals)
