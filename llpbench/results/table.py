@@ -1,8 +1,8 @@
 """The aggregation: results of single cells in, means over seeds out. Terminal, tables, board and page all use it.
 
 ``group_cells`` puts the seeds of a method in one setting together, ``make_row`` averages one metric of such a group
-under one selection rule, and ``aggregate`` does both for a whole plan. All that is known of a row is a field of it; text
-is made where it is printed. A missing cell stays a status, never a number.
+under one selection rule, and ``aggregate`` does both for a whole plan. All that is known of a row is a field of it;
+text is made where it is printed. A missing cell stays a status, never a number.
 """
 
 from __future__ import annotations
