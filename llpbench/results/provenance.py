@@ -9,10 +9,10 @@ from llpbench.system.machine import versions
 
 
 def recorded_versions(method: Entry[MethodSpec], dataset: Entry[DatasetSpec], backend: str) -> dict[str, str]:
-    """Versions of the harness, the numeric libraries, the engine and the plugins of a cell."""
-    engine = ("keras", backend) if backend else ()
+    """Versions of the harness, the numeric libraries, the backend and the plugins of a cell."""
+    of_backend = ("keras", backend) if backend else ()
     plugins = [p.distribution for p in (method.plugin, dataset.plugin) if not p.builtin]
-    return dict(versions(*engine, *plugins))
+    return dict(versions(*of_backend, *plugins))
 
 
 def is_stale(result: CellResult, now: dict[str, str]) -> bool:
