@@ -26,7 +26,8 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What became of a cell. A result without a number always says why.
 
     Attributes:
-        label: the method as the user named it, with the parameters that differ from the defaults.
+        label: the name of the method with the parameters that differ from the defaults; ``dataset_label`` is that of
+            the dataset (files have these field names, so they stay).
         selected: for each selection rule, the chosen report with its test metrics.
         stages: the same for each stage of a fit that has several (``iteration-1``, ``iteration-2``).
         phases: seconds by phase; ``other`` is what no phase names. Scoring reports is ``report_seconds``.

@@ -29,7 +29,7 @@ from llpbench.leaderboard.schema import (
     Rule,
 )
 from llpbench.leaderboard.statistics import pareto_front, standings
-from llpbench.results.metric_style import MetricStyle
+from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.table import Group, data_key, value_of
 
@@ -208,8 +208,10 @@ def _judge_column(
 
 
 def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
-    """The best of the methods that are given labels, by rule."""
+    """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none)."""
     bounds: dict[str, Mean] = {}
+    if style.measured_on != TEST_ROWS:
+        return bounds
     for method, group in dataset.bounds.items():
         for rule in rules:
             score = make_score(group, style, rule)

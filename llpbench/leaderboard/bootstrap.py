@@ -24,7 +24,7 @@ from llpbench.leaderboard.statistics import REPLICATES, auroc_replicates
 from llpbench.leaderboard.validate import PREDICTION_BYTES, Unsound, check_id, check_rules, clip, read_plain
 
 METRIC = "auroc"
-"""The metric that replicates are of: only for this one can the board say what is separated from what."""
+"""The metric whose replicates are kept: only for this one the board says which methods are separated."""
 
 TOLERANCE = 1e-4
 

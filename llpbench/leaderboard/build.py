@@ -111,7 +111,7 @@ def _score_tables(dataset: str, groups: list[Group], content: Content) -> _Score
         scores.plain.extend(tables.build_tables(_plain(rows), style))
         scores.noise.extend(tables.build_noise_tables(_plain(rows), style))
         published = tables.build_tables(rows, style)
-        scores.beside.extend(t for t in published if any(bound.startswith("[") for bound in t.bounds))
+        scores.beside.extend(table for table in published if table.sources)
     return scores
 
 

@@ -1,4 +1,4 @@
-"""Who is best in a column, and whether the seeds at hand can tell it from the others."""
+"""Which method is best in a column of a table, and whether its seeds are enough to say so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Compared:
 
 
 def mark_best(scores: Mapping[str, Score], higher: bool) -> list[str]:
-    """Mark the best and the second mean of a column; the methods, the best first. Nothing is marked for one alone.
+    """Mark the best and the second mean of a column and return the methods, best first. One alone is not marked.
 
     ``scores`` are those of methods that have all seeds, and are changed in place.
     """
@@ -80,7 +80,7 @@ def paired(
     metric: str,
     sign: float = 1.0,
 ) -> tuple[Interval, str]:
-    """The interval of the difference in percent over the seeds both have, and what it rests on."""
+    """The interval of the difference (in percent) over the seeds that both have, and what it was computed from."""
     by_seed = {r.cell.seed: r for r in theirs}
     differences, variances = [], []
     for mine in ours:

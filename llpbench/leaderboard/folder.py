@@ -1,4 +1,4 @@
-"""The leaderboards folder: what lies where, read with suspicion and written in one fixed form.
+"""The leaderboards folder: what lies where. It is read with every check and written in one fixed form.
 
 ::
 

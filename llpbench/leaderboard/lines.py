@@ -107,8 +107,8 @@ def check_result(result: CellResult) -> None:
     for long in ("history", "traceback", "reason"):
         plain.pop(long, None)
     check_values(plain)
-    _check_label(result.label, result.cell.method)
-    _check_label(result.dataset_label, result.cell.dataset)
+    _check_shown_name(result.label, result.cell.method)
+    _check_shown_name(result.dataset_label, result.cell.dataset)
     if result.cell.bag_size < 1 or result.cell.seed < 0:
         raise Unsound(f"bag size {result.cell.bag_size}, seed {result.cell.seed}: neither may be negative")
     for name in ("fit_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):
@@ -120,9 +120,9 @@ def check_result(result: CellResult) -> None:
         raise Unsound(f"it is {result.status} and does not say why")
 
 
-def _check_label(label: str, name: str) -> None:
-    if label != name and not label.startswith((f"{name}[", f"{name}, ")):
-        raise Unsound(f"label {clip(label)} does not begin with {name!r}")
+def _check_shown_name(shown: str, name: str) -> None:
+    if shown != name and not shown.startswith((f"{name}[", f"{name}, ")):
+        raise Unsound(f"the name {clip(shown)} does not begin with {name!r}")
 
 
 def _check_metrics(result: CellResult) -> None:

@@ -1,4 +1,4 @@
-"""Adding the results of a run to a leaderboard: checked one by one, the better documented of two kept."""
+"""Adding the results of a run to a leaderboard: each is checked; of two for one cell the better documented stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llpbench.leaderboard.bootstrap import Replicates, replicate
 from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, metric_facts, rule_facts
 from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
-from llpbench.leaderboard.trace import check_commands, check_traced, set_labels, true_label
+from llpbench.leaderboard.trace import check_commands, check_traced, name_today, set_names
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, plain_folder, read_plain, short_line
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, decode_result
@@ -61,7 +61,7 @@ def add_results(run: Path, content: Content, registry: Registry, *, replace: boo
                 result.oracle = planned.oracle
             check_result(result)
             check_traced(result, registry)
-            set_labels(result, registry)
+            set_names(result, registry)
             machine = read_machine(run / "machines" / f"{result.machine}.json")
             replicates = _replicates(run, result)
         except (Unsound, Damaged, RecursionError) as problem:
@@ -138,13 +138,13 @@ def _documentation(result: CellResult, predictions: bool) -> tuple[bool, bool, i
 
 
 def _rename(content: Content, report: Added, registry: Registry) -> None:
-    """Published cells under the labels that today's defaults give them."""
+    """Give published cells the names that today's defaults give them."""
     for cell_id, line in content.lines.items():
         entry = registry.methods.entries.get(line.result.cell.method)
-        label = None if entry is None else true_label(line.result.cell, entry.spec)
-        if label is not None and label != line.result.label:
-            report.renamed.append((cell_id, f"{line.result.label} is now {label}"))
-            line.result.label = label
+        name = None if entry is None else name_today(line.result.cell, entry.spec)
+        if name is not None and name != line.result.label:
+            report.renamed.append((cell_id, f"{line.result.label} is now {name}"))
+            line.result.label = name
             content.lines[cell_id] = seal(line.result, line.source)
 
 

@@ -1,6 +1,6 @@
 """The board: everything a leaderboard page or a program needs to know, as plain data.
 
-Numbers are in the unit of a table (AUROC in percent) and rounded, so that the same results give the same bytes.
+Numbers are in the unit of a table (shares in percent) and rounded, so that the same results give the same bytes.
 Dictionaries are keyed by text, because that is what JSON has: noise ``"none"``, bag ``"512"``.
 """
 
@@ -130,7 +130,7 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean rank (1 is best) and share of duels won over cells that all compared methods have.
+    """Mean rank (1 is best) and share of pairwise comparisons won, over cells that all compared methods have.
 
     ``mean_rank`` is None for a method that was left out because it lacks cells that the others have.
     """

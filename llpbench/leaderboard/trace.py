@@ -65,9 +65,9 @@ def _registered(shelf: Shelf[S], name: str) -> Entry[S]:
 
 
 def _check_versions(result: CellResult, plugins: list[Plugin]) -> None:
-    engine = ["keras", result.cell.backend] if result.cell.backend else []
+    backend = ["keras", result.cell.backend] if result.cell.backend else []
     code = ["llpbench", *(p.distribution for p in plugins if not p.builtin)]
-    for name in ("python", "numpy", *engine, *code):
+    for name in ("python", "numpy", *backend, *code):
         version = result.versions.get(name)
         if version is None:
             raise Unsound(f"it does not say which version of {name} made it")
@@ -90,10 +90,10 @@ def _check_seeds(result: CellResult) -> None:
         raise Unsound("it does not say which limits it ran under")
 
 
-def true_label(cell: Cell, method: MethodSpec) -> str | None:
+def name_today(cell: Cell, method: MethodSpec) -> str | None:
     """What a method with these settings is called today; None when that is not for the settings to say.
 
-    A label names what differs from the defaults. Defaults change, and nothing may run under another's name: what was
+    A name holds what differs from the defaults. Defaults change, and nothing may run under another's name: what was
     ``a`` under old defaults is ``a[lr=0.1]`` under new ones.
     """
     if cell.preset:
@@ -105,23 +105,23 @@ def true_label(cell: Cell, method: MethodSpec) -> str | None:
     return Variant(method, cell.params).label if stated else None
 
 
-def _check_preset_label(result: CellResult, method: MethodSpec) -> None:
-    """A label with a preset names it, and beside it only settings that the cell has."""
+def _check_preset_name(result: CellResult, method: MethodSpec) -> None:
+    """Refuse a name that does not state the preset, or that states settings which the cell does not have."""
     cell = result.cell
     name, options = parse_options(result.label)
     given = {key: values for key, values in options.items() if key not in ORIGINS}
     honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
     if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):
-        raise Unsound(f"its label {clip(result.label)} is not that of its settings")
+        raise Unsound(f"its name {clip(result.label)} is not that of its settings")
 
 
-def set_labels(result: CellResult, registry: Registry) -> None:
+def set_names(result: CellResult, registry: Registry) -> None:
     """Name a traced result for what it is, whatever its run called it."""
     cell = result.cell
     method = registry.methods[cell.method]
     if cell.preset:
-        _check_preset_label(result, method)
-    result.label = true_label(cell, method) or result.label
+        _check_preset_name(result, method)
+    result.label = name_today(cell, method) or result.label
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
     result.dataset_label = data_label(cell, dataset, scheme)

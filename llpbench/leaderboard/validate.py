@@ -1,4 +1,4 @@
-"""What a file may hold to be read at all: text from elsewhere is hostile until it has passed these."""
+"""Checks of files that come from elsewhere: nothing in them is used before it has passed these."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -42,7 +42,8 @@ class Table:
         rule: the selection rule; empty where nothing is selected (times, pseudo-labels).
         columns: heading of each column by its key (bag size, noise level).
         entries: by method and column.
-        bounds: what stands in the heading beside.
+        bounds: the bounds in the heading, each with its value.
+        sources: the publications whose values stand in brackets beside ours.
     """
 
     about: tuple[str, ...]
@@ -53,12 +54,14 @@ class Table:
     entries: dict[tuple[str, Key], Entry]
     bounds: list[str]
     notes: list[str]
+    sources: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
-        """What the numbers are, how they were selected, and the bound."""
+        """What the numbers are, how they were selected, the bounds, and what stands in brackets."""
         rule = [f"selection rule: {self.rule}"] if self.rule else []
-        return " · ".join([*self.about, self.what, *rule, *self.bounds])
+        brackets = [f"[{source}, difference]" for source in self.sources]
+        return " · ".join([*self.about, self.what, *rule, *self.bounds, *brackets])
 
     def row(self, method: str) -> list[Entry]:
         """The entries of a method, an empty one where the plan has no such cell."""
@@ -107,8 +110,9 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
                 columns=columns,
                 methods=list(dict.fromkeys(row.method for row in group)),
                 entries=_entries(group, metric, lambda row: row.noise),
-                bounds=_source(group),
+                bounds=[],
                 notes=[*_unequal_seeds(group), *_reasons(group)],
+                sources=_sources(group),
             )
         )
     return tables
@@ -131,8 +135,9 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         columns={size: f"bag {size}" for size in sorted({row.bag_size for row in plain})},
         methods=list(dict.fromkeys(row.method for row in plain)),
         entries=_entries(plain, metric, lambda row: row.bag_size),
-        bounds=[*bounds.values(), *_source(rows)],
+        bounds=list(bounds.values()),
         notes=[*_unequal_seeds(plain), *_reasons(rows)],
+        sources=_sources(rows),
     )
 
 
@@ -144,10 +149,9 @@ def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) ->
     }
 
 
-def _source(rows: list[Row]) -> list[str]:
-    """What the bracketed numbers are, where there are any."""
-    shown = [row.paper_source for row in rows if row.paper is not None and row.paper_rule == row.rule]
-    return [f"[{source}, difference]" for source in dict.fromkeys(shown)]
+def _sources(rows: list[Row]) -> list[str]:
+    """The publications whose values are shown."""
+    return list(dict.fromkeys(r.paper_source for r in rows if r.paper is not None and r.paper_rule == r.rule))
 
 
 def _unequal_seeds(rows: list[Row]) -> list[str]:

@@ -1,1 +1,1 @@
-"""What is kept: the results folder, and THE table that everything which shows numbers reads."""
+"""What is kept: the results folder, and the one aggregation that everything which shows numbers uses."""

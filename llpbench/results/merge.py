@@ -1,6 +1,6 @@
 """Putting results folders together that ran apart: what is equal is kept once, what differs is reported.
 
-Nothing is lost: source folders are only read, and a file of the target that must give way is kept under
+Nothing is lost: source folders are only read, and a file of the target that is replaced is kept under
 ``conflicts/``, as is the other side of every conflict.
 """
 
@@ -26,7 +26,7 @@ _RESULT = re.compile(r"[0-9a-f]{16}\Z")
 
 @dataclass
 class Report:
-    """What a merge did. ``conflicts`` need a look; ``notes`` were settled by rule."""
+    """What a merge did. Somebody should look at ``conflicts``; ``notes`` tell what was decided by a rule."""
 
     folders: list[str] = field(default_factory=list)
     planned: int = 0
@@ -125,7 +125,7 @@ def _compare_plans(plans: list[tuple[Store, set[str]]], report: Report) -> None:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """Regular files, in the order of their names; links lead elsewhere and are left alone."""
+    """Regular files in the order of their names; symbolic links are left out."""
     yield from (path for path in sorted(folder.glob(pattern)) if _is_there(path))
 
 
@@ -180,7 +180,7 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
 
 
 def _rank(found: _Found) -> int:
-    """``ok`` before ``skipped`` before failures, which are all alike."""
+    """Which result wins, the lowest first: ``ok``, then ``skipped``, then failures of any kind."""
     assert found.result is not None
     return min(STATUSES.index(found.result.status), STATUSES.index("failed"))
 
@@ -194,12 +194,12 @@ def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None
         if _is_there(source):
             write_atomically(place, source.read_bytes())
         else:
-            place.unlink(missing_ok=True)  # of the result that gives way; it was set aside with it
+            place.unlink(missing_ok=True)  # it belongs to the result that is replaced, and was set aside with it
     write_atomically(target.result_path(cell_id), found.data)
 
 
 def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
-    """Keep a file that gives way under ``conflicts/``; the same content is kept once."""
+    """Keep a file that is replaced under ``conflicts/``; the same content is kept once."""
     folder = target.root / "conflicts"
     kept = [path for path in _files(folder, f"{cell_id}-*.json") if path.read_bytes() == found.data]
     if kept:
@@ -213,7 +213,7 @@ def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
 
 
 def _difference(first: _Found, other: _Found) -> str:
-    """What tells two results of one cell apart, in words; empty when their numbers agree."""
+    """How two results of one cell differ, in words; empty when their numbers agree."""
     a, b = first.result, other.result
     assert a is not None
     assert b is not None
@@ -231,7 +231,7 @@ def _difference(first: _Found, other: _Found) -> str:
 
 
 def _differing_metric(a: Selected | None, b: Selected | None) -> str:
-    """The metric that differs most in words, or one that only one side has; empty when all agree."""
+    """The metric that differs most, in words, or one that only one side has; empty when all agree."""
     ours, theirs = (selected.metrics if selected is not None else {} for selected in (a, b))
     found = []
     for name in dict.fromkeys([*ours, *theirs]):

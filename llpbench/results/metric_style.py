@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from llpbench.contracts.specs import MetricSpec
 
+TEST_ROWS = "test rows"
+
 
 @dataclass(frozen=True)
 class MetricStyle:
@@ -20,7 +22,7 @@ class MetricStyle:
     percent: bool = True
     words: str = ""
     cost: bool = False
-    measured_on: str = "test rows"
+    measured_on: str = TEST_ROWS
 
     @property
     def scale(self) -> float:

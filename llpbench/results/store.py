@@ -1,4 +1,4 @@
-"""The results folder: one file per cell, written whole or not at all, and a manifest written before the first.
+"""The results folder: one file for each cell, written whole or not at all, and a manifest written before the first.
 
 ::
 
@@ -127,7 +127,7 @@ class Store:
             raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
 
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
-        """Keep the description of a machine once; it is not worth a result, so a disk that refuses it is let be."""
+        """Keep the description of a machine once. When it cannot be written nothing is raised: a result is worth more."""
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():

@@ -17,19 +17,12 @@ function bagChart(view, styles, width) {
     .filter((p) => plot(p.mean) !== null);
   const ends = main.flatMap((p) => [p.mean - (plot(p.sd) || 0), p.mean + (plot(p.sd) || 0)]);
   const rest = points.filter((r) => r.control).flatMap((r) => r.points.map((p) => plot(p.mean)));
-  const domain = methodDomain(
-    [
-      ...trimmed(
-        ends,
-        main.map((p) => p.mean),
-        view.percent,
-      ),
-      bound,
-      ...paper.map((p) => p.mean),
-    ],
-    rest,
-    view.percent,
+  const means = withoutWorst(
+    main.map((p) => p.mean),
+    view,
   );
+  const domain = methodDomain([...trimmed(ends, means, view.percent), bound, ...paper.map((p) => p.mean)], rest, view);
+  const outside = values.some((v) => v !== null && (v < domain[0] || v > domain[1]));
   const y = linear(domain, [box.bottom, box.top]);
   const pad = bags.length > 1 ? Math.min(34, (box.right - box.left) / bags.length / 2) : 0;
   const x = log([sizes[0] || 1, sizes[sizes.length - 1] || 1], [box.left + pad, box.right - pad]);
@@ -99,7 +92,10 @@ function bagChart(view, styles, width) {
     title: `${capital(view.metric)} against bag size`,
     note:
       `Mean over seeds, bars are one standard deviation. Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
-      (paper.length ? ' Hollow: as the paper reports it, by its own rule.' : ''),
+      (outside ? ' Lines that leave the chart are in the data below it.' : '') +
+      (paper.length
+        ? ` Hollow: as the paper reports it, rule ${[...new Set(paper.map((p) => str(p.rule)))].join(', ')}.`
+        : ''),
     describe: `${plural(rows.length, 'line')}, one for each method; bag sizes ${bags.join(', ')} on a logarithmic axis. The table below has the numbers.`,
     empty: values.some((v) => v !== null) ? null : 'No number to draw.',
     draw: [
@@ -181,6 +177,7 @@ function paperPoints(view, offered) {
       points.push({
         ...cell,
         label: str(row.method),
+        rule: str(row.rule),
         style: kin ? kin.style : {hue: 'kn', shape: 0, id: 'paper'},
         dodge: kin ? kin.dodge : 0,
         method: undefined,

@@ -22,7 +22,7 @@ function costChart(view, styles, width) {
   const domain = methodDomain(
     [...points.filter((p) => !p.control).map((p) => p.score.mean), bound],
     points.filter((p) => p.control).map((p) => p.score.mean),
-    view.percent,
+    view,
   );
   const outside = points.filter((p) => p.score.mean < domain[0] || p.score.mean > domain[1]);
   const drawn = points.filter((p) => !outside.includes(p));

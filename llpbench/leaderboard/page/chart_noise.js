@@ -33,11 +33,7 @@ function noiseChart(view, styles, width) {
   const meansOf = (some) =>
     some.flatMap((r) => bags.flatMap((bag) => levels.map((l) => plot(view.mean(r.row, l.noise, bag)))));
   const values = meansOf(rows);
-  const domain = methodDomain(
-    meansOf(rows.filter((r) => !r.control)),
-    meansOf(rows.filter((r) => r.control)),
-    view.percent,
-  );
+  const domain = methodDomain(meansOf(rows.filter((r) => !r.control)), meansOf(rows.filter((r) => r.control)), view);
   const panel = (bag, i) => {
     const [left, top] = [(i % columns) * w + 36, Math.floor(i / columns) * tall + 24];
     const [right, bottom] = [left + w - 48, top + tall - 52];

@@ -84,8 +84,7 @@ function toggle(key, label, title) {
 }
 
 function metricMenu(dataset) {
-  const title = (metric) =>
-    `${str(metricOf(board, metric).title || metric)}${lowIsBest(board, metric) ? ' (low is best)' : ''}`;
+  const title = (metric) => str(metricOf(board, metric).title || metric);
   return h(
     'div',
     {class: 'field'},
@@ -100,7 +99,7 @@ function metricMenu(dataset) {
   );
 }
 
-/** Another metric; a table sorted by one of its columns stays sorted with the best first, or last. */
+/** Show another metric. A table sorted by a column keeps the best at the end where it was. */
 function chooseMetric(metric) {
   const turned = state.sort.startsWith('bag-') && lowIsBest(board, metric) !== lowIsBest(board, state.metric);
   change({metric, down: turned ? !state.down : state.down});
@@ -160,7 +159,7 @@ $('controls').append(
     h('input', {
       id: 'filter',
       type: 'search',
-      placeholder: 'name or words of its summary',
+      placeholder: 'name or words',
       autocomplete: 'off',
       spellcheck: 'false',
       maxlength: 200,

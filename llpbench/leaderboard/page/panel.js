@@ -51,6 +51,7 @@ function panel(view) {
       : null,
     h('span', {class: 'keys'}, 'Open a cell for its parameters, seeds and command (arrow keys and Enter)'),
   );
+  const unjudged = unjudgedNote(view);
   const inner = mainWidth();
   const two = inner >= 900;
   const gap = 20;
@@ -60,13 +61,15 @@ function panel(view) {
   drawnWidth = inner;
   const charts = [
     methodKey(view),
-    h('div', {class: 'pair uneven'}, bagChart(view, styles, wide), claimList(view)),
+    unjudged
+      ? bagChart(view, styles, inner - pad)
+      : h('div', {class: 'pair uneven'}, bagChart(view, styles, wide), claimList(view)),
     bagPicker(view),
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
   ];
-  return [heading, renderTable(view, actions), legend, missingNotes(view), ...charts].filter(Boolean);
+  return [heading, renderTable(view, actions), legend, unjudged, missingNotes(view), ...charts].filter(Boolean);
 }
 
 function boundBox(view) {
@@ -156,6 +159,14 @@ function bagPicker(view) {
   );
 }
 
+/** Says so where the board compares methods by another metric than the one that is shown; else null. */
+function unjudgedNote(view) {
+  const judged = [...new Set(list(view.dataset.claims).map((c) => str(metricOf(board, str(c.metric)).title)))];
+  if (!judged.length || view.judged) return null;
+  const text = `Intervals are known for ${judged.join(', ')} only: for ${view.metric} there are means, standard deviations and ranks, and no claim that one method is better than another.`;
+  return h('p', {class: 'note unjudged'}, text);
+}
+
 function claimList(view) {
   const claims = list(view.dataset.claims).filter(
     (c) => str(c.metric) === state.metric && str(c.rule) === view.rule && str(c.noise || 'none') === view.noise,
@@ -175,19 +186,6 @@ function claimList(view) {
       interval(c),
       bases.size > 1 && c.basis ? h('p', {class: 'note'}, str(c.basis)) : null,
     );
-  const judged = [...new Set(list(view.dataset.claims).map((c) => str(metricOf(board, str(c.metric)).title)))];
-  if (judged.length && !view.judged) {
-    return h(
-      'section',
-      {class: 'card claims'},
-      h('h3', null, 'What the seeds can tell'),
-      h(
-        'p',
-        {class: 'note'},
-        `Intervals are known for ${judged.join(', ')} only. For ${view.metric} there are means, standard deviations and ranks, and no claim that one method is better than another.`,
-      ),
-    );
-  }
   return h(
     'section',
     {class: 'card claims'},

@@ -114,14 +114,27 @@ function valueDomain(values, percent) {
   return [Math.max(0, Math.min(a, 99)), Math.min(100, Math.max(b, 1))];
 }
 
-/** The axis of a chart of methods: controls far below must not flatten what the chart is about, so they get part of it. */
-function methodDomain(methods, controls, percent) {
+/**
+ * The axis of a chart of methods: what is far worse than most must not flatten what the chart is about. Controls get part
+ * of the axis. A metric without an end, such as a loss, is cut where values lie 1.5 times the middle half's width apart
+ * from it.
+ */
+function methodDomain(found, controls, {percent, lowIsBest}) {
+  const methods = withoutWorst(found, {percent, lowIsBest});
   const range = extent(methods.filter((v) => num(v) !== null));
   const far = extent(controls.filter((v) => num(v) !== null));
   if (!range || !far) return valueDomain([...methods, ...controls], percent);
   const air = Math.max((range[1] - range[0]) * 0.15, percent ? 1 : 0);
   const near = far.map((v) => Math.max(range[0] - air, Math.min(range[1] + air, v)));
   return valueDomain([...methods, ...near], percent);
+}
+
+function withoutWorst(values, {percent, lowIsBest}) {
+  if (percent) return values;
+  const sorted = values.filter((v) => num(v) !== null).sort((a, b) => a - b);
+  const [low, high] = [0.25, 0.75].map((share) => sorted[Math.floor(share * (sorted.length - 1))]);
+  const reach = 1.5 * (high - low);
+  return sorted.filter((v) => (lowIsBest ? v <= high + reach : v >= low - reach));
 }
 
 /** Drawings cut to a box, for lines that leave it. */
