@@ -8,7 +8,7 @@ and the same call goes on with what is missing. (``fit`` and ``load`` are in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,19 +222,12 @@ def tune(
     Returns:
         ``results.chosen`` is a pandas table of what each study chose, ``results.trials`` of every trial.
     """
-    command = _call_text("tune", {**{k: v for k, v in locals().items() if k != "settings"}, **settings})
-    request = plan_tune(
-        {name: _plain(v) for name, v in {**settings, "methods": methods, "out": out, "seeds": seeds}.items()},
-        rule=rule,
-        trials=trials,
-        per_seed=per_seed,
-        sampler=sampler,
-        sampler_seed=sampler_seed,
-        prune=prune,
-        at_once=at_once,
-        plugins=_paths(plugins),
-        override=_names(override),
-    )
+    given = {name: value for name, value in locals().items() if name != "settings"} | settings
+    command = _call_text("tune", given)
+    for name in ("rule", "plugins", "override", "progress"):
+        del given[name]
+    given = {name: _plain(value) for name, value in given.items()}
+    request = plan_tune(given, rule=rule, plugins=_paths(plugins), override=_names(override))
     return request.run(progress, command)
 
 
@@ -288,24 +281,21 @@ class TuneRequest:
 
 
 def plan_tune(
-    settings: Mapping[str, Any],
-    *,
-    rule: Names,
-    plugins: Sequence[Path] = (),
-    override: Sequence[str] = (),
-    **search: Any,
+    settings: Mapping[str, Any], *, rule: Names, plugins: Sequence[Path] = (), override: Sequence[str] = ()
 ) -> TuneRequest:
-    """Check a request to tune; ``settings`` as in ``plan_run``, ``search`` the fields of ``TuneSpec``."""
+    """Check a request to tune; ``settings`` are those of ``tune``."""
     from llpbench.tuning.searches import TuneSpec
     from llpbench.tuning.study import import_optuna
 
     import_optuna()
     registry = load_registry(plugins, override)
-    run_spec, how = combine({}, settings)
-    rules = tuple(spec.name for spec in registry.rules.specs) if rule == "all" else tuple(_names(rule))
-    for name in rules:
-        registry.rules.entry(name)
-    spec = TuneSpec(run_spec, rules, **search)
+    of_search = {field.name for field in fields(TuneSpec)} - {"run", "rules"}
+    search = {name: value for name, value in settings.items() if name in of_search}
+    run_spec, how = combine(
+        {}, {"seeds": 1} | {n: v for n, v in settings.items() if n not in of_search and v is not None}
+    )
+    names = [spec.name for spec in registry.rules.specs] if rule == "all" else _names(rule)
+    spec = TuneSpec(run_spec, tuple(registry.rules[name].name for name in names), **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
     return TuneRequest(spec, how, registry, context, Store(Path(how.out)))
 

@@ -37,19 +37,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
 @plugin_options
 def tune(
-    rule: str,
-    seeds: int | None,
-    trials: int,
-    per_seed: bool,
-    sampler: str,
-    sampler_seed: int,
-    prune: bool,
-    at_once: int,
-    quiet: bool,
-    as_json: bool,
-    plugins: tuple[Path, ...],
-    override: tuple[str, ...],
-    **flags: Any,
+    rule: str, quiet: bool, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...], **flags: Any
 ) -> None:
     """Search the declared parameters of methods, the same number of trials for each, the defaults first.
 
@@ -59,18 +47,7 @@ def tune(
     """
     from llpbench.api import plan_tune
 
-    request = plan_tune(
-        {**flags, "seeds": seeds or 1},
-        rule=rule,
-        trials=trials,
-        per_seed=per_seed,
-        sampler=sampler,
-        sampler_seed=sampler_seed,
-        prune=prune,
-        at_once=at_once,
-        plugins=plugins,
-        override=override,
-    )
+    request = plan_tune(flags, rule=rule, plugins=plugins, override=override)
     with exit_on_interrupt():
         results = request.run(not (quiet or as_json), typed_command())
     _print(results, as_json)
