@@ -291,9 +291,8 @@ def plan_tune(
     registry = load_registry(plugins, override)
     of_search = {field.name for field in fields(TuneSpec)} - {"run", "rules"}
     search = {name: value for name, value in settings.items() if name in of_search}
-    run_spec, how = combine(
-        {}, {"seeds": 1} | {n: v for n, v in settings.items() if n not in of_search and v is not None}
-    )
+    of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
+    run_spec, how = combine({}, {"seeds": 1, **of_grid})
     names = [spec.name for spec in registry.rules.specs] if rule == "all" else _names(rule)
     spec = TuneSpec(run_spec, tuple(registry.rules[name].name for name in names), **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)

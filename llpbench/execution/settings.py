@@ -41,6 +41,7 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 _SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
 _HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
+_KEYS = _SPEC_KEYS | _HOW_KEYS | {"epsilon"}
 
 
 def run_files(registry: Registry) -> dict[str, Path]:
@@ -71,15 +72,20 @@ def read_run_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"--config {path}: no such file.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"--config {path}: {error}") from None
-    for key in content:
-        if key not in _SPEC_KEYS | _HOW_KEYS | {"epsilon"}:
-            raise UnknownNameError(f"key in {path}:", key, _SPEC_KEYS | _HOW_KEYS | {"epsilon"})
+    _refuse_unknown(content, f"key in {path}:")
     return content
+
+
+def _refuse_unknown(settings: Mapping[str, Any], kind: str) -> None:
+    for key in settings:
+        if key not in _KEYS:
+            raise UnknownNameError(kind, key, _KEYS)
 
 
 def combine(file: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[RunSpec, HowToRun]:
     """Flags over file over defaults, checked; errors name the key."""
     given = {key: value for key, value in flags.items() if value is not None}
+    _refuse_unknown(given, "setting")
     merged = {**file, **given}
     if "epsilon" in given and "noise" not in given:
         merged.pop("noise", None)

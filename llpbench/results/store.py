@@ -127,7 +127,7 @@ class Store:
             raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
 
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
-        """Keep the description of a machine once. When it cannot be written nothing is raised: a result is worth more."""
+        """Keep the description of a machine once; a disk that refuses it is no error, since a result is worth more."""
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():
