@@ -188,7 +188,7 @@ def test_a_wrong_request_is_refused_before_anything_runs(tmp_path: Path) -> None
         with pytest.raises(UsageError, match=words):
             run(**{**SMALL, "out": tmp_path / "out", **wrong})
     assert not (tmp_path / "out" / "cells").exists()
-    with pytest.raises(UsageError, match="unknown setting 'dataset'. Did you mean 'datasets'"):
+    with pytest.raises(UsageError, match=r"unknown setting 'dataset'\. Did you mean 'datasets'"):
         tune("mean-ridge", dataset="synthetic", out=tmp_path / "tuned")
 
 
