@@ -53,10 +53,12 @@ def make_cell(**changes: Any) -> Cell:
     return Cell(**{**facts, **changes})
 
 
-def make_plan(cell: Cell | None = None, *, label: str = "", dataset: str = "", oracle: bool = False) -> Planned:
-    """A planned cell under the labels its names suggest."""
+def make_plan(cell: Cell | None = None, *, method_name: str = "", dataset: str = "", oracle: bool = False) -> Planned:
+    """A planned cell under the names it suggests."""
     cell = cell or make_cell()
-    return Planned(cell=cell, label=label or cell.method, dataset_label=dataset or cell.dataset, oracle=oracle)
+    return Planned(
+        cell=cell, method_name=method_name or cell.method, dataset_name=dataset or cell.dataset, oracle=oracle
+    )
 
 
 def make_result(cell: Cell | None = None, value: float | None = 0.5, **facts: Any) -> CellResult:
@@ -67,7 +69,7 @@ def make_result(cell: Cell | None = None, value: float | None = 0.5, **facts: An
         "bags": Selected(report=3, value=0.4, metrics={"auroc": value}),
         "instances": Selected(report=5, value=0.7, metrics={"auroc": higher}),
     }
-    known: dict[str, Any] = {"id": cell.id, "cell": cell, "status": "ok", "label": cell.method}
+    known: dict[str, Any] = {"id": cell.id, "cell": cell, "status": "ok", "method_name": cell.method}
     if facts.get("status", "ok") == "ok":
         known["selected"] = selected
     return CellResult(**{**known, **facts})

@@ -58,7 +58,9 @@ def rerun(
     before = choose(published_results(folder), cell, folder)
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
-    _describe(before.id, before.label, before.dataset_label, before.cell.bag_size, before.cell.seed, before.cell.noise)
+    _describe(
+        before.id, before.method_name, before.dataset_name, before.cell.bag_size, before.cell.seed, before.cell.noise
+    )
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
     now = run_again(before, registry, context, QuietView(), limits_of(before, timeout))

@@ -116,7 +116,7 @@ def plural(n: int, noun: str) -> str:
 def describe_cell(plan: Planned) -> str:
     """A cell in one line."""
     noise = "" if plan.cell.noise == "none" else f", noise {plan.cell.noise}"
-    return f"{plan.label} on {plan.dataset_label}, bag {plan.cell.bag_size}, seed {plan.cell.seed}{noise}"
+    return f"{plan.method_name} on {plan.dataset_name}, bag {plan.cell.bag_size}, seed {plan.cell.seed}{noise}"
 
 
 def open_store(folder: Path | None) -> Store:

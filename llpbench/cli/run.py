@@ -69,7 +69,7 @@ def _print_plan(request: RunRequest) -> None:
     for plan in request.planned:
         cell = plan.cell
         noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
-        click.echo(f"{cell.id}  {plan.dataset_label}  bag {cell.bag_size}  seed {cell.seed}  {plan.label}{noise}")
+        click.echo(f"{cell.id}  {plan.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {plan.method_name}{noise}")
     click.echo(f"{len(request.planned)} cells, results in {request.store.root}", err=True)
 
 
@@ -89,7 +89,7 @@ def _tuning_times(planned: list[Planned]) -> list[str]:
     """What the search for the parameters of each method took, to be read beside its score."""
     from llpbench.report.progress import duration
 
-    spent = {(p.label, p.dataset_label, p.cell.bag_size, p.cell.noise): p.tuning_seconds for p in planned}
+    spent = {(p.method_name, p.dataset_name, p.cell.bag_size, p.cell.noise): p.tuning_seconds for p in planned}
     return [
         f"tuning {label} on {dataset}, bag {bag}{'' if noise == 'none' else f', noise {noise}'}: {duration(seconds)}"
         for (label, dataset, bag, noise), seconds in spent.items()

@@ -25,8 +25,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a worker process needs to run one cell, wherever it is."""
 
     cell: Cell
-    label: str
-    dataset_label: str
+    method_name: str
+    dataset_name: str
     out: str
     data: str = ""
     offline: bool = False

@@ -26,8 +26,8 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What became of a cell. A result without a number always says why.
 
     Attributes:
-        label: the name of the method with the parameters that differ from the defaults; ``dataset_label`` is that of
-            the dataset (files have these field names, so they stay).
+        method_name: the method with the parameters that differ from the defaults; ``label`` in files.
+        dataset_name: the dataset with its options and all that is not usual about its bags; ``dataset_label`` in files.
         selected: for each selection rule, the chosen report with its test metrics.
         stages: the same for each stage of a fit that has several (``iteration-1``, ``iteration-2``).
         phases: seconds by phase; ``other`` is what no phase names. Scoring reports is ``report_seconds``.
@@ -40,8 +40,8 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str
     cell: Cell
     status: Status
-    label: str = ""
-    dataset_label: str = ""
+    method_name: str = msgspec.field(default="", name="label")
+    dataset_name: str = msgspec.field(default="", name="dataset_label")
     oracle: bool = False
     reason: str = ""
     selected: dict[str, Selected] = {}

@@ -78,8 +78,8 @@ def make_jobs(
     return [
         Job(
             cell=plan.cell,
-            label=plan.label,
-            dataset_label=plan.dataset_label,
+            method_name=plan.method_name,
+            dataset_name=plan.dataset_name,
             out=str(store.root.resolve()),
             data=context.data,
             offline=context.offline,

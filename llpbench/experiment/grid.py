@@ -14,7 +14,7 @@ from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
-from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_label
+from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_name
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry, Shelf
 from llpbench.system.backend import BACKENDS
@@ -47,7 +47,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
         Settings that came later enter the hash only when they are used: folders keep the names they had.
         """
-        words = [parse_options(label)[0] for label in (*self.methods, *self.datasets)]
+        words = [parse_options(text)[0] for text in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
         later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
@@ -56,7 +56,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True)
 class Variant(Generic[S]):
-    """A registered thing with the options that were given for it, and the label it is shown under."""
+    """A registered thing with the options that were given for it, and the name it is shown under."""
 
     spec: S
     given: dict[str, Scalar]
@@ -67,7 +67,7 @@ class Variant(Generic[S]):
         return self.spec.resolve(self.given)
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         """The name with the options that differ from the defaults."""
         resolved = self.resolved
         return format_options(
@@ -96,10 +96,10 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     """
     check_axes(spec)
     registry.rules.entry(spec.params_rule)  # an error that lists the known ones when it is none of them
-    methods = [variant for label in spec.methods for variant in _variants(registry.methods, label)]
-    datasets = [variant for label in spec.datasets for variant in _variants(registry.datasets, label)]
-    schemes = [variant for label in spec.schemes for variant in _variants(registry.schemes, label)]
-    noises = list(dict.fromkeys(noise_label(text) for text in spec.noise))
+    methods = [variant for text in spec.methods for variant in _variants(registry.methods, text)]
+    datasets = [variant for text in spec.datasets for variant in _variants(registry.datasets, text)]
+    schemes = [variant for text in spec.schemes for variant in _variants(registry.schemes, text)]
+    noises = list(dict.fromkeys(noise_name(text) for text in spec.noise))
     _check_sizes(spec, [dataset.spec for dataset in datasets])
     _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
@@ -116,35 +116,37 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
             bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
             bags |= {} if noise == "none" else {"delta": spec.delta}
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
-        params, label, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
+        params, name, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
         found = tuned(cell, method.given) if tuned is not None else None
         if found is not None:
             params = method.spec.resolve({**found.params, **method.given})
             cell = msgspec.structs.replace(cell, params=params, preset=found.preset)
-            label = format_options(method.spec.name, {"params": found.preset, **method.given})
-        shown = data_label(cell, dataset, scheme)
+            name = format_options(method.spec.name, {"params": found.preset, **method.given})
+        shown = shown_data(cell, dataset, scheme)
         seconds = found.seconds if found is not None else 0.0
-        plan = Planned(cell=cell, label=label, dataset_label=shown, oracle=method.spec.oracle, tuning_seconds=seconds)
+        plan = Planned(
+            cell=cell, method_name=name, dataset_name=shown, oracle=method.spec.oracle, tuning_seconds=seconds
+        )
         planned.setdefault(cell.id, plan)
     return list(planned.values())
 
 
-def data_label(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
+def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
     """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
 
-    A bound does not depend on bags, so its label names no scheme.
+    A bound does not depend on bags, so its name has no scheme.
     """
-    conditions = [scheme.label] if scheme is not None and cell.scheme != USUAL.scheme else []
+    conditions = [scheme.name] if scheme is not None and cell.scheme != USUAL.scheme else []
     conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
-    return ", ".join([dataset.label, *conditions])
+    return ", ".join([dataset.name, *conditions])
 
 
 def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
     """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
     option = dataset.spec.own_bags
-    if option and dataset.resolved[option] and asked.label == USUAL.scheme:
+    if option and dataset.resolved[option] and asked.name == USUAL.scheme:
         return Variant(registry.schemes[OWN_BAGS], {})
     return asked
 
@@ -152,13 +154,13 @@ def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], regist
 def _settings(
     method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
 ) -> tuple[dict[str, Scalar], str, str]:
-    """Parameters, label and preset of a method: what was given wins over the preset, which wins over defaults."""
+    """Parameters, name and preset of a method: what was given wins over the preset, which wins over defaults."""
     source = dict(method.spec.presets).get(preset)
     if source is None:
-        return method.resolved, method.label, ""
+        return method.resolved, method.name, ""
     values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
-    label = format_options(method.spec.name, {"preset": preset, **method.given})
-    return method.spec.resolve({**values, **method.given}), label, preset
+    name = format_options(method.spec.name, {"preset": preset, **method.given})
+    return method.spec.resolve({**values, **method.given}), name, preset
 
 
 def check_axes(spec: RunSpec) -> None:
@@ -182,8 +184,8 @@ def check_axes(spec: RunSpec) -> None:
         raise UsageError("--params and --preset both set parameters; give one of them.")
 
 
-def _variants(shelf: Shelf[S], label: str) -> list[Variant[S]]:
-    name, options = parse_options(label)
+def _variants(shelf: Shelf[S], text: str) -> list[Variant[S]]:
+    name, options = parse_options(text)
     spec = shelf[name]
     return [Variant(spec, given) for given in expand(spec, options)]
 

@@ -8,17 +8,18 @@ from llpbench.contracts.cell import Cell
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A cell of the manifest and the labels it is shown under.
+    """A cell of the manifest and the names it is shown under.
 
     Attributes:
-        label: the method with the options that differ from its defaults.
-        dataset_label: the dataset with all that makes its cells a table of their own, the bag scheme included.
+        method_name: the method with the options that differ from its defaults; ``label`` in files.
+        dataset_name: the dataset with all that makes its cells a table of their own, the bag scheme included;
+            ``dataset_label`` in files.
         oracle: whether the method is given labels.
         tuning_seconds: what the search for its parameters took, when they were searched for.
     """
 
     cell: Cell
-    label: str
-    dataset_label: str
+    method_name: str = msgspec.field(name="label")
+    dataset_name: str = msgspec.field(name="dataset_label")
     oracle: bool = False
     tuning_seconds: float = 0.0

@@ -26,7 +26,7 @@ LEVELS: dict[str, float | None] = {"none": None, "medium": 10.0, "high": 1.0}
 MECHANISMS = ("gaussian", "analytic")
 
 
-def noise_label(text: str) -> str:
+def noise_name(text: str) -> str:
     """The canonical name of a noise level: ``none``, ``medium``, ``high`` or ``epsilon=VALUE``."""
     epsilon = epsilon_of(text)
     for name, value in LEVELS.items():

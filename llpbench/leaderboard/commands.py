@@ -33,7 +33,7 @@ def _method(group: Group) -> str:
     """The method with its options; a preset is an option of the run, and what a search found is stated in full."""
     cell = group.found[0].cell
     if not cell.preset:
-        return group.found[0].label
+        return group.found[0].method_name
     if "preset" not in group.options:
         return format_options(cell.method, {key: value for key, value in cell.params.items() if value is not None})
     return format_options(cell.method, {key: value for key, value in group.options.items() if key != "preset"})
@@ -41,7 +41,7 @@ def _method(group: Group) -> str:
 
 def _dataset(group: Group) -> str:
     """The dataset with its options: its name without what ``--schemes`` and ``--feature-noise`` say."""
-    name = group.found[0].dataset_label
+    name = group.found[0].dataset_name
     try:
         return split_list(name)[0]
     except UsageError:  # a name from elsewhere that nobody could type

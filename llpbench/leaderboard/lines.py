@@ -107,8 +107,8 @@ def check_result(result: CellResult) -> None:
     for long in ("history", "traceback", "reason"):
         plain.pop(long, None)
     check_values(plain)
-    _check_shown_name(result.label, result.cell.method)
-    _check_shown_name(result.dataset_label, result.cell.dataset)
+    _check_shown_name(result.method_name, result.cell.method)
+    _check_shown_name(result.dataset_name, result.cell.dataset)
     if result.cell.bag_size < 1 or result.cell.seed < 0:
         raise Unsound(f"bag size {result.cell.bag_size}, seed {result.cell.seed}: neither may be negative")
     for name in ("fit_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):

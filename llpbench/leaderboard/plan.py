@@ -30,13 +30,15 @@ def board_groups(results: Iterable[CellResult]) -> list[Group]:
 
 def plan_of(results: Iterable[CellResult]) -> BoardPlan:
     """What a table of these results is meant to hold: every method in every setting of its dataset."""
-    results = sorted(results, key=lambda r: (r.dataset_label, r.oracle, r.label, r.cell.bag_size, r.cell.seed, r.id))
+    results = sorted(
+        results, key=lambda r: (r.dataset_name, r.oracle, r.method_name, r.cell.bag_size, r.cell.seed, r.id)
+    )
     older = older_settings(results, {r.id: r for r in results})
     planned = {r.id: _planned(r) for r in results}
     methods: dict[tuple[str, str, str, str], list[CellResult]] = {}
     for r in results:
         if not r.oracle:
-            methods.setdefault((r.dataset_label, r.label, r.cell.backend, older.get(r.id, "")), []).append(r)
+            methods.setdefault((r.dataset_name, r.method_name, r.cell.backend, older.get(r.id, "")), []).append(r)
     expected = expected_seeds(results, older)
     for (dataset, _, _, day), found in methods.items():
         there = {(setting_of(r), r.cell.seed) for r in found}
@@ -59,13 +61,13 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
     for r in results:
         if not r.oracle:
             setting = setting_of(r)
-            methods.setdefault(setting, set()).add((r.label, r.cell.backend, (older or {}).get(r.id, "")))
+            methods.setdefault(setting, set()).add((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
             seeds.setdefault(setting, Counter())[r.cell.seed] += 1
     return {s: {seed for seed, n in seeds[s].items() if 2 * n >= len(methods[s])} for s in seeds}
 
 
 def _planned(r: CellResult) -> Planned:
-    return Planned(cell=r.cell, label=r.label, dataset_label=r.dataset_label, oracle=r.oracle)
+    return Planned(cell=r.cell, method_name=r.method_name, dataset_name=r.dataset_name, oracle=r.oracle)
 
 
 def _moved(cell: Cell, setting: Setting, seed: int) -> Cell:

@@ -56,7 +56,7 @@ def add_results(run: Path, content: Content, registry: Registry, *, replace: boo
             result = decode_result(data)
             if result.id != cell_id:
                 raise Unsound(f"it holds the result of cell {result.id}")
-            result.label, result.dataset_label = planned.label, planned.dataset_label
+            result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
             if result.status != "ok":  # a cell that was stopped could not say so itself
                 result.oracle = planned.oracle
             check_result(result)
@@ -142,9 +142,9 @@ def _rename(content: Content, report: Added, registry: Registry) -> None:
     for cell_id, line in content.lines.items():
         entry = registry.methods.entries.get(line.result.cell.method)
         name = None if entry is None else name_today(line.result.cell, entry.spec)
-        if name is not None and name != line.result.label:
-            report.renamed.append((cell_id, f"{line.result.label} is now {name}"))
-            line.result.label = name
+        if name is not None and name != line.result.method_name:
+            report.renamed.append((cell_id, f"{line.result.method_name} is now {name}"))
+            line.result.method_name = name
             content.lines[cell_id] = seal(line.result, line.source)
 
 

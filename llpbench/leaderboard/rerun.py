@@ -60,7 +60,11 @@ def _results_of_run(folder: Path) -> dict[str, CellResult]:
             result = decode_result(read_plain(path, RESULT_BYTES))
         except (Damaged, Unsound) as problem:
             raise StoreError(f"{path}: {problem}.") from None
-        result.label, result.dataset_label, result.oracle = planned.label, planned.dataset_label, planned.oracle
+        result.method_name, result.dataset_name, result.oracle = (
+            planned.method_name,
+            planned.dataset_name,
+            planned.oracle,
+        )
         found[cell_id] = result
     return found
 
@@ -86,7 +90,9 @@ def run_again(result: CellResult, registry: Registry, context: Context, view: Vi
     """Run the cell in a folder of its own, through the ordinary driver, and hand back what came out."""
     from llpbench import __version__
 
-    plan = Planned(cell=result.cell, label=result.label, dataset_label=result.dataset_label, oracle=result.oracle)
+    plan = Planned(
+        cell=result.cell, method_name=result.method_name, dataset_name=result.dataset_name, oracle=result.oracle
+    )
     with _scratch() as folder:
         store = Store(folder)
         store.plan([plan], f"llpbench rerun {result.id}", __version__)

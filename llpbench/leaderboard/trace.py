@@ -11,7 +11,7 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
-from llpbench.experiment.grid import Variant, data_label
+from llpbench.experiment.grid import Variant, shown_data
 from llpbench.leaderboard.validate import Unsound, clip
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.options import format_scalar, parse_options
@@ -102,17 +102,17 @@ def name_today(cell: Cell, method: MethodSpec) -> str | None:
         stated = method.resolve(cell.params) == cell.params
     except LLPBenchError:
         return None
-    return Variant(method, cell.params).label if stated else None
+    return Variant(method, cell.params).name if stated else None
 
 
 def _check_preset_name(result: CellResult, method: MethodSpec) -> None:
     """Refuse a name that does not state the preset, or that states settings which the cell does not have."""
     cell = result.cell
-    name, options = parse_options(result.label)
+    name, options = parse_options(result.method_name)
     given = {key: values for key, values in options.items() if key not in ORIGINS}
     honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
     if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):
-        raise Unsound(f"its name {clip(result.label)} is not that of its settings")
+        raise Unsound(f"its name {clip(result.method_name)} is not that of its settings")
 
 
 def set_names(result: CellResult, registry: Registry) -> None:
@@ -121,10 +121,10 @@ def set_names(result: CellResult, registry: Registry) -> None:
     method = registry.methods[cell.method]
     if cell.preset:
         _check_preset_name(result, method)
-    result.label = name_today(cell, method) or result.label
+    result.method_name = name_today(cell, method) or result.method_name
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
-    result.dataset_label = data_label(cell, dataset, scheme)
+    result.dataset_name = shown_data(cell, dataset, scheme)
 
 
 def _check_declared(spec: MethodSpec | DatasetSpec, given: dict[str, Scalar]) -> None:

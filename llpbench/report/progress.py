@@ -39,13 +39,13 @@ def make_view(quiet: bool, metric: MetricStyle) -> View:
 
 def describe_job(job: Job) -> str:
     """A running cell in one line."""
-    return f"{job.dataset_label}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.label}"
+    return f"{job.dataset_name}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.method_name}"
 
 
 def describe_result(result: CellResult, metric: MetricStyle) -> str:
     """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
     cell = result.cell
-    head = f"{result.dataset_label}  bag {cell.bag_size}  seed {cell.seed}  {result.label}"
+    head = f"{result.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {result.method_name}"
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
     if result.status != "ok":
         return f"{head}{noise}  {result.status}: {result.reason}"

@@ -130,8 +130,8 @@ def _cell_rows(plan: Planned, result: CellResult | None) -> list[dict[str, Any]]
     cell = plan.cell
     facts: dict[str, Any] = {
         "id": cell.id,
-        "dataset": plan.dataset_label,
-        "method": plan.label,
+        "dataset": plan.dataset_name,
+        "method": plan.method_name,
         "bag_size": cell.bag_size,
         "noise": cell.noise,
         "epsilon": epsilon_of(cell.noise),

@@ -95,7 +95,8 @@ def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list
                 continue
             known = planned.setdefault(cell_id, plan)
             if known != plan:
-                words = f"as {known.label!r} on {known.dataset_label!r} and {plan.label!r} on {plan.dataset_label!r}"
+                kept, other = (f"{p.method_name!r} on {p.dataset_name!r}" for p in (known, plan))
+                words = f"as {kept} and {other}"
                 report.conflicts.append(f"{cell_id}: planned {words}; the first is kept")
         plans.append((store, set(manifest.planned)))
     _compare_plans(plans, report)
@@ -108,8 +109,8 @@ def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list
                 report.conflicts.append(f"{path}: {found.damage}, and in no plan; left where it is")
             elif path.stem not in planned and found.result is not None:
                 cell, result = found.result.cell, found.result
-                label, dataset = result.label or cell.method, result.dataset_label or cell.dataset
-                planned[path.stem] = Planned(cell=cell, label=label, dataset_label=dataset, oracle=result.oracle)
+                label, dataset = result.method_name or cell.method, result.dataset_name or cell.dataset
+                planned[path.stem] = Planned(cell=cell, method_name=label, dataset_name=dataset, oracle=result.oracle)
                 report.notes.append(f"{path.stem}: a result of {store.root} that was in no plan is taken in")
     return planned, list(commands)
 

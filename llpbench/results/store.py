@@ -115,7 +115,7 @@ class Store:
                     on_damage(self.result_path(cell_id), str(damage))
                 continue
             if result is not None:
-                result.label, result.dataset_label = planned.label, planned.dataset_label
+                result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
                 found.append(result)
         return found
 

@@ -177,19 +177,19 @@ def group_cells(
     days = older_settings(planned, by_id) if older is None else older
     backends: dict[tuple[str, str, str], set[str]] = {}
     for plan in planned:
-        name = (plan.dataset_label, plan.label, days.get(plan.cell.id, ""))
+        name = (plan.dataset_name, plan.method_name, days.get(plan.cell.id, ""))
         backends.setdefault(name, set()).add(plan.cell.backend)
     groups: dict[tuple[Setting, str, str, str, bool], Group] = {}
     for plan in planned:
         backend, day = plan.cell.backend, days.get(plan.cell.id, "")
-        key = (setting_of(plan), plan.label, day, backend, plan.oracle)
+        key = (setting_of(plan), plan.method_name, day, backend, plan.oracle)
         if key not in groups:
-            several = len(backends[plan.dataset_label, plan.label, day]) > 1
+            several = len(backends[plan.dataset_name, plan.method_name, day]) > 1
             groups[key] = Group(
                 setting=key[0],
-                method=method_name(plan.label, day, (backend or "no backend") if several else ""),
+                method=method_name(plan.method_name, day, (backend or "no backend") if several else ""),
                 base_method=plan.cell.method,
-                options=named_options(plan.label),
+                options=named_options(plan.method_name),
                 backend=backend,
                 settings_of=day,
                 oracle=plan.oracle,
@@ -203,7 +203,7 @@ def setting_of(plan: Planned | CellResult) -> Setting:
     """The setting of a cell."""
     cell = plan.cell
     usual = cell.scheme == USUAL.scheme and not cell.feature_noise
-    return Setting(plan.dataset_label, cell.bag_size, cell.noise, cell.delta, cell.mechanism, cell.dataset, usual)
+    return Setting(plan.dataset_name, cell.bag_size, cell.noise, cell.delta, cell.mechanism, cell.dataset, usual)
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
@@ -216,7 +216,7 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
     for plan in plans:
         cell = plan.cell
         kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options))
-        places.setdefault((setting_of(plan), plan.label, cell.backend), {}).setdefault(kind, []).append(cell)
+        places.setdefault((setting_of(plan), plan.method_name, cell.backend), {}).setdefault(kind, []).append(cell)
 
     def started(cells: list[Cell]) -> tuple[str, str]:
         return max((results[c.id].started, c.id) if c.id in results else ("not run", c.id) for c in cells)

@@ -38,8 +38,8 @@ class Search:
     setting: Setting
     method: MethodSpec
     rule: RuleSpec
-    label: str
-    dataset_label: str
+    method_name: str
+    dataset_name: str
     space: tuple[Dimension, ...]
     name: str
     study: Study
@@ -103,7 +103,7 @@ def _make_search(
     key = hashlib.sha256(identity).hexdigest()[:8]
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
-    name = f"{plan.label} {plan.dataset_label} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
+    name = f"{plan.method_name} {plan.dataset_name} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
     start = method.resolve(fixed)
     study = Study(
         journal,
@@ -116,4 +116,4 @@ def _make_search(
         seed=spec.sampler_seed,
     )
     wanted = spec.trials if space else 1
-    return Search(setting, method, rule, plan.label, plan.dataset_label, space, name, study, wanted, spec)
+    return Search(setting, method, rule, plan.method_name, plan.dataset_name, space, name, study, wanted, spec)

@@ -154,7 +154,7 @@ class Trials:
         changed = {p.name: params[p.name] for p in search.method.params if params[p.name] != p.default}
         cell = msgspec.structs.replace(search.setting.cell, params=params, seed=seed, tuning=True)
         name = format_options(search.method.name, changed)
-        return Planned(cell=cell, label=name, dataset_label=search.dataset_label, oracle=search.method.oracle)
+        return Planned(cell=cell, method_name=name, dataset_name=search.dataset_name, oracle=search.method.oracle)
 
     def _job(self, trial: _RunningTrial, plan: Planned) -> Job:
         if plan.cell.id not in self._planned:

@@ -36,7 +36,7 @@ def published(value: float | None = 0.8, cell: Cell | None = None, **facts: Any)
     """A result with everything that is asked of a published one."""
     cell = cell or make_cell()
     known: dict[str, Any] = {
-        "dataset_label": cell.dataset,
+        "dataset_name": cell.dataset,
         "machine": MACHINE,
         "started": "2025-03-04T05:06:07Z",
         "versions": dict(VERSIONS),
@@ -113,7 +113,7 @@ def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
     """A result of an installed method with the seeds its cell has."""
     from llpbench.contracts.job import Job
 
-    job = Job(cell=cell, label="", dataset_label="", out="")
+    job = Job(cell=cell, method_name="", dataset_name="", out="")
     seeds = {"split": split_seed(job.cell), "bags": bags_seed(job.cell), "method": 3}
     return published(value, cell, **{"seeds": seeds, **facts})
 

@@ -120,7 +120,7 @@ def test_a_name_that_stood_for_other_settings_is_never_averaged() -> None:
 
 def test_values_are_fields() -> None:
     cells = seeds(3, noise="high", delta=1e-6, mechanism="analytic", backend="jax", params={"lr": 0.1, "epochs": 5})
-    plans = [make_plan(c, label="guess[lr=0.1;preset=paper]") for c in cells]
+    plans = [make_plan(c, method_name="guess[lr=0.1;preset=paper]") for c in cells]
     results = [make_result(cells[0], 0.5), make_result(cells[2], 0.7)]
     (row,) = aggregate(plans, results, [AUROC], ["bags"])
     assert (row.epsilon, row.delta, row.mechanism) == (1.0, 1e-6, "analytic")

@@ -85,14 +85,13 @@ def test_a_bound_stands_apart() -> None:
 def test_a_bound_holds_for_every_way_of_making_bags() -> None:
     bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
     sorted_bags = [
-        published(0.7, make_cell(method="m", seed=s, scheme="in-order"), dataset_label="toy, in-order")
-        for s in range(3)
+        published(0.7, make_cell(method="m", seed=s, scheme="in-order"), dataset_name="toy, in-order") for s in range(3)
     ]
     (alone,) = make_board(content_of(bound + sorted_bags)).datasets
     assert (alone.name, alone.bounds["auroc"]["bags"].mean) == ("toy, in-order", 99.0)
     both = make_board(content_of(bound + sorted_bags + grid(CLEAR))).datasets
     assert [(d.name, d.bounds["auroc"]["bags"].mean) for d in both] == [("toy", 99.0), ("toy, in-order", 99.0)]
-    noisy = [published(0.7, make_cell(method="m", feature_noise=0.1), dataset_label="toy, feature noise 0.1")]
+    noisy = [published(0.7, make_cell(method="m", feature_noise=0.1), dataset_name="toy, feature noise 0.1")]
     assert make_board(content_of(bound + noisy)).datasets[1].bounds["auroc"] == {}
 
 
@@ -289,7 +288,7 @@ def test_the_command_names_all_that_makes_the_setting() -> None:
         preset="paper",
     )
     result = published(
-        cell=cell, label="net[preset=paper;lr=0.1]", dataset_label="toy[a=b], by-feature[column=my column]"
+        cell=cell, method_name="net[preset=paper;lr=0.1]", dataset_name="toy[a=b], by-feature[column=my column]"
     )
     words = shlex.split(entry(only([result]), "net[preset=paper;lr=0.1]", 64, "high, delta 1e-06").command)
     assert words == [
@@ -307,7 +306,7 @@ def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
     assert entry(dataset, "m").scores["auroc"]["bags"].values == [90.0, 90.0, 90.0]
     assert entry(dataset, "m (settings of 2024-01-02)").scores["auroc"]["bags"].values == [50.0, 50.0, 50.0]
     assert b"m (settings of 2024-01-02)" in built_files(content)["results.csv"]
-    assert {line.result.label for line in content.lines.values()} == {"m"}  # what is published stays as it is
+    assert {line.result.method_name for line in content.lines.values()} == {"m"}  # what is published stays as it is
 
 
 def test_engines_are_told_apart() -> None:

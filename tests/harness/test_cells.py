@@ -41,7 +41,7 @@ CELLS = st.builds(
 @quick
 @given(CELLS)
 def test_an_id_survives_the_way_to_a_worker_and_back(cell: Cell) -> None:
-    job = Job(cell=cell, label="l", dataset_label="d", out="/x")
+    job = Job(cell=cell, method_name="l", dataset_name="d", out="/x")
     read = msgspec.json.decode(msgspec.json.encode(job), type=Job)
     assert read == job
     assert read.cell.id == cell.id

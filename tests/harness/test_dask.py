@@ -419,7 +419,12 @@ def test_numbers_and_words_are_checked_before_anything_starts(options: dict[str,
 
 
 def make_job(**changes: Any) -> Job:
-    facts: dict[str, Any] = {"cell": make_cell(), "label": "guess", "dataset_label": "toy", "out": "/client/results"}
+    facts: dict[str, Any] = {
+        "cell": make_cell(),
+        "method_name": "guess",
+        "dataset_name": "toy",
+        "out": "/client/results",
+    }
     return Job(**{**facts, **changes})
 
 

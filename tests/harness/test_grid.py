@@ -62,8 +62,8 @@ def test_equal_settings_written_differently_are_one_cell(registry: Registry) -> 
         datasets=["big", "big[encoding=onehot]"],
     )
     (plan,) = plan_cells(spec, registry)
-    assert plan.label == "net"
-    assert plan.dataset_label == "big"
+    assert plan.method_name == "net"
+    assert plan.dataset_name == "big"
     assert plan.cell.noise == "medium"
     assert plan.cell.params == {"lr": 0.1, "epochs": 5}  # all of them, so that a result says what it used
 
@@ -82,8 +82,8 @@ def test_labels_name_what_differs_from_the_defaults(registry: Registry) -> None:
         feature_noise=[0.05],
     )
     (plan,) = plan_cells(spec, registry)
-    assert plan.label == "net[lr=0.2]"
-    assert plan.dataset_label == "big[encoding=ordinal], odd[spread=0.25], feature noise 0.05"
+    assert plan.method_name == "net[lr=0.2]"
+    assert plan.dataset_name == "big[encoding=ordinal], odd[spread=0.25], feature noise 0.05"
     assert plan.cell.scheme_options == {"spread": 0.25, "column": ""}
 
 
@@ -99,7 +99,7 @@ def test_a_bound_is_run_once_for_each_dataset_and_seed(registry: Registry) -> No
     plans = plan_cells(spec, registry)
     assert len(plans) == 4
     assert all(p.oracle and p.cell.bag_size == 1 and p.cell.noise == "none" for p in plans)
-    assert {(p.cell.dataset, p.dataset_label, p.cell.scheme) for p in plans} == {
+    assert {(p.cell.dataset, p.dataset_name, p.cell.scheme) for p in plans} == {
         ("big", "big", "random"),
         ("tiny", "tiny", "random"),
     }
@@ -182,5 +182,5 @@ def test_planning_is_deterministic_and_free_of_duplicates(
     first, second = plan_cells(spec, registry), plan_cells(spec, registry)
     assert first == second
     assert len({p.cell.id for p in first}) == len(first)
-    seen = {(p.label, p.cell.bag_size, p.cell.seed) for p in first}
+    seen = {(p.method_name, p.cell.bag_size, p.cell.seed) for p in first}
     assert len(seen) == len(first)

@@ -190,7 +190,7 @@ def test_nothing_runs_under_another_name(tmp_path: Path) -> None:
     content, report = add(tmp_path / "run")
     assert report.refused == []
     result = content.lines[cell.id].result
-    assert (result.label, result.dataset_label) == ("mean-ridge[penalty=3]", "synthetic")
+    assert (result.method_name, result.dataset_name) == ("mean-ridge[penalty=3]", "synthetic")
 
 
 def test_a_preset_is_named_and_nothing_else_is_claimed(tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_a_preset_is_named_and_nothing_else_is_claimed(tmp_path: Path) -> None:
     store = write_run(tmp_path / "run", [traced(cell)])
     assert "is not that of its settings" in the_reason(add(tmp_path / "run")[1])
     for label in ("mean-ridge[preset=other]", "mean-ridge[penalty=7;preset=paper]"):
-        store.plan([make_plan(cell, label=label)], "llpbench run", "0.1.0")
+        store.plan([make_plan(cell, method_name=label)], "llpbench run", "0.1.0")
         assert "is not that of its settings" in the_reason(add(tmp_path / "run")[1])
-    store.plan([make_plan(cell, label="mean-ridge[choice=evidence;preset=paper]")], "llpbench run", "0.1.0")
+    store.plan([make_plan(cell, method_name="mean-ridge[choice=evidence;preset=paper]")], "llpbench run", "0.1.0")
     assert add(tmp_path / "run")[1].added == [cell.id]
 
 
@@ -209,12 +209,12 @@ def test_published_cells_are_named_anew_when_defaults_change(tmp_path: Path) -> 
     write_run(tmp_path / "run", [traced(cell)])
     content, _ = add(tmp_path / "run")
     old = content.lines[cell.id]
-    old.result.label = "mean-ridge"  # as if a penalty of 3 had been the default
+    old.result.method_name = "mean-ridge"  # as if a penalty of 3 had been the default
     content.lines[cell.id] = seal(old.result, old.source)
     _, report = add(tmp_path / "run", content)
     assert report.renamed == [(cell.id, "mean-ridge is now mean-ridge[penalty=3]")]
     write_files(tmp_path / "board", raw_files(content))
-    assert read_folder(tmp_path / "board").lines[cell.id].result.label == "mean-ridge[penalty=3]"
+    assert read_folder(tmp_path / "board").lines[cell.id].result.method_name == "mean-ridge[penalty=3]"
 
 
 def test_a_bound_is_named_for_its_data_whichever_run_it_was_part_of(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_bound_is_named_for_its_data_whichever_run_it_was_part_of(tmp_path: Pa
     store.plan([make_plan(cell, dataset="synthetic, by-feature", oracle=True)], "llpbench run", "0.1.0")
     content, report = add(tmp_path / "run")
     assert report.refused == []
-    assert content.lines[cell.id].result.dataset_label == "synthetic"
+    assert content.lines[cell.id].result.dataset_name == "synthetic"
 
 
 # -- hostile files -----------------------------------------------------------------------------------------------------
@@ -506,7 +506,10 @@ EVIL = "<script>alert(1)</script>"
 def test_names_that_are_markup_are_rendered_harmless() -> None:
     results = [
         published(
-            0.8, make_cell(method="m", seed=s, params={"a": EVIL}), label=f"m[a={EVIL}]", dataset_label=f"toy[b={EVIL}]"
+            0.8,
+            make_cell(method="m", seed=s, params={"a": EVIL}),
+            method_name=f"m[a={EVIL}]",
+            dataset_name=f"toy[b={EVIL}]",
         )
         for s in range(2)
     ]
@@ -524,7 +527,7 @@ def test_names_that_are_markup_are_rendered_harmless() -> None:
 @pytest.mark.parametrize("label", ["m[a]", "m[a=1;a=2]", "m[[[", "m[=]", "m[preset=x"])
 @pytest.mark.parametrize("preset", ["", "x"])
 def test_labels_that_nobody_could_type_are_only_text(label: str, preset: str) -> None:
-    results = [published(0.8, make_cell(method="m", seed=s, preset=preset), label=label) for s in range(2)]
+    results = [published(0.8, make_cell(method="m", seed=s, preset=preset), method_name=label) for s in range(2)]
     reference = Reference(source="S", dataset="toy", title="T", method="m", metric="auroc", mean=0.5, rule="bags")
     content = content_of(results, [reference])
     assert label.encode() in built_files(content)["board.json"]
@@ -532,7 +535,7 @@ def test_labels_that_nobody_could_type_are_only_text(label: str, preset: str) ->
 
 def test_latex_commands_in_names_are_text() -> None:
     evil = r"m[a=\input{/etc/passwd}]"
-    results = [published(0.8, make_cell(method="m", seed=s), label=evil) for s in range(2)]
+    results = [published(0.8, make_cell(method="m", seed=s), method_name=evil) for s in range(2)]
     text = built_files(content_of(results))["tables/toy.tex"].decode()
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     assert r"\input" not in body

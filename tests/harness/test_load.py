@@ -169,7 +169,7 @@ def test_a_disk_that_refuses_is_no_fault_of_the_cell(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(files.os, "fsync", refuse)
-    jobs = [Job(cell=cell, label="guess", dataset_label="toy", out=str(store.root)) for cell in cells]
+    jobs = [Job(cell=cell, method_name="guess", dataset_name="toy", out=str(store.root)) for cell in cells]
     with pytest.raises(StoreError, match=f"{os.strerror(number)}. Finished cells are kept"):
         run_jobs(jobs, store, load_registry(), executor, Quiet())
     assert [result.cell.seed for result in store.results()] == [0]

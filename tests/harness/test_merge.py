@@ -149,7 +149,7 @@ def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
 
 def test_plans_that_disagree_on_a_label_or_lie_about_a_cell(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5}), Store(tmp_path / "b")
-    b.plan([make_plan(make_cell(), label="guess[luck=1]")], "run", "0.1.0")
+    b.plan([make_plan(make_cell(), method_name="guess[luck=1]")], "run", "0.1.0")
     text = b.manifest_path.read_text()
     report = merge([a.root, b.root], tmp_path / "c")
     assert "planned as 'guess' on 'toy' and 'guess[luck=1]' on 'toy'" in report.conflicts[0]
@@ -233,7 +233,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert status(tmp_path / "c")["counts"] == {"ok": 2}
     assert table(tmp_path / "c") == table(tmp_path / "whole")
     planned: dict[str, Planned] = Store(tmp_path / "b").manifest().planned
-    other = make_result(next(iter(planned.values())).cell, 0.123, label="\x1b[31mred")
+    other = make_result(next(iter(planned.values())).cell, 0.123, method_name="\x1b[31mred")
     Store(tmp_path / "b").write(other)
     done = llpbench("results", "merge", "c", "b", cwd=tmp_path)
     assert done.returncode == 1

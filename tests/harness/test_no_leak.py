@@ -31,7 +31,7 @@ def _job(spec: MethodSpec, classes: int) -> Job:
     dataset = REGISTRY.datasets["synthetic"].resolve({"rows": 600, "dim": 6, "classes": classes})
     params = spec.resolve({name: value for name, value in SHORT.items() if name in {p.name for p in spec.params}})
     cell = Cell(dataset="synthetic", dataset_options=dataset, method=spec.name, params=params, bag_size=7, seed=0)
-    return Job(cell=cell, label=spec.name, dataset_label="synthetic", out="unused")
+    return Job(cell=cell, method_name=spec.name, dataset_name="synthetic", out="unused")
 
 
 def _shuffled_inside_bags(labels: IntArray, bags: Bags, seed: int) -> IntArray:

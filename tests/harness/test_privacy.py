@@ -26,7 +26,7 @@ from llpbench.experiment.privacy import (
     count_sensitivity,
     epsilon_of,
     log_gaussian_delta,
-    noise_label,
+    noise_name,
 )
 from llpbench.experiment.split import bag_split, load_split
 from llpbench.plugins.registry import load_registry
@@ -74,14 +74,14 @@ def test_an_unknown_mechanism_is_refused() -> None:
     ],
 )
 def test_levels_have_one_name_each(text: str, label: str, epsilon: float | None) -> None:
-    assert noise_label(text) == label
+    assert noise_name(text) == label
     assert epsilon_of(text) == epsilon
 
 
 @quick
 @given(st.floats(min_value=1e-300, allow_infinity=False))
 def test_a_level_keeps_its_epsilon_to_the_last_digit(epsilon: float) -> None:
-    assert epsilon_of(noise_label(f"epsilon={epsilon!r}")) == epsilon
+    assert epsilon_of(noise_name(f"epsilon={epsilon!r}")) == epsilon
 
 
 @pytest.mark.parametrize("text", ["", "loud", "0", "-1", "nan", "inf", "epsilon=", "epsilon=x"])
@@ -190,7 +190,7 @@ def small_job(**changes: object) -> Job:
     options = REGISTRY.datasets["synthetic"].resolve({"rows": 600, "dim": 3, **changes.pop("options", {})})  # type: ignore[dict-item]
     facts = {"dataset": "synthetic", "dataset_options": options, "method": "mean-ridge", **changes}
     facts["params"] = REGISTRY.methods["mean-ridge"].resolve({})
-    return Job(cell=make_cell(**facts), label="", dataset_label="", out="unused")
+    return Job(cell=make_cell(**facts), method_name="", dataset_name="", out="unused")
 
 
 def loaded(job: Job) -> Split:
@@ -241,7 +241,7 @@ def test_bags_carry_noise_of_the_size_they_tell(classes: int, mechanism: str) ->
 
 def test_a_result_says_what_noise_its_counts_had(tmp_path: Path) -> None:
     job = small_job(noise="epsilon=3", mechanism="analytic", bag_size=4)
-    result = run_job(Job(cell=job.cell, label="", dataset_label="", out=str(tmp_path)))
+    result = run_job(Job(cell=job.cell, method_name="", dataset_name="", out=str(tmp_path)))
     assert result.status == "ok", result.reason
     assert result.count_sd == count_noise_sd(3.0, 1e-5, "analytic")
     assert (result.cell.noise, result.cell.delta, result.cell.mechanism) == ("epsilon=3", 1e-5, "analytic")
@@ -283,7 +283,7 @@ def test_feature_noise_meets_standardised_numbers() -> None:
         seed=0,
     )
     try:
-        split = load_split(Job(cell=cell, label="", dataset_label="", out=""), REGISTRY.datasets["adult"])
+        split = load_split(Job(cell=cell, method_name="", dataset_name="", out=""), REGISTRY.datasets["adult"])
     except DataUnavailableError as error:
         pytest.skip(str(error))
     assert np.abs(split.train.X.mean(axis=0)).max() < 0.05

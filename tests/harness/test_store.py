@@ -106,7 +106,7 @@ from llpbench.results.store import Store
 who = int(sys.argv[2])
 for i in range(8):
     cell = Cell(dataset="toy", method="guess", bag_size=8, seed=100 * who + i)
-    Store(Path(sys.argv[1])).plan([Planned(cell=cell, label="guess", dataset_label="toy")], f"run {who}", "0.1.0")
+    Store(Path(sys.argv[1])).plan([Planned(cell=cell, method_name="guess", dataset_name="toy")], f"run {who}", "0.1.0")
 """
     runs = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(who)]) for who in range(3)]
     assert [run.wait(PATIENCE) for run in runs] == [0, 0, 0]
@@ -150,9 +150,9 @@ def test_the_newest_folder_is_the_one_changed_last(tmp_path: Path) -> None:
 
 def test_results_come_in_the_order_of_the_plan_with_its_labels(store: Store) -> None:
     for seed in (2, 0):
-        store.write(make_result(make_cell(seed=seed), label="as it was called then"))
+        store.write(make_result(make_cell(seed=seed), method_name="as it was called then"))
     assert [r.cell.seed for r in store.results()] == [0, 2]
-    assert {r.label for r in store.results()} == {"guess"}
+    assert {r.method_name for r in store.results()} == {"guess"}
     assert store.read(make_cell(seed=1).id) is None
 
 

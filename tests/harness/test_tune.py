@@ -274,7 +274,7 @@ def test_spoilt_test_rows_change_nothing_in_the_history(
     assert [without_seconds(s.history()) for s in sound] == [without_seconds(s.history()) for s in spoilt]
     # The check can fail: an ordinary cell does look.
     (plan,) = plan_cells(RunSpec(methods=["tilt"], datasets=["halves"], bags=[4], seeds=1), REGISTRY)
-    job = Job(cell=plan.cell, label="", dataset_label="", out=str(tmp_path / "cell"), plugins=(str(PLUGIN),))
+    job = Job(cell=plan.cell, method_name="", dataset_name="", out=str(tmp_path / "cell"), plugins=(str(PLUGIN),))
     looked = run_job(job)
     monkeypatch.setenv("SPOIL_TEST", "")
     assert looked.selected != run_job(job).selected or looked.status == "failed"
@@ -367,7 +367,7 @@ def test_tuned_parameters_enter_the_plan(tmp_path: Path) -> None:
     run = RunSpec(methods=["tilt", "plain"], datasets=["halves"], bags=[4], seeds=2)
     tuned = TunedParams(tmp_path, "bags")
     plans = plan_cells(run, REGISTRY, tuned)
-    assert [p.label for p in plans] == ["tilt[params=tuned-bags]", "plain"] * 2
+    assert [p.method_name for p in plans] == ["tilt[params=tuned-bags]", "plain"] * 2
     assert plans[0].cell.params == REGISTRY.methods["tilt"].resolve(best.params)
     assert plans[0].cell.preset == "tuned-bags"
     assert plans[0].tuning_seconds == pytest.approx(tilt.history().seconds)
@@ -559,10 +559,10 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert "has nothing for plain" in done.stderr
         assert "seed 1 runs with parameters tuned on seed 0" in done.stderr
     results = Store(tmp_path / "out").results()
-    labels = {r.label for r in results}
+    labels = {r.method_name for r in results}
     assert labels == {"tilt", "plain", "tilt[params=tuned-bags]", "tilt[params=tuned-instances]"}
     assert all(r.selected["bags"].metrics["auroc"] is not None for r in results)
-    assert all((r.tuning_seconds > 0) == ("tuned" in r.label) for r in results)
+    assert all((r.tuning_seconds > 0) == ("tuned" in r.method_name) for r in results)
 
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "optuna.py").write_text("raise ImportError('none here')")

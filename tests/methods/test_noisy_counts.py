@@ -33,7 +33,7 @@ def noisy_job(name: str, classes: int, mechanism: str = "gaussian") -> Job:
         dataset="synthetic", dataset_options=options, method=name, params=params, bag_size=7, seed=0,
         noise="epsilon=0.3", mechanism=mechanism,
     )  # fmt: skip
-    return Job(cell=cell, label=name, dataset_label="synthetic", out="unused")
+    return Job(cell=cell, method_name=name, dataset_name="synthetic", out="unused")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def _tracker():
 def llpbench_cell_finished(cell, result):
     """Log the cell's axes and parameters, its metrics by selection rule, its seconds and how it ended."""
     client, experiment = _tracker()
-    run = client.create_run(experiment, run_name=f"{result.label} {cell.dataset} {cell.bag_size} {cell.seed}")
+    run = client.create_run(experiment, run_name=f"{result.method_name} {cell.dataset} {cell.bag_size} {cell.seed}")
     axes = {"method": cell.method, "dataset": cell.dataset, "bag_size": cell.bag_size, "seed": cell.seed}
     for name, value in {**cell.params, **axes, "noise": cell.noise}.items():
         client.log_param(run.info.run_id, name, value)
