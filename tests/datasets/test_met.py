@@ -19,6 +19,8 @@ from llpbench_datasets.criteo.load import load
 from llpbench_datasets.criteo.sample import draw
 from llpbench_datasets.criteo.synthetic import write_synthetic
 
+pytestmark = pytest.mark.slow
+
 met = pytest.importorskip("llpbench_datasets.criteo.met")
 
 SIZE = 8
@@ -161,7 +163,6 @@ def small_features(rows: np.ndarray, train: int, seed: int = 0) -> np.ndarray:
     return np.asarray(met.represent(model, encoded, train, 4))
 
 
-@pytest.mark.slow
 def test_training_learns_the_table(tmp_path: Path) -> None:
     """Half of the way from guessing blindly to the entropy of each column taken alone, or better."""
     encoded = encode(synthetic(tmp_path, 300), 300, SIZE)
@@ -174,7 +175,6 @@ def test_training_learns_the_table(tmp_path: Path) -> None:
     assert np.mean(history[-30:]) < (alone + np.mean(history[:5])) / 2
 
 
-@pytest.mark.slow
 def test_features_see_no_label_and_no_held_back_row(tmp_path: Path) -> None:
     rows = synthetic(tmp_path, 120)
     first = small_features(rows, 80)
@@ -227,7 +227,6 @@ np.save(sys.argv[2], met.represent(model, encoded, 60, 4))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["torch", "tensorflow"])
 def test_engines_agree(tmp_path: Path, engine: str) -> None:
     pytest.importorskip(engine)

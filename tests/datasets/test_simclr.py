@@ -27,6 +27,8 @@ from llpbench_datasets.simclr.loss import nt_xent
 from llpbench_datasets.simclr.settings import Settings
 from llpbench_datasets.simclr.train import train
 
+pytestmark = pytest.mark.slow
+
 TINY = Settings(epochs=2, batch=8, view=16)
 
 
@@ -68,7 +70,6 @@ print(json.dumps([keras.backend.backend(), z[0, :5].tolist(), loss.tolist()]))
 """
 
 
-@pytest.mark.slow
 def test_engines_agree() -> None:
     found = {}
     for backend in ("jax", "torch", "tensorflow"):
@@ -183,7 +184,6 @@ def test_pooling_over_quadrants() -> None:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_an_interrupted_training_goes_on_as_if_nothing_happened(tmp_path: Path) -> None:
     images, _ = draw(n=20)
     whole = train(images, TINY, tmp_path / "a.npz")
@@ -203,7 +203,6 @@ def test_an_interrupted_training_goes_on_as_if_nothing_happened(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     images, _ = draw(n=16)
     heard: list[str] = []
@@ -222,7 +221,6 @@ def _interrupt(_: str) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.slow
 def test_training_lowers_the_loss_and_moves_the_encoder(tmp_path: Path) -> None:
     images, _ = draw(n=32)
     heard: list[str] = []
@@ -317,7 +315,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     return call
 
 
-@pytest.mark.slow
 def test_the_verb_trains_embeds_and_uses_what_it_trained(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     small = ["--set", "epochs=1", "--set", "batch=16", "--set", "view=16"]
     code, text = run("cifar10", "--encoder", "simclr", *small)

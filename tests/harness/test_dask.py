@@ -32,6 +32,8 @@ from llpbench.execution.remote import Order, held_cores, job_on_this_machine, ru
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
 
+pytestmark = pytest.mark.slow
+
 COUNTED = Path(__file__).parent / "faults" / "counted.py"
 SMALL = "synthetic[rows=400;dim=4]"
 VARYING = ("phases", "machine", "started", "notes", "limits")  # what differs between two runs of one cell
@@ -134,7 +136,6 @@ def predictions(folder: Path) -> dict[str, dict[str, bytes]]:
     return found
 
 
-@pytest.mark.slow
 def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     """Three workers, one killed while it runs a cell; cells that kill themselves: results as of one machine."""
     methods = "counted,counted[seconds=3],counted-killed"
@@ -186,7 +187,6 @@ def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     assert not scratch, "workers keep nothing of a cell"
 
 
-@pytest.mark.slow
 def test_one_folder_from_both_sides(cluster: Cluster) -> None:
     cluster.worker()
     here = {"LLP_COUNTED": str(cluster.counted)}
@@ -203,7 +203,6 @@ def test_one_folder_from_both_sides(cluster: Cluster) -> None:
     assert len(cluster.fits()) == 6
 
 
-@pytest.mark.slow
 def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(cluster: Cluster) -> None:
     worker = cluster.worker("--nthreads", "2")
     run = client(cluster, *grid("counted,counted[seconds=300]", "out", *on(cluster)))
@@ -227,7 +226,6 @@ def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(
     assert status(cluster.folder / "out")["counts"] == {"ok": finished, "missing": 8 - finished}
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Cluster) -> None:
     cluster.worker()
     run = client(cluster, *grid("counted[seconds=1]", "out", *on(cluster)))
@@ -246,7 +244,6 @@ def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Clust
     assert all((cells / name).stat().st_mtime_ns == when for name, when in kept.items())
 
 
-@pytest.mark.slow
 def test_resources_go_to_workers_that_declare_them(cluster: Cluster) -> None:
     cluster.worker(LLP_WORKER="plain")
     done = llpbench(*grid("counted-gpu", "early", *on(cluster), "--bags", "4"), cwd=cluster.folder)
@@ -261,7 +258,6 @@ def test_resources_go_to_workers_that_declare_them(cluster: Cluster) -> None:
     assert [fit[3] for fit in cluster.fits()] == ["gpu"] * 4
 
 
-@pytest.mark.slow
 def test_a_worker_in_trouble_does_not_fail_cells(cluster: Cluster) -> None:
     """A worker whose scratch folder is gone can run nothing: its cells go to the other one."""
     cluster.worker(LLP_WORKER="well")
@@ -294,7 +290,6 @@ class Once(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.slow
 def test_data_is_fetched_once_for_each_machine_and_not_by_the_client(cluster: Cluster) -> None:
     """The client's data folder does not exist here: two workers share a cache (a machine), one has its own folder."""
     spec = importlib.util.spec_from_file_location("counted_table", COUNTED)
@@ -331,7 +326,6 @@ def test_data_is_fetched_once_for_each_machine_and_not_by_the_client(cluster: Cl
     assert not (cluster.folder / "machine-2" / "data").exists()
 
 
-@pytest.mark.slow
 def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted", "out", "--executor", "dask", "--jobs", "1")],
@@ -355,7 +349,6 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path)
     assert status(tmp_path / "out")["counts"] == {"ok": 4}
 
 
-@pytest.mark.slow
 def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by_one(tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted,counted[seconds=300]", "out", "--executor", "dask")],
@@ -377,7 +370,6 @@ def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by
     assert not alive
 
 
-@pytest.mark.slow
 def test_nobody_at_the_address(tmp_path: Path) -> None:
     done = llpbench(*grid("counted", "out", "--executor", "dask[scheduler=tcp://127.0.0.1:9]"), cwd=tmp_path)
     assert done.returncode == 2

@@ -13,6 +13,8 @@ import pytest
 from cli_runner import FAULTY, llpbench, status, table
 from helpers import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 SMALL = "synthetic[rows=400;dim=4]"
 EXPECTED = {
     "faulty-good": ("ok", ""),

@@ -187,7 +187,7 @@ def test_built_in(llpbench_check: Callable[[], None]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
-def test_built_in_networks_on_the_other_engines(tmp_path: Path, backend: str) -> None:
+def test_built_in_networks_on_the_other_backends(tmp_path: Path, backend: str) -> None:
     done = llpbench("check", *NETWORKS, "--backend", backend, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -29,6 +29,8 @@ from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
 from llpbench.system import files
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED = Path(__file__).parent / "faults" / "counted.py"
 SMALL = "synthetic[rows=400;dim=4]"
@@ -43,7 +45,6 @@ def module_at(path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.slow
 def test_many_cells_leave_the_parent_as_small_as_few(tmp_path: Path) -> None:
     """The same measurement as ``benchmarks/load.py``, on a tenth of its cells."""
     load = module_at(ROOT / "benchmarks" / "load.py")
@@ -104,7 +105,6 @@ def can_mount() -> bool:
     return subprocess.run(probe, capture_output=True).returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no file system of a few megabytes can be mounted here")
 def test_a_full_disk_stops_the_run_with_a_word_and_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "filling.py").write_text(FILLING)
@@ -205,7 +205,6 @@ def started_and_one_cell_done(command: list[str], cwd: Path, environment: dict[s
 # -- data that vanish --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_data_folder_that_vanishes_fails_its_cells_until_it_is_back(tmp_path: Path) -> None:
     data = tmp_path / "data" / "counted"
     data.mkdir(parents=True)
@@ -255,7 +254,6 @@ os.replace = replace_with_the_time_of_this_clock
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jump", [-86400, 86400], ids=["back", "forth"])
 def test_a_clock_that_jumps_by_a_day_changes_no_limit_and_no_result(tmp_path: Path, jump: int) -> None:
     """All processes of a run (parent, server, cells) see their wall clock and file times jump in the middle."""

@@ -22,6 +22,8 @@ from llpbench.experiment.rules import make_rules
 from llpbench.experiment.split import bag_split, load_split
 from llpbench.plugins.registry import load_registry, missing_modules
 
+pytestmark = pytest.mark.slow
+
 REGISTRY = load_registry()
 LLP_METHODS = sorted(e.spec.name for e in REGISTRY.methods if not e.spec.oracle)
 SHORT = {"epochs": 6, "patience": 2}

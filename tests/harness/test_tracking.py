@@ -14,6 +14,8 @@ from cli_runner import FAULTY, llpbench
 from helpers import PATIENCE
 from plugin_install import SOURCES, with_plugins
 
+pytestmark = pytest.mark.slow
+
 READ = """
 import json
 from mlflow import MlflowClient
@@ -29,7 +31,6 @@ def test_the_example_is_short() -> None:
     assert len(lines) < 40
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("mlflow") is None, reason="mlflow is not installed (pip install mlflow-skinny)")
 def test_cells_become_mlflow_runs(tmp_path: Path) -> None:
     environment = {

@@ -14,6 +14,8 @@ import pytest
 
 from llpbench_methods.bp.agg_emb import AggEmb
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = ("jax", "tensorflow", "torch")
 PROBE = Path(__file__).with_name("agg_emb_probe.py")
 DONE: dict[str, dict] = {}
@@ -73,6 +75,7 @@ def test_the_method_learns_with_two_and_three_classes(probe):
         assert found["accuracy"] > (0.7 if name.startswith("2") else 0.5), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["tensorflow", "torch"])
 def test_backends_agree(other, tmp_path):
     here, there = figures("jax", tmp_path), figures(other, tmp_path)

@@ -58,6 +58,7 @@ def test_listing_imports_nothing_heavy():
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @each_backend
 @pytest.mark.parametrize("name", TRAINED)
 def test_it_learns_and_repeats_itself(backend, name):
@@ -67,6 +68,7 @@ def test_it_learns_and_repeats_itself(backend, name):
     assert got["programs"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS[1:])
 @pytest.mark.parametrize("name", [name for name in TRAINED if name not in DRAWS_ON_THE_BACKEND])
 def test_backends_agree_after_an_epoch(backend, name):
@@ -74,18 +76,21 @@ def test_backends_agree_after_an_epoch(backend, name):
     close(theirs, ours, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_several_classes(name):
     got = figures("torch")["multiclass"]
     assert got[name] > got["majority"] + 0.1
 
 
+@pytest.mark.slow
 def test_odd_bags():
     got = figures("torch")["odd_bags"]
     assert len(got) == 6 * (len(TRAINED) + 1)
     assert [case for case, fine in got.items() if not fine] == []
 
 
+@pytest.mark.slow
 @each_backend
 def test_random_labels_train(backend):
     assert figures(backend)["training"]["random-labels"]["finite"]

@@ -17,6 +17,7 @@ COUNTS = np.array([20.0, 1.0, 0.0])
 NOISY = np.array([18.7, -1.4, 15.2])
 
 
+@pytest.mark.slow
 @each_backend
 def test_known_values(backend):
     got = figures(backend)["count_nll"]
@@ -25,6 +26,7 @@ def test_known_values(backend):
     close(got["one"][1][:4], [0.23358763, 0.40389843, 0.46401462, 0.17069716])
 
 
+@pytest.mark.slow
 @each_backend
 @pytest.mark.parametrize(("case", "counts", "sd"), [("hard", COUNTS, 0.0), ("noisy", NOISY, 1.5)])
 def test_likelihood_and_gradient_are_those_of_the_counting_factor(backend, case, counts, sd):
@@ -36,6 +38,7 @@ def test_likelihood_and_gradient_are_those_of_the_counting_factor(backend, case,
     close(gradient, 1 / (1 + np.exp(-z)) - bag_posterior(z, OFFSETS, counts, penalty), 1e-5)
 
 
+@pytest.mark.slow
 @each_backend
 def test_large_bags_are_gaussian(backend):
     got = figures(backend)["count_nll"]
@@ -54,6 +57,7 @@ def test_large_bags_are_gaussian(backend):
     close(got["mixed"][1][50:], got["hard"][1][50:], 1e-6)
 
 
+@pytest.mark.slow
 @each_backend
 def test_certain_and_wrong_stays_finite(backend):
     value, gradient = figures(backend)["count_nll"]["extreme"]
@@ -61,6 +65,7 @@ def test_certain_and_wrong_stays_finite(backend):
     assert np.isfinite(gradient).all()
 
 
+@pytest.mark.slow
 @each_backend
 def test_several_classes_add_up(backend):
     got = figures(backend)["count_nll"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from baselines import close, each_backend, figures
 
 from llpbench_methods.dllp import DLLP as SPEC
@@ -10,6 +11,7 @@ from llpbench_methods.dllp import DLLP as SPEC
 MEAN = 0.5680494576
 
 
+@pytest.mark.slow
 @each_backend
 def test_squared_errors_have_the_known_values(backend):
     got = figures(backend)["dllp"]
@@ -18,6 +20,7 @@ def test_squared_errors_have_the_known_values(backend):
     close(got["multiclass"], np.sum((np.array([0.4586920063, 0.2214200722, 0.3198879216]) - [0.5, 0.25, 0.25]) ** 2))
 
 
+@pytest.mark.slow
 @each_backend
 def test_gradient(backend):
     p = 1 / (1 + np.exp(-np.array([-1.0, 0.0, 0.5, 2.0])))
@@ -26,6 +29,7 @@ def test_gradient(backend):
     close(figures(backend)["dllp"]["count"][1], 16 * expected)
 
 
+@pytest.mark.slow
 @each_backend
 def test_uneven_bags_weigh_as_their_size_squared_and_padding_not_at_all(backend):
     p = 1 / (1 + np.exp(-np.array([-1.0, 0.0, 0.5])))

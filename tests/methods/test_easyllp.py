@@ -11,6 +11,7 @@ from baselines import close, each_backend, figures
 from llpbench_methods.easyllp.loss import debiased_targets
 
 
+@pytest.mark.slow
 @each_backend
 def test_loss_and_gradient_have_the_known_values(backend):
     got = figures(backend)["easyllp"]
@@ -22,6 +23,7 @@ def test_loss_and_gradient_have_the_known_values(backend):
     close(got["multiclass"], 0.6825480293)
 
 
+@pytest.mark.slow
 @each_backend
 def test_remedies_keep_the_loss_from_going_below_zero(backend):
     got = figures(backend)["easyllp"]
@@ -29,6 +31,7 @@ def test_remedies_keep_the_loss_from_going_below_zero(backend):
     assert got["relu"] == 0.0
 
 
+@pytest.mark.slow
 @each_backend
 def test_mean_over_all_bags_is_the_instance_risk(backend):
     got = figures(backend)["easyllp"]
@@ -38,12 +41,14 @@ def test_mean_over_all_bags_is_the_instance_risk(backend):
     close(got["square_risk"], law @ (rate * (1 - p) ** 2 + (1 - rate) * p**2))
 
 
+@pytest.mark.slow
 @each_backend
 def test_squared_loss_is_the_same_with_two_logits_up_to_its_factor(backend):
     got = figures(backend)["easyllp"]
     close(got["square_two_softmax"], 2 * got["square_two"])
 
 
+@pytest.mark.slow
 @each_backend
 def test_one_row_stands_for_its_bag(backend):
     got = figures(backend)["easyllp"]

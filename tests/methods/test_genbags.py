@@ -13,6 +13,7 @@ from llpbench_methods.genbags.covariance import bag_moments, iid_covariance, sdp
 from llpbench_methods.genbags.method import GenBags
 
 
+@pytest.mark.slow
 @each_backend
 def test_losses_have_the_known_values(backend):
     got = figures(backend)["genbags"]
@@ -24,6 +25,7 @@ def test_losses_have_the_known_values(backend):
     close(got["gradient"][0], got["gradient_numpy"])
 
 
+@pytest.mark.slow
 @each_backend
 def test_drawn_weights_follow_their_law(backend):
     got = figures(backend)["genbags"]
@@ -33,6 +35,7 @@ def test_drawn_weights_follow_their_law(backend):
     close(got["mean_absolute"], got["absolute_mean"], 0.02)
 
 
+@pytest.mark.slow
 @each_backend
 def test_residuals_are_of_sums_and_zero_for_padding(backend):
     close(figures(backend)["genbags"]["residuals"], [[-0.25], [0.0]])

@@ -14,6 +14,7 @@ from llpbench_methods.llp_fc.method import LLPFC
 GAMMA = np.array([[[0.2, 0.8], [0.6, 0.4]]])
 
 
+@pytest.mark.slow
 @each_backend
 def test_loss_has_the_known_values(backend):
     got = figures(backend)["llp_fc"]
@@ -23,6 +24,7 @@ def test_loss_has_the_known_values(backend):
     close(got["confident"], [-np.log(0.4), -np.log(0.1)])
 
 
+@pytest.mark.slow
 @each_backend
 def test_pure_bags_give_cross_entropy_and_equal_bags_no_gradient(backend):
     got = figures(backend)["llp_fc"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from baselines import close, each_backend, figures
 
 from llpbench_methods.llp_vat import LLP_VAT
 
 
+@pytest.mark.slow
 @each_backend
 def test_adversary_of_a_logistic_model(backend):
     got = figures(backend)["llp_vat"]
@@ -16,6 +18,7 @@ def test_adversary_of_a_logistic_model(backend):
     close(got["kl_softmax"], got["kl"][0], 1e-5)
 
 
+@pytest.mark.slow
 @each_backend
 def test_directions_have_unit_length_and_find_the_curvature(backend):
     got = figures(backend)["llp_vat"]
@@ -25,6 +28,7 @@ def test_directions_have_unit_length_and_find_the_curvature(backend):
     assert np.median(np.linalg.norm(got["official"], axis=1)) < 1e-2
 
 
+@pytest.mark.slow
 @each_backend
 def test_nothing_to_find_is_no_fault(backend):
     got = figures(backend)["llp_vat"]
@@ -33,6 +37,7 @@ def test_nothing_to_find_is_no_fault(backend):
     assert not np.any(got["zero_rows"])
 
 
+@pytest.mark.slow
 @each_backend
 def test_ramp(backend):
     got = figures(backend)["llp_vat"]
@@ -40,6 +45,7 @@ def test_ramp(backend):
     assert got["no_ramp"] == 1.0
 
 
+@pytest.mark.slow
 @each_backend
 def test_without_weight_it_is_dllp(backend):
     got = figures(backend)["llp_vat"]
@@ -47,6 +53,7 @@ def test_without_weight_it_is_dllp(backend):
     assert got["weight_matters"] > 1e-3
 
 
+@pytest.mark.slow
 @each_backend
 def test_chunks_give_the_value_and_gradient_of_the_whole(backend):
     got = figures(backend)["chunks"]
@@ -55,6 +62,7 @@ def test_chunks_give_the_value_and_gradient_of_the_whole(backend):
     assert figures(backend)["llp_vat"]["chunks_change"] < 2e-3
 
 
+@pytest.mark.slow
 @each_backend
 def test_only_clean_passes_move_running_statistics(backend):
     got = figures(backend)["chunks"]

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = ("jax", "tensorflow", "torch")
 PROBE = Path(__file__).with_name("nets_probe.py")
 
@@ -119,6 +121,7 @@ def test_gradient_of_the_network_is_the_slope_of_its_loss(probe):
     close(got["slope"], got["slope_by_difference"], 3e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS[1:])
 def test_backends_agree_on_loss_gradient_and_training(probes, backend):
     ours, theirs = figures(probes, "jax"), figures(probes, backend)
@@ -206,6 +209,7 @@ def test_normal_numbers_depend_on_the_key_alone(probe):
     assert abs(got["sd"] - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_jax_does_not_compile_again_in_another_process(probes):
     first = figures(probes, "jax")
     folder = probes[0] / "cache" / "jax"

@@ -13,6 +13,7 @@ from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.wrn import shifted_products, wide_resnet
 
 
+@pytest.mark.slow
 @each_backend
 def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
     got = figures(backend)["images"]
@@ -20,6 +21,7 @@ def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
     assert got["moves"] == [5, 5, 2]
 
 
+@pytest.mark.slow
 @each_backend
 def test_it_learns_from_bags_of_images(backend):
     assert figures(backend)["images"]["auc"] > 0.9
