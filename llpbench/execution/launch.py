@@ -175,11 +175,6 @@ class SpawnLauncher:
     def start(self, job: Job, cores: list[int]) -> int:
         """Start ``python -m llpbench.execution.worker`` with the job on its standard input."""
         log = Store(Path(job.out)).log_path(job.cell.id)
-
-        def enter() -> None:
-            if cores and hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(0, cores)
-
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-X", "faulthandler", "-m", "llpbench.execution.worker"],
@@ -188,8 +183,11 @@ class SpawnLauncher:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 process_group=0,
-                preexec_fn=enter,
             )
+        # From outside, not by code between fork and exec: that would fork a parent that may be full of threads.
+        with contextlib.suppress(ProcessLookupError):
+            if cores and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(process.pid, cores)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(msgspec.json.encode(job))

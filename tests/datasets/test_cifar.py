@@ -240,6 +240,7 @@ def test_raw_images_are_standardised_by_training_rows(tiny: Tiny) -> None:
         assert slope > 0
 
 
+@pytest.mark.slow
 def test_seeds_choose_validation_rows_only(tiny: Tiny) -> None:
     one, same, other = (load(tiny, seed=seed, centroids=4) for seed in (1, 1, 2))
     assert_array_equal(one.train.X, same.train.X)
@@ -249,6 +250,7 @@ def test_seeds_choose_validation_rows_only(tiny: Tiny) -> None:
     assert_array_equal(*(np.unique(rows, axis=0) for rows in everything))
 
 
+@pytest.mark.slow
 def test_tasks_share_their_features(tiny: Tiny, tmp_path: Path) -> None:
     for name in SPECS:
         load(tiny, name, centroids=4)
@@ -256,6 +258,7 @@ def test_tasks_share_their_features(tiny: Tiny, tmp_path: Path) -> None:
     assert len(kept) == 3, kept  # labels, images, features
 
 
+@pytest.mark.slow
 def test_features_never_see_a_test_image(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = load(tiny, centroids=4)
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "other"))
@@ -308,6 +311,7 @@ print(tiny.spec().load()(tiny.store(), seed=0, centroids=4).test.X.sum())
 """
 
 
+@pytest.mark.slow
 def test_cells_that_start_together_make_features_once(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parent
     environment = {**os.environ, "LLPBENCH_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(root)}

@@ -48,6 +48,7 @@ HASH = st.one_of(st.none(), st.integers(0, 2**32 - 1))
 ROW = st.tuples(st.integers(0, 1), st.lists(FIELD, min_size=13, max_size=13), st.lists(HASH, min_size=26, max_size=26))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(rows=st.lists(ROW, min_size=1, max_size=6), size=st.integers(1, 400), crlf=st.booleans(), ended=st.booleans())
 def test_every_value_reads_back(
@@ -149,6 +150,7 @@ def test_the_draw_is_exact_without_replacement_and_as_stated(tmp_path: Path, row
     np.testing.assert_array_equal(found, stated)
 
 
+@pytest.mark.slow
 def test_blocks_and_compression_change_nothing(tmp_path: Path) -> None:
     plain, zipped = (numbered(tmp_path / name, 3000) for name in ("train.txt", "train.txt.gz"))
     wanted = draw(plain, 120, seed=1)
@@ -281,6 +283,7 @@ def test_hashed_features_by_hand(tmp_path: Path) -> None:
 # --- the synthetic file ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_synthetic_file_is_like_the_real_one(tmp_path: Path) -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
@@ -297,6 +300,7 @@ def test_the_synthetic_file_is_like_the_real_one(tmp_path: Path) -> None:
     assert roc_auc_score(y[6000:], model.decision_function(X[6000:])) > 0.65
 
 
+@pytest.mark.slow
 def test_the_synthetic_file_depends_on_its_arguments_alone(tmp_path: Path) -> None:
     for name, rows, seed in (("a.txt", 50, 1), ("b.txt.gz", 50, 1), ("c.txt", 20, 1), ("d.txt", 50, 2)):
         write_synthetic(tmp_path / name, rows, seed)
@@ -325,6 +329,7 @@ def test_load_from_a_data_folder(tmp_path: Path, own_cache: Path) -> None:
     assert [len(part) for part in (fewer.train, fewer.valid, fewer.test)] == [100, 20, 25]
 
 
+@pytest.mark.slow
 def test_the_file_is_read_once_for_all_options(
     tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +348,7 @@ def test_the_file_is_read_once_for_all_options(
     assert calls == [path, path]
 
 
+@pytest.mark.slow
 def test_which_file_is_taken(tmp_path: Path, own_cache: Path) -> None:
     folder = tmp_path / "data" / "criteo"
     write_synthetic(folder / "train.txt.gz", 40)

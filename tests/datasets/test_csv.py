@@ -168,6 +168,7 @@ def cells(folder: Path) -> list[dict[str, object]]:
     return [json.loads((folder / "out" / "cells" / f"{cell}.json").read_text())["result"] for cell in planned]
 
 
+@pytest.mark.slow
 def test_other_content_under_the_same_path_is_never_taken_for_the_old(tmp_path: Path) -> None:
     write(tmp_path, rows(300))
     command = [

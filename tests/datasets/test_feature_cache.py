@@ -52,6 +52,7 @@ def test_made_once_then_mapped(own_cache: Path) -> None:
     assert [path.suffix for path in own_cache.iterdir()] == [".npy"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.text(), st.binary(), st.integers(), st.booleans(), st.none(), st.floats()), max_size=4))
 def test_every_change_of_a_key_is_another_key(parts: list[str | bytes | int | float | None]) -> None:
     key = content_key(parts)

@@ -100,6 +100,7 @@ def test_quiet_and_json(tmp_path: Path) -> None:
     assert all(wanted <= set(row) for row in rows)
 
 
+@pytest.mark.slow
 def test_table_formats_agree(finished: Path) -> None:
     rows = table(finished)
     assert {r["method"] for r in rows} == {"mean-ridge", "mean-ridge[gamma=0]", "mean-ridge[gamma=1]"}
@@ -184,6 +185,7 @@ def test_completion_of_names(tmp_path: Path) -> None:
         assert "_LLPBENCH_COMPLETE" in llpbench("completion", shell, cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_labels_of_the_bound_stand_in_the_heading(tmp_path: Path) -> None:
     done = llpbench(
         "run", "--methods", "supervised[epochs=2],mean-ridge", "--datasets", SMALL, "--bags", "4,8", "--seeds", "1",
@@ -224,6 +226,7 @@ def test_a_missing_engine_is_a_skip_with_the_pip_line(tmp_path: Path) -> None:
     assert "skipped: needy needs no_such_module" in done.stderr
 
 
+@pytest.mark.slow
 def test_stale_results_run_again(tmp_path: Path) -> None:
     from llpbench.results.store import Store
 

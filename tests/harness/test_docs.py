@@ -17,6 +17,7 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_plugins_of_the_page_run(tmp_path: Path) -> None:
     method, dataset = python_blocks(ROOT / "docs" / "plugins.md")[:2]
     (tmp_path / "mymethod.py").write_text(method)

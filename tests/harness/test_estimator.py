@@ -267,6 +267,7 @@ def test_scores_that_are_no_probabilities_are_calibrated_and_cannot_be_saved(tmp
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_calibration_finds_the_map_that_bags_tell(classes: int) -> None:
     rng = np.random.default_rng(0)
@@ -480,6 +481,7 @@ def test_a_table_to_predict_must_have_the_columns() -> None:
 PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

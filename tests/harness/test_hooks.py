@@ -37,6 +37,7 @@ def results(folder: Path) -> list[dict[str, object]]:
     return [json.loads(path.read_text())["result"] for path in files]
 
 
+@pytest.mark.slow
 def test_hook_llpbench_methods(tmp_path: Path) -> None:
     entry = listed("methods", "good-method")["bag-means"]
     assert entry["distribution"] == "llpbench-good-method 1.2.0"
@@ -58,6 +59,7 @@ def test_the_example_method_is_short() -> None:
     assert len(lines) < 30
 
 
+@pytest.mark.slow
 def test_hook_llpbench_datasets(plugin_run: Path) -> None:
     entry = listed("datasets", "good-dataset")["two-clouds"]
     assert entry["distribution"] == "llpbench-good-dataset 0.3.0"
@@ -122,6 +124,7 @@ def test_hook_llpbench_cell_finished(plugin_run: Path) -> None:
     assert sorted(lines) == sorted(f"bag-means two-clouds 6 {seed} ok" for seed in (0, 1) for _ in range(2))
 
 
+@pytest.mark.slow
 def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
     tracker = (
         "from llpbench import hookimpl\n@hookimpl\ndef llpbench_cell_finished(result):\n    raise OSError('no disk')\n"

@@ -144,6 +144,7 @@ def test_a_constructor_that_refuses_its_parameters(bad: Registry) -> None:
     assert "parameters_round_trip" in failed
 
 
+@pytest.mark.slow
 def test_an_exemption_is_printed_and_counted(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     done = llpbench("check", "bad-excused", "--plugin", "bad.py", cwd=tmp_path)
@@ -201,6 +202,7 @@ def test_options_are_checked_instead_of_defaults(tmp_path: Path) -> None:
         checks_for("dllp[lr=1e-3;1e-2]")
 
 
+@pytest.mark.slow
 def test_pytest_plugin(tmp_path: Path) -> None:
     """A suite of its own gets one test for each check, failures and skips with their reasons."""
     plugin = tmp_path / "bad.py"

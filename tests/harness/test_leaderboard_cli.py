@@ -64,6 +64,7 @@ def replace(folder: Path, result: CellResult) -> None:
 # -- add, check, build -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_added_is_all_there(board: Path) -> None:
     content = read_folder(board / "leaderboards")
     assert (len(content.lines), len(content.replicates), len(content.machines)) == (12, 12, 1)
@@ -142,6 +143,7 @@ def test_a_method_in_a_single_file_is_refused(tmp_path: Path) -> None:
 # -- rerun -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_random_cell_is_made_again_bit_for_bit(copy: Path) -> None:
     done = llpbench("rerun", "--random", cwd=copy, **with_plugins("good-method"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,19 +1,30 @@
 """A metric, a selection rule, an executor and an engine of belief propagation are one entry each.
 
-All four come from one plugin file and are seen wherever their kind is seen: results, progress, tables, tuning, page.
+All four come from one plugin file and are seen wherever their kind is seen: results, progress, tables, tuning. Each
+command has a process of its own, because an engine is there for good once its plugin is loaded.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_runner import Completed, llpbench, table
+from cli_runner import Completed
+from cli_runner import llpbench_process as llpbench
 
+pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent / "entries" / "one_of_each.py"
 WITH = ("--plugin", str(PLUGIN))
 GRID = ("--methods", "bp[engine=my-engine;iterations=1;epochs=2],mean-ridge", "--datasets", "synthetic[rows=500;dim=4]")
+
+
+def read_table(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    done = llpbench("table", "out", "--format", "json", *arguments, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +54,7 @@ def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path
         assert result["selected"]["worst-bag"]["value"] == min(report["worst-bag"] for report in result["history"])
     assert done.stderr.count("  Brier 0.") == 4  # progress, a line for each cell
     assert "Brier · selection rule: worst-bag" in done.stdout
-    rows = table(folder / "out", *WITH, "--metric", "my_brier", "--rule", "all")
+    rows = read_table(folder, *WITH, "--metric", "my_brier", "--rule", "all")
     assert {(row["method"].partition("[")[0], row["rule"]) for row in rows} == {
         (method, rule) for method in ("bp", "mean-ridge") for rule in ("bags", "instances", "worst-bag")
     }
@@ -61,6 +72,6 @@ def test_a_rule_of_a_plugin_can_tune(tmp_path: Path) -> None:
 
 def test_without_the_plugin_the_results_stay_readable(ran: tuple[Path, Completed]) -> None:
     folder, _ = ran
-    rows = table(folder / "out")
+    rows = read_table(folder)
     assert {row["rule"] for row in rows} == {"bags", "instances"}
     assert all(row["metric"] == "auroc" and row["status"] == "ok" for row in rows)

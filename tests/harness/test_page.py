@@ -67,6 +67,7 @@ def hash_of(browser: Chromium) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(browser.run("location.hash.slice(1)")).items()}
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_table_shows_the_board(seen: Chromium, board: dict[str, Any]) -> None:
     dataset = board["datasets"][0]
@@ -460,6 +461,7 @@ def test_without_scripts_there_are_tables(browser: Chromium, page: Path, board: 
     assert cell.startswith(f"{score['mean']:.2f} ({score['sd']:.2f})")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_printing_gives_a_document(seen: Chromium, tmp_path: Path) -> None:
     seen.pdf(tmp_path / "page.pdf")
@@ -501,6 +503,7 @@ def test_hostile_text_stays_text(browser: Chromium, tmp_path: Path) -> None:
     assert browser.requests == [path.resolve().as_uri()]
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("name", list(odd_boards()))
 def test_odd_boards_do_no_harm(browser: Chromium, tmp_path: Path, name: str) -> None:

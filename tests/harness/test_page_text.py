@@ -48,6 +48,7 @@ leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), texts
 trees = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=30)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(trees)
 def test_packing_loses_nothing(tree: Any) -> None:

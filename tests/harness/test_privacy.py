@@ -271,6 +271,7 @@ def test_feature_noise_is_added_to_the_features_of_all_parts_alike() -> None:
     assert not np.array_equal(other.train.X - loaded(small_job(seed=1)).train.X, noisy.train.X - plain.train.X)
 
 
+@pytest.mark.slow
 def test_feature_noise_meets_standardised_numbers() -> None:
     """On a table the noise is in units of a column's standard deviation: numbers arrive standardised."""
     names = {e.spec.name for e in REGISTRY.datasets}

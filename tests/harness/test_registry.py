@@ -65,6 +65,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 # -- broken plugins ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_broken_plugin_is_shown_and_harms_nothing(tmp_path: Path) -> None:
     environment = with_plugins("broken", "good-method")
     content = listing(tmp_path, **environment)
@@ -142,6 +143,7 @@ def test_whatever_is_wrong_with_a_plugin_the_rest_works(
 # -- names claimed twice ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_duplicate_name_is_an_error_that_names_both(tmp_path: Path) -> None:
     environment = with_plugins("duplicate")
     content = listing(tmp_path, **environment)
@@ -172,6 +174,7 @@ def test_what_the_conflict_advises_works(tmp_path: Path) -> None:
     assert planned.returncode == 0, planned.stderr
 
 
+@pytest.mark.slow
 def test_an_override_reaches_the_cells(tmp_path: Path) -> None:
     arguments = ["run", "--methods", "dllp", "--plugin-override", "dllp", "--datasets", "synthetic[rows=600]"]
     arguments += ["--bags", "8", "--seeds", "1", "--executor", "inline", "--json"]

@@ -61,6 +61,7 @@ def fitted(bags: Bags, **params: Any) -> tuple[BPCount, Watcher]:
     return BPCount(**{"trees": 20, "draws": 3, **params}).fit(bags, monitor=watcher, seed=5), watcher
 
 
+@pytest.mark.slow
 def test_self_training_finds_what_no_line_can() -> None:
     X, y = rows(8000, 0)
     test, truth = rows(3000, 1)
@@ -87,6 +88,7 @@ def test_no_round_stands_without_signal() -> None:
     assert len(watcher.scores) == 1
 
 
+@pytest.mark.slow
 def test_same_seed_same_scores() -> None:
     X, y = rows(480, 0)
     bags = bags_of(X, y, np.full(60, 8))
@@ -110,6 +112,7 @@ ODD_SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", ODD_SIZES.values(), ids=ODD_SIZES)
 @pytest.mark.parametrize("count_sd", [0.0, 3.0])
 def test_bags_of_every_shape(sizes: list[int], count_sd: float) -> None:
@@ -144,6 +147,7 @@ def test_one_feature() -> None:
     assert roc_auc_score(y, method.predict_scores(one)) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count_sd", [0.0, 1.0])
 def test_several_classes(count_sd: float) -> None:
     rng = np.random.default_rng(0)
@@ -158,6 +162,7 @@ def test_several_classes(count_sd: float) -> None:
     assert (scores.argmax(axis=1) == y).mean() > 0.75
 
 
+@pytest.mark.slow
 def test_features_that_are_no_table() -> None:
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(800, 20)) * np.arange(1, 21) ** -0.5).astype(np.float32)
@@ -167,6 +172,7 @@ def test_features_that_are_no_table() -> None:
     assert roc_auc_score(y, method.predict_scores(X)) > 0.95
 
 
+@pytest.mark.slow
 def test_validation_bags_choose_the_weight_of_neighbours() -> None:
     """Labels that follow tight clusters, and no line: neighbours help, and the validation bags say so."""
     rng = np.random.default_rng(0)

@@ -52,6 +52,7 @@ def _two_rounds(counts, similarity: float) -> list[Chain]:
     return chains
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", [0.0, 0.3])
 def test_no_count_of_a_fold_reaches_the_chain_it_judges(similarity: float) -> None:
     _, offsets, counts = _data()
@@ -146,6 +147,7 @@ def test_trees_of_one_label_and_of_a_missing_class() -> None:
     assert (trees.fit(rows, only, 0)(X).argmax(axis=1) == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_fields", [1, 3])
 def test_network_learns_some_rows_and_is_the_network_it_trained(n_fields: int) -> None:
     rng = np.random.default_rng(0)

@@ -222,6 +222,7 @@ def test_oscillation_is_told_and_not_printed():
     assert not found.marginals.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["count", "pairwise", "jax", "reference", "reference-count"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_engine_separates_clouds(engine, classes):
@@ -260,6 +261,7 @@ def test_fit_is_repeatable_and_knows_its_seed():
     assert not np.array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params",
     [
@@ -284,6 +286,7 @@ def test_every_ablation_runs(params, classes):
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [[9.7, -3.2, 4.1], [0, 0, 0], [8, 8, 8]])
 def test_counts_out_of_range_are_no_obstacle(counts):
     X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)

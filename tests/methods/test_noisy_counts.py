@@ -131,6 +131,7 @@ def test_bp_count_weighs_counts_by_their_noise(case: tuple[list[float], list[flo
             assert got[i] == pytest.approx(wanted_p, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_count_nll_has_the_density_of_noisy_counts_as_its_loss() -> None:
     from llpbench_methods.count_nll import loss, method
 

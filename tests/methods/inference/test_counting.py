@@ -47,6 +47,7 @@ def bags(draw: st.DrawFn, largest: int = 60) -> tuple[np.ndarray, float, float]:
     return theta, count, lam
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(bags(), st.sampled_from(["sum", "max"]))
 def test_messages_agree_with_dynamic_programming(bag: tuple[np.ndarray, float, float], mode: str) -> None:

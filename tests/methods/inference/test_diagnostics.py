@@ -88,6 +88,7 @@ def test_contraction_bound_of_the_published_settings() -> None:
     assert 7 * np.tanh(0.885 / 4) > 1
 
 
+@pytest.mark.slow
 def test_full_size_takes_seconds() -> None:
     rng = np.random.default_rng(0)
     rows, bag = 39_936, 512
@@ -124,6 +125,7 @@ def test_damping_formulas() -> None:
     assert critical_damping(16.0) == pytest.approx(0.882, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damping", "settles"), [(0.85, False), (0.91, True)])
 def test_the_critical_damping_at_g_16(damping: float, settles: bool) -> None:
     rng = np.random.default_rng(0)

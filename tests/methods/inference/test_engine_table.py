@@ -52,6 +52,7 @@ def test_an_engine_of_a_plugin_leaves_other_cells_alone() -> None:
     assert done.stdout.strip() == "{'mine'}", done.stderr
 
 
+@pytest.mark.slow
 def test_an_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
     methods = ",".join(f"bp[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
     arguments = ("run", "--methods", methods, "--datasets", "synthetic[rows=400]", "--bags", "8", "--seeds", "1")

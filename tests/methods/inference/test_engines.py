@@ -113,6 +113,7 @@ CLIQUE = {
 COUNT = [0.43527103, 0.42599735, 0.44013832, 0.55681086, 0.56938637, 0.57633417]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["union", "sum"])
 def test_six_nodes(rule: str) -> None:
     model = six_nodes(rule)
@@ -178,6 +179,7 @@ def test_symmetric_bags(
         assert result.residuals[-1] > 1.0
 
 
+@pytest.mark.slow
 def test_the_published_oscillation_is_reproduced() -> None:
     model = gibbs_model(None, np.zeros(128, dtype=int), [31], lambda_b=0.3422)
     for rounds, phase in ((98, 2e-13), (99, 0.016), (100, 0.9996), (101, 2e-13)):
@@ -187,6 +189,7 @@ def test_the_published_oscillation_is_reproduced() -> None:
     np.testing.assert_allclose(run(model, "pairwise", rounds=400, damping=0.9, tol=1e-6), 0.2823, atol=5e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["jax", "pairwise", "pgmax"])
 @pytest.mark.parametrize("damping", [0.0, 0.5, 0.3])
 def test_pairwise_engines_agree_round_by_round(engine: str, damping: float) -> None:
@@ -197,6 +200,7 @@ def test_pairwise_engines_agree_round_by_round(engine: str, damping: float) -> N
         np.testing.assert_allclose(found, truth, atol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10**6),
@@ -292,6 +296,7 @@ def test_a_tree_by_the_jax_engines(engine: str, mode: str) -> None:
     np.testing.assert_allclose(found, enumerated(model, mode), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damping", [0.0, 0.5])
 def test_max_product_equals_pgmax_at_temperature_zero(damping: float) -> None:
     model = random_model(3, n=50, lambda_b=0.2)
@@ -394,6 +399,7 @@ def test_empty_edge_set_and_no_rounds(engine: str) -> None:
     assert not result.converged
 
 
+@pytest.mark.slow
 def test_one_giant_bag() -> None:
     rng = np.random.default_rng(0)
     graph = build_graph(rng.normal(size=(1500, 2)), 1, metric="euclidean")
@@ -498,6 +504,7 @@ def random_potts(seed: int, lambda_b: float, n: int = 24, classes: int = 3) -> P
     return potts_model(graph, bag_of, counts, lambda_b=lambda_b, lambda_s=0.4, fields=rng.normal(size=(n, classes)))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 10**6),
@@ -540,6 +547,7 @@ def test_multiclass_by_indicators(engine: str) -> None:
     np.testing.assert_allclose(run(model, engine, rounds=6, damping=0.5, tol=0.0), truth, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
     script = (
         "import numpy as np\n"
