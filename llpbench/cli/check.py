@@ -20,7 +20,7 @@ _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "y
 
 @click.command(short_help="Hold methods and datasets to the contract.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--backend", default="jax", show_default=True, help="Engine for methods that need one.")
+@click.option("--backend", default="jax", show_default=True, help="Backend of the networks of methods.")
 @plugin_options
 def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Run every check of the conformance kit on each NAME: a method, a dataset, or a plugin file (mymethod.py).
