@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 FAULTY = Path(__file__).parent / "harness" / "faults" / "faulty.py"
-_HELPERS = {path.stem for path in (Path(__file__).parent / "harness").glob("*.py")}
+_ROOT = Path(__file__).resolve().parents[1]
+_HARNESS = _ROOT / "tests" / "harness"
+_TEMPORARY = Path(tempfile.gettempdir())
 Completed = subprocess.CompletedProcess[str]
 
 
@@ -69,10 +71,13 @@ def _as_if_alone(argv: list[str], cwd: Path, environment: dict[str, str]) -> Ite
 
 def _forget_plugin_files() -> None:
     """Unload plugins in single files of this or an earlier test: the next may have another of the same name."""
-    here = (tempfile.gettempdir(), str(Path(__file__).parent / "harness"))
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if file.startswith(here) and not name.startswith("test_") and "." not in name and name not in _HELPERS:
+        file = Path(getattr(module, "__file__", None) or "/")
+        of_tests = _HARNESS in file.parents and file.parent != _HARNESS
+        of_a_test = _TEMPORARY in file.parents and not {_ROOT, Path(sys.prefix), Path(sys.base_prefix)} & {
+            *file.parents
+        }
+        if "." not in name and (of_tests or of_a_test):
             del sys.modules[name]
 
 
