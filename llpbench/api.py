@@ -353,7 +353,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    return [item.item() if hasattr(item, "item") else item for item in value] if is_sequence else value
+    if is_sequence:
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
 
 
 def _names(given: Names) -> list[str]:

@@ -69,7 +69,7 @@ class DaskExecutor:
             raise UsageError(f"--start {start!r} is not known. Available: fork, spawn.")
         if jobs < 0 or threads < 1:
             raise UsageError("--jobs and --threads take positive numbers.")
-        self.scheduler, self._jobs, self._threads, self._start = scheduler, jobs, threads, start
+        self.scheduler, self._jobs, self._start = scheduler, jobs, start
         self._local_workers = 0 if scheduler else cells_at_once(jobs, threads)
         self._run, self._number = uuid.uuid4().hex[:8], itertools.count()
         self._client: Any = None

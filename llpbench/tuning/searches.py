@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import MethodSpec, RuleSpec, Scalar
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.plan import Planned
@@ -14,7 +15,7 @@ from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
 from llpbench.tuning.chosen import History, Setting, bare
 from llpbench.tuning.space import Dimension, search_space, space_digest
-from llpbench.tuning.study import Journal, Study
+from llpbench.tuning.study import SAMPLERS, Journal, Study
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,13 @@ class TuneSpec:
     sampler_seed: int = 0
     prune: bool = True
     at_once: int = 1
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise UnknownNameError("sampler", self.sampler, SAMPLERS)
+        for name in ("trials", "at_once"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}.")
 
 
 @dataclass
