@@ -21,8 +21,31 @@ class Prune(msgspec.Struct, frozen=True, kw_only=True):
         return self.limits[min(report, len(self.limits) - 1)] if self.limits else None
 
 
+class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the judge of a cell must know about its method, so that it never loads the method's code.
+
+    Attributes:
+        scores: how its scores are to be read.
+        oracle: whether it is given labels of training rows (a bound).
+        tasks, inputs: what it is for.
+    """
+
+    scores: str = "auto"
+    oracle: bool = False
+    tasks: tuple[str, ...] = ("binary",)
+    inputs: tuple[str, ...] = ("features",)
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a worker process needs to run one cell, wherever it is."""
+    """Everything the processes of one cell need, wherever they run.
+
+    Attributes:
+        plugins: single-file plugins that the method's process loads.
+        judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics).
+        method: what the judge knows of the method.
+        code: fingerprints of the code of the cell, by part, as they were when it was planned.
+        requires: distributions and modules whose versions go into the result.
+    """
 
     cell: Cell
     method_name: str
@@ -32,6 +55,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     plugins: tuple[str, ...] = ()
     override: tuple[str, ...] = ()
+    judge_plugins: tuple[str, ...] = ()
+    method: MethodFacts = MethodFacts()
+    code: dict[str, str] = {}
+    requires: tuple[str, ...] = ()
     preload: tuple[str, ...] = ()
     threads: int = 1
     timeout: float = 3600.0

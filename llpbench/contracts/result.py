@@ -11,6 +11,8 @@ from llpbench.contracts.cell import Cell
 Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "crashed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
+PROTOCOL = 2
+"""Version of the rules by which cells are run and judged (docs/protocol.md); numbers of two versions are not compared."""
 
 
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -35,6 +37,12 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
         count_sd: standard deviation of the noise that was added to each count.
         tuning_seconds: what the search for the cell's parameters took, when they were searched for.
+        protocol: version of the protocol it was made under; files of version 1 do not say.
+        rules: version of each selection rule.
+        code: which code made it, by part (``method``, ``dataset``, ``harness``).
+        flags: settings of the process that can change the last bits of a number (threads, flags of a backend).
+        digests: of the data it was judged on (``test_labels``, ``features``).
+        failed_at: for a failure, the last line in the plugin's own file (``file:line: code``).
     """
 
     id: str
@@ -65,3 +73,9 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     machine: str = ""
     started: str = ""
     traceback: str = ""
+    failed_at: str = ""
+    protocol: int = 1
+    rules: dict[str, int] = {}
+    code: dict[str, str] = {}
+    flags: dict[str, str] = {}
+    digests: dict[str, str] = {}
