@@ -288,10 +288,10 @@ def honours_should_stop(entry: Entry[MethodSpec], registry: Registry) -> None:
     problem = Problem(classes=_classes(spec))
     patient, hasty = (_never_improving(problem.monitor(spec), patience) for patience in (4, 1))
     fit(spec, problem, patient, brief=False)
-    if len(patient.history) <= 3 * max(len(patient.best), 1):
+    if len(patient.history) <= 3 * max(len(patient.stages), 1):
         raise Skip(f"it reports {len(patient.history)} times only")
     fit(spec, problem, hasty, brief=False)
-    per_stage = len(hasty.history) / max(len(hasty.best), 1)
+    per_stage = len(hasty.history) / max(len(hasty.stages), 1)
     assert per_stage <= 3, f"{per_stage:.0f} reports for each stage after the monitor said stop at the second"
 
 

@@ -334,6 +334,7 @@ class RuleSpec(_Spec):
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
+    version: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
