@@ -44,7 +44,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         locked: further folders that the method's process is kept from.
         scratch: a private folder of the cell for its method; empty to have one made.
         plugins: single-file plugins that the method's process loads.
-        judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics).
+        judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics); None
+            for all.
         method: what the judge knows of the method.
         code: fingerprints of the code of the cell, by part, as they were when it was planned.
         requires: distributions and modules whose versions go into the result.
@@ -60,7 +61,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     plugins: tuple[str, ...] = ()
     override: tuple[str, ...] = ()
-    judge_plugins: tuple[str, ...] = ()
+    judge_plugins: tuple[str, ...] | None = None
     method: MethodFacts = MethodFacts()
     code: dict[str, str] = {}
     requires: tuple[str, ...] = ()

@@ -126,7 +126,7 @@ def job_on_this_machine(order: Order, scratch: Path) -> Job:
         locked=(job.out,) if Path(job.out).is_dir() else (),
         data=data,
         plugins=tuple(moved.values()),
-        judge_plugins=tuple(moved[path] for path in job.judge_plugins if path in moved),
+        judge_plugins=None if job.judge_plugins is None else tuple(moved[path] for path in job.judge_plugins),
     )
 
 

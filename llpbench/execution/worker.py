@@ -45,12 +45,13 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
         result = blank_result(job, "failed")
         predictions: Predictions = {}
         with _telling(result):
-            registry = shared_registry(job.judge_plugins, job.override)
+            registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
             judge = make_judge(job, data, registry)
             hear(process, judge, data, job, result)
-            predictions = fill_result(result, judge, data.test_labels, registry)
+            if result.status in ("ok", "pruned"):
+                predictions = fill_result(result, judge, data.test_labels, registry)
         process.end()
         result.peak_memory_mb = process.peak_mb
     result.wall_seconds = time.perf_counter() - started
