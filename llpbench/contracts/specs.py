@@ -323,7 +323,7 @@ class RuleSpec(_Spec):
     """A selection rule: how the best report of a fit is chosen.
 
     ``factory`` names ``value(held: HeldBack) -> float``, the value of a report on held-back data. Every rule is applied
-    to every cell; each chooses by itself and closes by its own patience, so a further rule changes no other's choice.
+    to every cell and chooses by itself among the same reports, so a further rule changes no other's choice.
 
     Attributes:
         title: what the values are, for tables and progress: ``"cross-entropy"``.
