@@ -90,12 +90,11 @@ def strike(folder: Path, kills: int, rng: random.Random) -> collections.Counter[
                         path.unlink()
             run = subprocess.Popen(command("struck"), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.05, 1.5))
-        kind = rng.choice(KINDS)
-        victims = processes(run.pid)[kind]
-        if victims:
+        found = processes(run.pid)
+        kind = min((k for k in KINDS if found[k]), key=lambda k: (struck[k], rng.random()), default="")
+        if kind and (found["judge"] or rng.random() < 0.2):  # mostly while cells run, sometimes before
             with contextlib.suppress(psutil.Error):
-                victim = rng.choice(victims)
-                victim.send_signal(signal.SIGSTOP if kind == "stopped server" else signal.SIGKILL)
+                rng.choice(found[kind]).send_signal(signal.SIGSTOP if kind == "stopped server" else signal.SIGKILL)
                 struck[kind] += 1
     if run is not None:
         run.wait(PATIENCE)

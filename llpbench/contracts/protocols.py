@@ -25,7 +25,8 @@ class Monitor(Protocol):
         Args:
             predict: the method's ``predict_scores`` (or any function of the same form). It is called for the held-back
                 and for the test rows, on every report.
-            stage: name (short, printable) of a part of the fit with a fresh patience and a result of its own (``"iteration-1"``).
+            stage: name (short, printable) of a part of the fit with a fresh patience and a result of its own
+                (``"iteration-1"``).
 
         Returns:
             Whether this is the best report of the stage under the ``bags`` rule, the one that uses no label of

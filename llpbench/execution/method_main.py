@@ -41,7 +41,7 @@ from llpbench.system.sandbox import lock_away
 from llpbench.system.shared_arrays import attach
 
 _LONGEST = 1 << 32
-_LONGEST_REASON, _LONGEST_TRACEBACK = 2000, 20_000
+_LONGEST_TEXT = 20_000
 
 
 class Conversation:
@@ -129,8 +129,8 @@ def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     return Ended(
         phases=seconds,
         status="failed",
-        reason=describe(error)[:_LONGEST_REASON],
-        traceback=words[-_LONGEST_TRACEBACK:],
+        reason=describe(error)[:_LONGEST_TEXT],
+        traceback=words[-_LONGEST_TEXT:],
     )
 
 

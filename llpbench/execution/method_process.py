@@ -42,7 +42,8 @@ from llpbench.system.processes import die_with_parent
 from llpbench.system.shared_arrays import share
 
 _GLANCE = 0.5  # seconds between two looks whether the process is still there
-_MOST_PHASES = 100
+_MOST_PHASES, _LONGEST_NAME = 100, 100
+_LONGEST_REASON, _LONGEST_TRACEBACK = 2000, 20_000
 FREE_SCORING = 10.0
 """Seconds of scoring that are never charged to a method; beyond them, what exceeds the fit itself is."""
 
@@ -182,8 +183,8 @@ def hear(process: MethodProcess, judge: Judge, data: Prepared, job: Job, result:
     except Misspoken as words:
         result.status, result.reason = "failed", f"the method's process sent {words}"
     else:
-        result.status, result.reason = _status(ended.status), ended.reason
-        result.traceback, result.failed_at = ended.traceback, ended.failed_at
+        result.status, result.reason = _status(ended.status), ended.reason[:_LONGEST_REASON]
+        result.traceback, result.failed_at = ended.traceback[-_LONGEST_TRACEBACK:], ended.failed_at[:_LONGEST_REASON]
 
 
 def _status(word: str) -> Status:
@@ -257,7 +258,8 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
     """
     own = max(0.0, total - scoring)
     excess = max(0.0, scoring - max(FREE_SCORING, own))
-    parts = {name: s for name, s in list(named.items())[:_MOST_PHASES] if name not in ("report", "other") and s >= 0}
+    known = [(name[:_LONGEST_NAME], seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
+    parts = {name: seconds for name, seconds in known if name not in ("report", "other", "predict") and seconds >= 0}
     claimed = sum(parts.values())
     if claimed > own:
         parts = {name: seconds * own / claimed for name, seconds in parts.items()}

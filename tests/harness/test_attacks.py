@@ -39,7 +39,8 @@ class Field:
         assert self.run("mean-ridge").returncode == 0
 
     def run(self, *methods: str) -> Any:
-        return llpbench(*HONEST, "--methods", ",".join(methods), "--start", self.start, "--out", "out", cwd=self.folder)
+        where = ["--executor", "dask"] if self.start == "dask" else ["--start", self.start]
+        return llpbench(*HONEST, "--methods", ",".join(methods), *where, "--out", "out", cwd=self.folder)
 
     def attack(self, kind: str) -> dict[str, Any]:
         """Run an attack; the result it has afterwards."""
@@ -174,6 +175,20 @@ def test_a_line_held_open_does_not_hold_the_judge(field: Field) -> None:
 
 def test_a_stopped_clock_hides_no_seconds(field: Field) -> None:
     assert field.attack("lie-about-time")["fit_seconds"] >= 1.0
+
+
+@locked
+def test_the_same_holds_on_a_cluster(tmp_path: Path) -> None:
+    field = Field(tmp_path, "dask")
+    before = field.files()
+    kinds = ("objects", "predictions", "rival", "scorer")
+    field.run(*(f"attack-{kind}[out={field.out}]" for kind in kinds))
+    results = field.results()
+    assert {results[f"attack-{kind}"]["status"] for kind in kinds} == {"ok"}
+    assert not results["attack-objects"]["notes"]["found"]
+    assert not results["attack-predictions"]["notes"]["found"]
+    assert results["attack-scorer"]["selected"]["bags"]["metrics"]["auroc"] == 0.5
+    assert before.items() <= field.files().items()
 
 
 def test_seconds_are_accounted_by_the_judges_clock() -> None:
