@@ -149,7 +149,7 @@ class RunRequest:
         executor = make_executor(self.how, self.registry)
         self.store.plan(self.planned, command, __version__)
         _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
-        run_now, kept = wanted_cells(self.planned, self.store, self.registry, self.how.rerun, view.warn)
+        run_now, kept = wanted_cells(self.planned, self.store, self.registry, self.how.rerun, view.warn, view.note)
         jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
         view.begin(len(self.planned), len(kept))
         try:

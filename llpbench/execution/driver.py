@@ -117,6 +117,7 @@ class Driver:
     def _start(self, work: Work, task: Task) -> bool:
         """Start a task, or take over the result that somebody else made of it; False when its cell is claimed."""
         cell_id = task.job.cell.id
+        self.store.check_there()
         claim = self.store.claim(cell_id)
         if claim is None:
             return False
@@ -125,6 +126,7 @@ class Driver:
             claim.release()
             self._record(work, task, made)
             return True
+        self.store.make_way(cell_id)
         self._running[cell_id] = (task, claim)
         self.view.started(task.job)
         self.executor.submit(task.job)
@@ -142,6 +144,7 @@ class Driver:
 
     def _finish(self, work: Work, outcome: Outcome) -> None:
         task, claim = self._running[outcome.job.cell.id]
+        self.store.check_there()
         result = settle(self.store, outcome, task.before)
         del self._running[outcome.job.cell.id]
         claim.release()

@@ -18,10 +18,10 @@ import numpy as np
 
 from llpbench.contracts.errors import Skip, describe
 from llpbench.contracts.job import Job
-from llpbench.contracts.result import CellResult, Status
+from llpbench.contracts.result import PROTOCOL, CellResult, Status
 from llpbench.experiment.fit_cell import Predictions, fit_cell
 from llpbench.plugins.registry import Registry, load_registry
-from llpbench.results.provenance import recorded_versions
+from llpbench.results.provenance import Provenance, numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
 from llpbench.system.machine import machine, machine_id
@@ -34,9 +34,9 @@ def run_job(job: Job) -> CellResult:
     started = time.perf_counter()
     try:
         registry = shared_registry(job.plugins, job.override)
-        method, dataset = registry.methods.entry(job.cell.method), registry.datasets.entry(job.cell.dataset)
-        result.oracle = method.spec.oracle
-        result.versions = recorded_versions(method, dataset, job.cell.backend)
+        result.oracle = registry.methods[job.cell.method].oracle
+        result.versions, result.flags = recorded_versions(job), numeric_flags()
+        result.rules = Provenance(registry).rules()
         predictions = fit_cell(job, registry, result)
         if predictions and job.predictions:
             _write_predictions(store.predictions_path(job.cell.id), predictions)
@@ -47,6 +47,7 @@ def run_job(job: Job) -> CellResult:
     except Exception as error:
         result.status, result.reason = "failed", describe(error)
         result.traceback = traceback.format_exc(limit=-12)
+    result.code = recorded_code(job)
     result.wall_seconds = time.perf_counter() - started
     result.peak_memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     store.write(result)
@@ -69,6 +70,8 @@ def blank_result(job: Job, status: Status, reason: str = "") -> CellResult:
         reason=reason,
         method_name=job.method_name,
         dataset_name=job.dataset_name,
+        protocol=PROTOCOL,
+        code=job.code,
         limits={"timeout": job.timeout, "memory_mb": job.memory_mb, "threads": job.threads},
         tuning_seconds=job.tuning_seconds,
         machine=machine_id(),
