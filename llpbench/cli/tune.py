@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
+from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
 
 if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="Tune on seeds 0 to N - 1.  [default: 1]")
+@click.option("--seeds", type=Seeds(), help="Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.  [default: 1]")
 @click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
 @click.option("--sampler", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
 @click.option("--sampler-seed", type=int, default=0, show_default=True, help="Seed of what trials draw.")

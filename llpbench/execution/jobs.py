@@ -60,7 +60,6 @@ def wanted_cells(
             result = store.read(plan.cell.id)
         except Damaged as damage:
             warn(f"{store.result_path(plan.cell.id)}: {damage}; the cell is run again")
-            store.make_way(plan.cell.id)
             result = None
         if result is None or rerun == "all" or (rerun == "failed" and result.status in FAILURES):
             run.append(plan)
@@ -71,7 +70,7 @@ def wanted_cells(
             run.append(plan)
         else:
             kept.append(result)
-    for sentence in count_reasons(outdated, "they are run again"):
+    for sentence in count_reasons(outdated):
         (note or warn)(sentence)
     return run, kept
 

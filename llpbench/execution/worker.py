@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llpbench.contracts.errors import Skip, describe
+from llpbench.contracts.errors import Skip, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult, Status
 from llpbench.experiment.fit_cell import Predictions, fit_cell
@@ -46,7 +46,7 @@ def run_job(job: Job) -> CellResult:
         result.status, result.reason = "memory", "an allocation failed inside the cell (MemoryError)"
     except Exception as error:
         result.status, result.reason = "failed", describe(error)
-        result.traceback = traceback.format_exc(limit=-12)
+        result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
     result.code = recorded_code(job)
     result.wall_seconds = time.perf_counter() - started
     result.peak_memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -134,16 +134,17 @@ class Provenance:
         return self._lines[origin]
 
 
-def count_reasons(reasons: Iterable[str], then: str) -> list[str]:
-    """Sentences for the user: how many cells each reason concerns, and what becomes of them."""
+def count_reasons(reasons: Iterable[str]) -> list[str]:
+    """Sentences for the user: how many cells are run again, for each reason."""
     counts: dict[str, int] = {}
     for reason in reasons:
         counts[reason] = counts.get(reason, 0) + 1
-    return [f"{n} {'cell' if n == 1 else 'cells'} {reason}: {_them(n, then)}" for reason, n in counts.items()]
-
-
-def _them(n: int, then: str) -> str:
-    return then.replace("they are", "it is").replace("them", "it") if n == 1 else then
+    return [
+        f"1 cell {reason.replace('were', 'was', 1)}: it is run again"
+        if n == 1
+        else f"{n} cells {reason}: they are run again"
+        for reason, n in counts.items()
+    ]
 
 
 def recorded_code(job: Job) -> dict[str, str]:
@@ -155,7 +156,7 @@ def recorded_code(job: Job) -> dict[str, str]:
     found = {}
     for part, planned in job.code.items():
         now = fingerprint(job.origins[part], job.plugins) if part in job.origins else planned
-        found[part] = planned if now == planned else f"{now or 'absent here'}, planned as {planned}"
+        found[part] = planned if now == planned else f"{now or f'absent {code_name(planned)}'}, planned as {planned}"
     return found
 
 
