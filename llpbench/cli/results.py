@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.options import folder_argument, plugin_options
-from llpbench.contracts.errors import printable
+from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -59,13 +59,13 @@ def table(
 
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
-    results = store.results(lambda path, damage: click.echo(f"warning: {path}: {printable(damage)}", err=True))
+    results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     _warn_of_mixture(results)
     wanted = choose(load_registry(plugins, override), results, metric, rule, kind, paper)
     if fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
-        click.echo(render(planned, results, wanted, fmt))
+        say(render(planned, results, wanted, fmt))
 
 
 def _warn_of_mixture(results: list[CellResult]) -> None:
@@ -77,7 +77,7 @@ def _warn_of_mixture(results: list[CellResult]) -> None:
         return
     words = " and ".join(f"{plural(n, 'cell')} of protocol {protocol}" for protocol, n in sorted(made.items()))
     what = "not comparable; the same run again makes the older ones anew" if len(made) > 1 else f"this is {PROTOCOL}"
-    click.echo(f"warning: {words} ({what})", err=True)
+    say(f"warning: {words} ({what})", err=True)
 
 
 def plural(n: int, noun: str) -> str:
@@ -108,5 +108,5 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
     built = make_tables(planned, results, wanted)
     if not built:
         nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
-        click.echo(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
+        say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
     print_tables(built, Console(highlight=False))

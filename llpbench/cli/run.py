@@ -10,6 +10,7 @@ import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
 from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.printing import say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
 from llpbench.contracts.errors import printable
@@ -75,7 +76,7 @@ def run(
     _print_results(results, as_json)
     if not as_json:
         _print_failures(results)
-        click.echo(f"results: {results.folder}", err=True)
+        say(f"results: {results.folder}", err=True)
     sys.exit(1 if results.failed else 0)
 
 
@@ -83,12 +84,12 @@ def _print_plan(request: RunRequest) -> None:
     from llpbench.report.progress import QuietView
 
     for note in request.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     run_now, kept = request.wanted(QuietView())
     for plan in run_now:
-        click.echo(_line(plan))
+        say(_line(plan))
     of_all = f"{len(run_now)} of {plural(len(request.planned), 'cell')} would run"
-    click.echo(f"{of_all}, {len(kept)} kept; results in {request.store.root}", err=True)
+    say(f"{of_all}, {len(kept)} kept; results in {request.store.root}", err=True)
 
 
 def _line(plan: Planned) -> str:
@@ -105,12 +106,12 @@ def _debug(request: RunRequest) -> None:
 
     plan = (request.wanted(QuietView())[0] or request.planned)[0]
     if len(request.planned) > 1:
-        click.echo(f"--debug runs one cell, the first of {len(request.planned)}:", err=True)
-    click.echo(_line(plan), err=True)
+        say(f"--debug runs one cell, the first of {len(request.planned)}:", err=True)
+    say(_line(plan), err=True)
     result = request.debug(plan)
-    click.echo(describe_result(result, request.metric))
+    say(describe_result(result, request.metric))
     if result.traceback:
-        click.echo(printable(result.traceback, lines=True), err=True)
+        say(printable(result.traceback, lines=True), err=True)
     sys.exit(1 if result.status in FAILURES else 0)
 
 
@@ -120,10 +121,10 @@ def _print_failures(results: Results, most: int = 5) -> None:
     failed = [result for result in results.results if result.status in FAILURES]
     if not failed:
         return
-    click.echo(f"{plural(len(failed), 'cell')} failed:", err=True)
+    say(f"{plural(len(failed), 'cell')} failed:", err=True)
     print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
     if len(failed) > most:
-        click.echo(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
+        say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
 
 
 def _print_results(results: Results, as_json: bool) -> None:
@@ -135,7 +136,7 @@ def _print_results(results: Results, as_json: bool) -> None:
     else:
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
-            click.echo(line)
+            say(line)
 
 
 def _tuning_times(planned: list[Planned]) -> list[str]:

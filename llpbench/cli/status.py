@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from llpbench.cli.options import folder_argument, plugin_options
+from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
@@ -63,7 +64,7 @@ def status(
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
         return
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
-    click.echo(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
+    say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
     _print_advice(counts, commands, older, other)
 
@@ -82,14 +83,14 @@ def print_troubles(troubles: Iterable[dict[str, Any]], traceback: bool = False, 
     """Print cells without a number, each with where it failed."""
     for trouble in troubles:
         head = f"  {trouble['status']}  {trouble['cell']}  ({trouble['id']})"
-        click.echo(f"{printable(head)}\n      {printable(trouble['reason'])}", err=err)
+        say(f"{head}\n      {trouble['reason']}", err=err)
         if trouble.get("failed_at"):
-            click.echo(f"      at {printable(trouble['failed_at'])}", err=err)
+            say(f"      at {trouble['failed_at']}", err=err)
         if trouble.get("traceback") and not traceback:
-            click.echo(f"      full traceback: {printable(trouble['traceback'])}", err=err)
+            say(f"      full traceback: {trouble['traceback']}", err=err)
         elif trouble.get("text"):
             text = printable(trouble["text"], lines=True)
-            click.echo("\n".join(f"      {line}" for line in text.splitlines()), err=err)
+            say("\n".join(f"      {line}" for line in text.splitlines()), err=err)
 
 
 def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], override: tuple[str, ...]) -> int:
@@ -102,7 +103,7 @@ def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], ov
     except LLPBenchError as error:
         if plugins:
             raise
-        click.echo(f"warning: {printable(str(error))}", err=True)
+        say(f"warning: {error!s}", err=True)
         return 0
     return len(known_cells(results, lambda result: "other" if provenance.other_code(result) else ""))
 
@@ -110,10 +111,10 @@ def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], ov
 def _print_advice(counts: Counter[str], commands: list[str], older: int, other: int) -> None:
     command = printable(commands[-1]) if commands else "llpbench run ..."
     if older:
-        click.echo(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): the next run makes them again")
+        say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): the next run makes them again")
     if other:
-        click.echo(f"{plural(other, 'cell')} made by other code than is here now; again with: {command} --rerun stale")
+        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {command} --rerun stale")
     if counts["missing"] or counts["damaged"]:
-        click.echo(f"go on with: {command}")
+        say(f"go on with: {command}")
     elif any(counts[name] for name in FAILURES):
-        click.echo(f"run failed cells again with: {command} --rerun failed")
+        say(f"run failed cells again with: {command} --rerun failed")

@@ -10,6 +10,7 @@ import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
 from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
@@ -74,7 +75,7 @@ def _print(results: TuneResults, as_json: bool) -> None:
         row["chosen"] = row.pop("reason") or settings or "the defaults"
     rules = {search.rule.name: search.rule for search in results.searches}.values()
     words = [f"{r.name}, {r.title} ({'higher' if r.higher_is_better else 'lower'} is better)" for r in rules]
-    click.echo(f"values under the rule on validation data: {'; '.join(words)}")
-    click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    say(f"values under the rule on validation data: {'; '.join(words)}")
+    say(tabulate(rows, headers="keys", disable_numparse=True))
     out = results.folder
-    click.echo(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)
+    say(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)

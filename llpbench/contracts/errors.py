@@ -6,6 +6,7 @@ import difflib
 import sys
 import sysconfig
 import traceback
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def printable(text: str, *, lines: bool = False) -> str:
         return text
     if lines:
         return "\n".join(printable(line.replace("\t", "    ")) for line in text.splitlines())
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return "".join(c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else "?" for c in text)
 
 
 def shortened(text: str, most: int = MOST_TEXT) -> str:
