@@ -329,11 +329,18 @@ class RuleSpec(_Spec):
         title: what the values are, for tables and progress: ``"cross-entropy"``.
         higher_is_better: which end of the scale wins.
         uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+        version: counted up whenever the rule may choose another report than before; results record it.
     """
 
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
+            raise PluginError(f"{self.name}: version {self.version!r} is not a whole number from 1 on.")
 
 
 @dataclass(frozen=True, kw_only=True)
