@@ -42,7 +42,7 @@ def inner_rate(rate: FloatArray, rows: int) -> FloatArray:
     if rate.shape == (1,):
         return np.clip(rate, least, 1.0 - least)
     inner = np.maximum(rate, least)
-    return inner / inner.sum()
+    return np.asarray(inner / inner.sum())
 
 
 def level(logits: FloatArray, rate: FloatArray) -> FloatArray:
@@ -92,9 +92,9 @@ def binary_shift(logits: FloatArray, rate: float) -> float:
 def class_shifts(logits: FloatArray, shares: FloatArray) -> FloatArray:
     """The ``t``, up to a constant, with ``mean softmax(z_i + t) = shares``: the least of a convex function.
 
-    ``F(t) = mean log Σ_c exp(z_ic + t_c) − shares · t`` has the gradient ``mean − shares``. A step is Newton's, cut to a
-    reach that follows success, where that lowers ``F`` enough, and otherwise iterative scaling, ``t ← t + log(shares / mean)``, which
-    always lowers it.
+    ``F(t) = mean log Σ_c exp(z_ic + t_c) − shares · t`` has the gradient ``mean − shares``. A step is Newton's, cut to
+    a reach that follows success, where that lowers ``F`` enough, and otherwise iterative scaling,
+    ``t ← t + log(shares / mean)``, which always lowers it.
     """
 
     def at(t: FloatArray) -> tuple[float, FloatArray]:

@@ -52,10 +52,10 @@ def bag_means(probabilities: FloatArray, bags: Bags) -> FloatArray:
 def bag_cross_entropy(held: HeldBack) -> float:
     """``−Σ_b B_b Σ_c α_bc log p̄_bc / Σ_b B_b`` on held-back bags, of predictions brought to the known rate.
 
-    First all logits are shifted by one number (one for each class, if there are several), so that the mean prediction of
-    the held-back rows is the rate that their counts give: a model whose level alone is off is not thrown away. Then
-    ``p̄_b`` is the mean prediction of bag ``b``, ``α_b`` its proportion (forced onto the simplex where noise took it off)
-    and ``B_b`` its size.
+    First all logits are shifted by one number (one for each class, if there are several), so that the mean prediction
+    of the held-back rows is the rate that their counts give: a model whose level alone is off is not thrown away. Then
+    ``p̄_b`` is the mean prediction of bag ``b``, ``α_b`` its proportion (forced onto the simplex where noise took it
+    off) and ``B_b`` its size.
     """
     bags = held.bags
     rate = inner_rate(bags.prior, len(bags.X))

@@ -135,7 +135,9 @@ def test_a_good_order_at_a_wrong_level_is_not_thrown_away() -> None:
     labels = np.array([1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 0])
     ranks_well, knows_nothing = expit(4.0 * labels + 6.0), np.full(16, 0.5)
     assert cross_entropy(ranks_well, bags) < cross_entropy(knows_nothing, bags)
-    old = [weighted_cross_entropy(bag_means(p, bags), bags.proportions, np.ones(4)) for p in (ranks_well, knows_nothing)]
+    old = [
+        weighted_cross_entropy(bag_means(p, bags), bags.proportions, np.ones(4)) for p in (ranks_well, knows_nothing)
+    ]
     assert old[0] > old[1]  # what version 1 of the rule said
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ BY_ROWS = ("easyllp", "llp-fc", "random-labels", "supervised")
 LEAST_BAGS = {"easyllp": 8, "genbags": 4}
 
 
-class Stop(Exception):
+class KnownError(Exception):
     """Raised when all that the test asks is known: nothing is trained."""
 
 
@@ -33,19 +35,22 @@ def batches_of(name: str, bags: Bags, labels: np.ndarray, monkeypatch: pytest.Mo
 
     found: list = []
 
-    def fit(self, data, batches, settings, **others):  # noqa: ARG001
+    def fit(self, data, batches, settings, **others):
         found.append(batches)
-        raise Stop
+        raise KnownError
 
     monkeypatch.setattr(training.Trainer, "fit", fit)
     spec = METHODS[name]
     method = spec.load()(**spec.resolve({}))
-    with pytest.raises(Stop):
-        if name == "bp":  # its network alone: pseudo-labels are not asked for here
-            method.trainer_ = training.Trainer.__new__(training.Trainer)
-            method._train(PseudoLabels(labels, np.ones(len(labels))), bags, QuietMonitor(), "iteration-1", 0)
-        oracle = {"labels": labels} if spec.oracle else {}
-        method.fit(bags, monitor=QuietMonitor(), seed=0, **oracle)
+    fit_method = partial(method.fit, bags, monitor=QuietMonitor(), seed=0)
+    if spec.oracle:
+        fit_method = partial(fit_method, labels=labels)
+    if name == "bp":  # its network alone: pseudo-labels are not asked for here
+        method.trainer_ = training.Trainer.__new__(training.Trainer)
+        given = PseudoLabels(labels, np.ones(len(labels)))
+        fit_method = partial(method._train, given, bags, QuietMonitor(), "iteration-1", 0)
+    with pytest.raises(KnownError):
+        fit_method()
     return found[0].plans(np.random.default_rng(0))
 
 

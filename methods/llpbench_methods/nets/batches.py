@@ -59,9 +59,9 @@ class BagBatches:
     Bags above that go into shapes of twice, four times, ... the room, so that a few large bags do not swell
     every batch (a shape with almost nothing in it is joined with the next one); most bag schemes need one shape only.
 
-    Between two reports every method takes about as many steps as there are budgets in the data, whatever the bags: where
-    batches are larger than the budget (one bag, or one block of bags, is more), an epoch passes over the bags several
-    times, shuffled anew each time.
+    Between two reports every method takes about as many steps as there are budgets in the data, whatever the bags:
+    where batches are larger than the budget (one bag, or one block of bags, is more), an epoch passes over the bags
+    several times, shuffled anew each time.
 
     Attributes:
         sizes: (bags,) rows of each bag.
