@@ -198,6 +198,17 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     return registry
 
 
+def method_spec(name: str) -> MethodSpec:
+    """The spec of an installed method, for a method that builds on another one by name.
+
+    Single files (``--plugin``) are not looked at.
+
+    Raises:
+        UnknownNameError: no installed method has that name.
+    """
+    return load_registry().methods[name]
+
+
 def _collect(
     registry: Registry,
     hook: str,
