@@ -208,6 +208,7 @@ class DaskExecutor:
             raise self._lost() from None
         if workers is None:
             self._silence.hear(SCHEDULER, self._look.began)
+            self._silence.excuse_workers()
             self._tell_silence()
             return
         self._look = None

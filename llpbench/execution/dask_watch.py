@@ -51,6 +51,11 @@ class Silence:
             self._heard[name] = (sign, time.monotonic())
             self._told.discard(name)
 
+    def excuse_workers(self) -> None:
+        """Count anew from now for all but the scheduler: while it is silent, nobody else can be heard."""
+        now = time.monotonic()
+        self._heard = {name: (sign, at if name == SCHEDULER else now) for name, (sign, at) in self._heard.items()}
+
     def forget_but(self, names: set[str]) -> None:
         """Drop whoever is not among ``names``."""
         self._heard = {name: heard for name, heard in self._heard.items() if name in names}

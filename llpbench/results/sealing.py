@@ -31,13 +31,13 @@ def digest(body: bytes, digits: int = 32) -> str:
 def capped(result: CellResult) -> CellResult:
     """The result with texts of bounded length: what a method says must not fill a disk, nor whoever reads it later."""
     notes = dict(list(result.notes.items())[:MOST_NOTES])
-    kept = {shortened(key, 100): shortened(v, 1000) if isinstance(v, str) else v for key, v in notes.items()}
+    kept = {shortened(key, 100): shortened(v, 350) if isinstance(v, str) else v for key, v in notes.items()}
     if len(result.notes) > MOST_NOTES:
         kept["notes_left_out"] = float(len(result.notes) - MOST_NOTES)
     return msgspec.structs.replace(
         result,
         reason=shortened(result.reason),
-        failed_at=shortened(result.failed_at, 500),
+        failed_at=shortened(result.failed_at, 350),
         traceback=_end(result.traceback, 50_000),
         notes=kept,
     )

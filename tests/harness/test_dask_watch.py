@@ -86,6 +86,23 @@ def test_a_worker_that_gives_no_sign_is_told_once(
     assert len(caplog.messages) == 1
 
 
+def test_a_silent_scheduler_is_not_blamed_on_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(dask_watch.time, "monotonic", lambda: clock[0])
+    silence = Silence()
+    silence.hear("tcp://w:1", 1.0)
+    silence.hear(SCHEDULER, 0)
+    for clock[0] in (30.0, 59.0, 61.0):
+        silence.excuse_workers()
+        told = silence.news()
+    assert told == [(SCHEDULER, 61.0)]
+    silence.forget_but({"tcp://w:1"})
+    clock[0] = 100.0
+    assert silence.news() == []
+    clock[0] = 121.0
+    assert silence.news() == [("tcp://w:1", 60.0)]
+
+
 def test_an_error_of_the_look_is_raised(client: Client) -> None:
     def fail(n_workers: int) -> dict[str, Any]:
         raise OSError("gone")

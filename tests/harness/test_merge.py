@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench.contracts.errors import LLPBenchError, StoreError
-from llpbench.contracts.result import STATUSES
+from llpbench.contracts.result import PROTOCOL, STATUSES
 from llpbench.experiment.plan import Planned
 from llpbench.results.merge import merge
 from llpbench.results.sealing import encode_result
@@ -221,6 +221,18 @@ def test_every_cell_gets_the_best_that_any_folder_has(folders: list[dict[int, An
         assert len({conflict.split(":")[0] for conflict in report.conflicts}) == disagree
 
 
+def test_a_number_of_a_newer_protocol_wins_and_is_no_conflict(tmp_path: Path) -> None:
+    old, new = folder(tmp_path / "old", {0: 0.5, 1: 0.5}), folder(tmp_path / "new", {0: 0.7, 1: "failed"})
+    (cell, other) = (make_cell(seed=seed) for seed in range(2))
+    new.write(make_result(cell, 0.7, protocol=PROTOCOL))
+    new.write(make_result(other, status="failed", protocol=PROTOCOL))
+    report = merge([old.root, new.root], tmp_path / "out")
+    assert report.conflicts == []
+    assert len(report.notes) == 2
+    assert auroc(Store(tmp_path / "out")) == {0: 0.7, 1: 0.5}  # a run makes the older one again
+    assert len(list((tmp_path / "out" / "conflicts").glob("*.json"))) == 2
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     run = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", "synthetic[rows=400;dim=4]"]
@@ -233,7 +245,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert status(tmp_path / "c")["counts"] == {"ok": 2}
     assert table(tmp_path / "c") == table(tmp_path / "whole")
     planned: dict[str, Planned] = Store(tmp_path / "b").manifest().planned
-    other = make_result(next(iter(planned.values())).cell, 0.123, method_name="\x1b[31mred")
+    other = make_result(next(iter(planned.values())).cell, 0.123, method_name="\x1b[31mred", protocol=PROTOCOL)
     Store(tmp_path / "b").write(other)
     done = llpbench("results", "merge", "c", "b", cwd=tmp_path)
     assert done.returncode == 1
