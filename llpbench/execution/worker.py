@@ -54,6 +54,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
                 predictions = fill_result(result, judge, data.test_labels, registry)
         process.end()
         result.peak_memory_mb = process.peak_mb
+    result.code = recorded_code(job)
     result.wall_seconds = time.perf_counter() - started
     _write(store, job, result, predictions)
     return result
@@ -112,7 +113,7 @@ def _telling(result: CellResult) -> Iterator[None]:
 def _record_origin(result: CellResult, job: Job) -> None:
     """Record the software that a result depends on."""
     result.oracle = job.method.oracle
-    result.code, result.versions, result.flags = recorded_code(job), recorded_versions(job), numeric_flags()
+    result.versions, result.flags = recorded_versions(job), numeric_flags()
 
 
 def _write(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
