@@ -43,8 +43,8 @@ class BPSettings:
 
 _DEFAULT = BPSettings()
 
-NETWORK = NetworkSettings(lr=1e-4)
-"""The shared settings with a lower rate: a network learns what pseudo-labels have in common before their errors."""
+NETWORK = NetworkSettings()
+"""The shared settings, with the rate that held-back bags chose (docs/terms.md)."""
 
 _MODEL = (
     Param(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import network_spec
+from llpbench_methods.nets.params import NetworkSettings, network_spec
+
+NETWORK = NetworkSettings(lr=1e-4)
+"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
 
 EASYLLP = network_spec(
     "easyllp",
@@ -39,6 +42,7 @@ EASYLLP = network_spec(
             doc="undo the shrinkage (N-k)/(N-1) of targets that comes from bags drawn without replacement",
         ),
     ),
+    settings=NETWORK,
     citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions",
 )
 

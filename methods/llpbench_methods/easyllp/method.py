@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llpbench import Bags, Monitor
+from llpbench_methods.easyllp import NETWORK
 from llpbench_methods.easyllp.loss import (
     apply_remedy,
     batch_loss,
@@ -35,6 +36,8 @@ class EasyLLP(NetworkMethod):
         correction: undo the shrinkage of bags drawn without replacement.
         **network: the shared settings of ``NetworkSettings``.
     """
+
+    defaults = NETWORK
 
     def __init__(
         self,

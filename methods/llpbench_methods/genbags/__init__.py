@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import network_spec
+from llpbench_methods.nets.params import NetworkSettings, network_spec
+
+NETWORK = NetworkSettings(lr=3e-3)
+"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
 
 GENBAGS = network_spec(
     "genbags",
@@ -24,6 +27,7 @@ GENBAGS = network_spec(
         Param("norm", "l2", choices=("l2", "l1"), doc="squared or absolute error of a generalised bag"),
         Param("sdp_features", 6, low=1, high=50, log=True, doc="principal components in the semidefinite programme"),
     ),
+    settings=NETWORK,
     citation="Saket, Raghuveer, Ravindran 2022, On combining bags to better learn from label proportions",
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor, Skip
+from llpbench_methods.genbags import NETWORK
 from llpbench_methods.genbags.covariance import iid_covariance, sdp_covariance
 from llpbench_methods.genbags.loss import drawn_block_losses, drawn_weights, mean_block_losses, residuals
 from llpbench_methods.nets.backend import backend, ops
@@ -34,6 +35,8 @@ class GenBags(NetworkMethod):
         sdp_features: principal components in the semidefinite programme.
         **network: the shared settings of ``NetworkSettings``.
     """
+
+    defaults = NETWORK
 
     def __init__(
         self,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import network_spec
+from llpbench_methods.nets.params import NetworkSettings, network_spec
+
+NETWORK = NetworkSettings(lr=1e-4)
+"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
 
 LLP_FC = network_spec(
     "llp-fc",
@@ -20,6 +23,7 @@ LLP_FC = network_spec(
         Param("regroup", 20, low=1, high=10_000, log=True, doc="epochs between two groupings of the bags"),
         Param("informative", False, doc="weigh groups by |det T|, so that bags with equal proportions count nothing"),
     ),
+    settings=NETWORK,
     citation="Zhang, Wang, Scott 2022, Learning from label proportions by learning with label noise",
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, Monitor, Skip
+from llpbench_methods.llp_fc import NETWORK
 from llpbench_methods.llp_fc.groups import form_groups
 from llpbench_methods.llp_fc.loss import forward_loss
 from llpbench_methods.nets.batches import RowBatches
@@ -34,6 +35,8 @@ class LLPFC(NetworkMethod):
         informative: weigh groups by ``|det T|``.
         **network: the shared settings of ``NetworkSettings``.
     """
+
+    defaults = NETWORK
 
     def __init__(
         self, noisy_prior: str = "uniform", regroup: int = 20, informative: bool = False, **network: Any

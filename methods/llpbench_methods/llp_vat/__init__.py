@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import network_spec
+from llpbench_methods.nets.params import NetworkSettings, network_spec
+
+NETWORK = NetworkSettings(lr=3e-3)
+"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
 
 LLP_VAT = network_spec(
     "llp-vat",
@@ -30,6 +33,7 @@ LLP_VAT = network_spec(
             tune=False,
         ),
     ),
+    settings=NETWORK,
     citation="Tsai & Lin 2020, Learning from label proportions with consistency regularization",
 )
 

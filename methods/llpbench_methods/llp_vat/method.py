@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, Monitor
+from llpbench_methods.llp_vat import NETWORK
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp
 from llpbench_methods.nets.backend import backend, ops
 from llpbench_methods.nets.batches import BagBatches
@@ -36,6 +37,8 @@ class LLPVAT(NetworkMethod):
         chunk_rows: rows worked on at once; 0 chooses by the kind of input.
         **network: the shared settings of ``NetworkSettings``.
     """
+
+    defaults = NETWORK
 
     def __init__(
         self,
