@@ -106,8 +106,8 @@ def _tell(report: Added, folder: Path) -> None:
             click.echo(f"{plural(n, 'cell')} {name}: {reason}")
     for cell_id, reason in report.refused:
         click.echo(f"refused {cell_id}: {reason}", err=True)
-    if report.without_predictions:
-        click.echo(f"{plural(report.without_predictions, 'cell')} without predictions: intervals rest on seeds only")
+    if report.unreleased:
+        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code (an editable install): shown as such")
     if report.missing:
         click.echo(f"{plural(report.missing, 'cell')} of the run without a result yet")
     click.echo(f"{folder}: {len(report.added)} added, {len(report.replaced)} replaced, {len(report.refused)} refused")
