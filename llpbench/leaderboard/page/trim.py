@@ -51,7 +51,7 @@ def _score(score: Tree, metric: str, digits: int) -> Tree:
     if metric == MAIN_METRIC:
         return {key: value for key, value in score.items() if key != "seeds"}
     kept = {key: value for key, value in score.items() if key not in ("values", "separated")}
-    return {**kept, **{key: _round(kept.get(key), digits) for key in ("mean", "sd")}}
+    return {**kept, **{key: _round(kept.get(key), digits) for key in ("mean", "sd", "shared")}}
 
 
 def _round(value: object, digits: int) -> object:
