@@ -69,10 +69,11 @@ class Table:
         return [self.entries.get((method, key), Entry("", number=False)) for key in self.columns]
 
 
-def format_value(row: Row, usual: int | None = None) -> str:
+def format_value(row: Row, usual: int | None = None, shared: float | None = None) -> str:
     """``mean (sd)`` and what must be said of its seeds; the status when there is no number.
 
-    ``usual`` is the number of seeds that is usual in its column; another one is told.
+    ``usual`` is the number of seeds that is usual in its column; another one is told, with ``shared``, the mean that is
+    compared.
     """
     if row.mean is None:
         return row.status
@@ -80,8 +81,9 @@ def format_value(row: Row, usual: int | None = None) -> str:
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
     picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
-    said = [*partial, *([picked] if picked else [])]
-    text += f" [{'; '.join(said)}]" if said else ""
+    compared = [f"shared {shared:.{n}f}"] if shared is not None and (partial or picked) else []
+    said = [*partial, *([picked] if picked else []), *compared]
+    text += f" [{', '.join(said)}]" if said else ""
     if row.paper is not None and row.paper_rule == row.rule:
         text += f" [{row.paper:.{n}f}, {row.mean - row.paper:+.{n}f}]"
     return text
@@ -150,10 +152,13 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
 
 def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
     marks = _marks(rows, metric.higher_is_better, key)
+    means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
     usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in map(key, rows)}
     return {
         (row.method, key(row)): Entry(
-            format_value(row, usual[key(row)]), marks.get((row.method, key(row)), ""), row.mean is not None
+            format_value(row, usual[key(row)], means[key(row)].get(row.method)),
+            marks.get((row.method, key(row)), ""),
+            row.mean is not None,
         )
         for row in rows
     }
@@ -198,8 +203,7 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
     """Best and second of each column on the seeds that methods share; ties share a mark, a lone method has none."""
     marks: dict[tuple[str, Key], Mark] = {}
     for place in {key(row) for row in rows}:
-        column = {row.method: row for row in rows if key(row) == place and row.mean is not None}
-        means = shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
+        means = _shared_means(rows, key, place)
         if len(means) < 2:
             continue
         ranked = sorted({round(mean, 10) for mean in means.values()}, reverse=higher_is_better)
@@ -208,6 +212,11 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
             if rank < 2:
                 marks[(method, place)] = "best" if rank == 0 else "second"
     return marks
+
+
+def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
+    column = {row.method: row for row in rows if key(row) == place and row.mean is not None}
+    return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

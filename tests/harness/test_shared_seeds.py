@@ -157,7 +157,7 @@ def test_tables_of_a_run_follow_the_same_rule() -> None:
     plans = [plan for plan in map(_plan, results)]
     (table,) = build_tables(aggregate(plans, results, [style], ["bags"]), style)
     assert {m: table.entries[m, 8].mark for m in LUCKY} == {"steady": "best", "other": "", "keen": "second"}
-    assert table.entries["keen", 8].text.endswith("[10 seeds]")
+    assert table.entries["keen", 8].text.endswith("[10 seeds, shared 79.00]")
     assert table.entries["steady", 8].text == "80.00 (0.00)"
     assert "seeds that methods share (0, 1, 2)" in to_markdown([table])
 

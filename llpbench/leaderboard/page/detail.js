@@ -93,7 +93,7 @@ function pairs(title, entries, mono = false) {
     : null;
 }
 
-function scoreSection(view, row, cell, bagOf) {
+function scoreSection(view, row, cell, bag) {
   const rules = view.rules.filter((rule) => num(view.score(cell, rule).mean) !== null);
   if (!rules.length) return null;
   const domain = valueDomain(
@@ -142,14 +142,10 @@ function scoreSection(view, row, cell, bagOf) {
               : `${view.number(Math.abs(bound - score.mean))} ${bound < score.mean ? 'above' : 'below'} the bound`,
             mark,
             judged,
-            str(score.note),
-            num(score.shared) !== null && score.note
-              ? `${view.number(score.shared)} on the seeds that are compared`
-              : view.all.some((r) => num(view.score(cellOf(r, view.noise, str(bagOf)), rule).shared) !== null) &&
-                  num(score.shared) === null &&
-                  !row.oracle
-                ? 'not compared: it lacks seeds that most have'
-                : '',
+            score.note ? seedsNote(view, score) : '',
+            row.oracle || view.fair(row, view.noise, bag, rule) !== null
+              ? ''
+              : 'not compared: it lacks seeds that most have',
           ]
             .filter(Boolean)
             .join(' · '),

@@ -163,6 +163,10 @@ function placeOf(view, r) {
   );
 }
 
+/** What must be said of the seeds behind a mean, and the mean that is compared. */
+const seedsNote = (view, score) =>
+  str(score.note) + (num(score.shared) === null ? '' : `, shared ${view.number(score.shared)}`);
+
 function cellButton(view, r, bag, warmth, actions) {
   const cell = cellOf(r.row, view.noise, bag);
   const score = view.score(cell);
@@ -179,7 +183,7 @@ function cellButton(view, r, bag, warmth, actions) {
     score.best ? ', best' : score.second ? ', second' : '',
     tied ? (score.best ? ', not separated from the second' : ', not separated from the best') : '',
     has && status !== 'ok' ? `, ${statusWords(status)}` : '',
-    has && score.note ? `, ${str(score.note)}` : '',
+    has && score.note ? `, ${seedsNote(view, score)}` : '',
     paper ? `, paper ${view.number(paper.mean)}` : '',
   ]
     .join(' ')
@@ -204,7 +208,7 @@ function cellButton(view, r, bag, warmth, actions) {
           h('span', {class: 'tie'}, tied ? '≈' : status === 'ok' ? '' : '◌'),
         ]
       : h('span', {class: 'pill'}, status === 'ok' ? 'undefined' : status),
-    has && score.note ? h('span', {class: 'paper seeds'}, str(score.note)) : null,
+    has && score.note ? h('span', {class: 'paper seeds'}, seedsNote(view, score)) : null,
     paper ? h('span', {class: 'paper'}, `paper ${view.number(paper.mean)}`) : null,
   );
 }
