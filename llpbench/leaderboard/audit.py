@@ -49,12 +49,10 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
         for check in (_check_alone, _check_beside):
             _guarded(report, cell_id, check, line.result, content, splits)
         if registry is not None and line.result.protocol == PROTOCOL:
-            if line.result.cell.method in registry.methods.entries and (
-                line.result.cell.dataset in registry.datasets.entries
-            ):
+            absent = _not_installed(line.result, registry)
+            untraced.update(absent)
+            if not absent:
                 _guarded(report, cell_id, _check_installed, line.result, registry)
-            else:
-                untraced[f"{line.result.cell.method} on {line.result.cell.dataset}"] += 1
     for cell_id, line in sorted(content.lines.items()):
         if is_tuned(line.result.cell) and line.result.status == "ok" and line.result.protocol > 1:
             _guarded(report, cell_id, _check_search, line.result, content, registry, splits)
@@ -117,6 +115,13 @@ def _check_accuracy(result: CellResult) -> None:
         value = chosen.metrics.get("accuracy")
         if value is not None and abs(value * rows - round(value * rows)) > 1e-6 * rows:
             raise Unsound(f"no number of its {rows} test rows gives accuracy {value:.6g} under {rule!r}")
+
+
+def _not_installed(result: CellResult, registry: Registry) -> list[str]:
+    """What made a cell and is not here."""
+    named = [("method", result.cell.method, registry.methods), ("dataset", result.cell.dataset, registry.datasets)]
+    absent = [f"{kind} {name}" for kind, name, shelf in named if name not in shelf.entries]
+    return absent + [f"selection rule {rule}" for rule in result.selected if rule not in registry.rules.entries]
 
 
 def _check_installed(result: CellResult, registry: Registry) -> None:

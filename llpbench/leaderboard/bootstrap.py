@@ -105,7 +105,7 @@ def short_digest(labels: NDArray[np.int64]) -> str:
 def check_replicates(result: CellResult, replicates: Replicates) -> None:
     """Refuse replicates that cannot be those of a result.
 
-    Their mean must be the published AUROC, up to six standard errors of 128 resamples. They must have a spread: a
+    Their mean must be the published AUROC, up to five standard errors of 128 resamples. They must have a spread: a
     resampled AUROC ``a`` of ``n`` rows moves by at least ``sqrt(a (1 - a)) / n`` however evenly its errors lie.
     """
     for rule, chosen in result.selected.items():
@@ -119,7 +119,7 @@ def check_replicates(result: CellResult, replicates: Replicates) -> None:
         rows = max(1, result.rows.get("test", 1))
         if sd < (max(0.0, stated * (1.0 - stated))) ** 0.5 / rows:
             raise Unsound(f"its replicates under {rule!r} have a spread of {sd:.2g}, which {rows} rows cannot have")
-        if abs(centre - stated) > 6.0 * sd / len(finite) ** 0.5 + TOLERANCE:
+        if abs(centre - stated) > 5.0 * sd / len(finite) ** 0.5 + TOLERANCE:
             raise Unsound(f"its replicates lie around {METRIC} {centre:.4f} under {rule!r}, the result says {stated:.4f}")
 
 

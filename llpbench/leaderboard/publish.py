@@ -55,7 +55,7 @@ def add_results(
         replace: results of this run win over published ones that are no better documented.
         tuned: folders of searches that chose parameters of this run.
     """
-    manifest = _manifest(run)
+    manifest = read_manifest(run)
     report = Added()
     desk = Desk(run, content, registry, tuned)
     for cell_id, planned in manifest.planned.items():
@@ -154,7 +154,8 @@ class Desk:
         return found
 
 
-def _manifest(run: Path) -> Manifest:
+def read_manifest(run: Path) -> Manifest:
+    """The plan of a results folder that is really one."""
     try:
         for folder in (run, run / "cells"):
             plain_folder(folder)

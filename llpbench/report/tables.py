@@ -81,8 +81,9 @@ def format_value(row: Row, usual: int | None = None, shared: float | None = None
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
     picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
-    compared = [f"shared {shared:.{n}f}"] if shared is not None and (partial or picked) else []
-    said = [*partial, *([picked] if picked else []), *compared]
+    compared = [] if shared is None else [f"shared {shared:.{n}f}"] if f"{shared:.{n}f}" != f"{row.mean:.{n}f}" else []
+    said = [*partial, *([picked] if picked else [])]
+    said += compared if said else []
     text += f" [{', '.join(said)}]" if said else ""
     if row.paper is not None and row.paper_rule == row.rule:
         text += f" [{row.paper:.{n}f}, {row.mean - row.paper:+.{n}f}]"

@@ -66,9 +66,8 @@ function viewOf(board, state) {
   const mean = (row, at, bag, under = rule) => num(score(cellOf(row, at, bag), under).mean);
   /** The number by which methods of a column are compared: over the seeds they share; none for who lacks some. */
   const fair = (row, at, bag, under = rule) => {
-    const column = all.some((r) => num(score(cellOf(r, at, bag), under).shared) !== null);
     const found = score(cellOf(row, at, bag), under);
-    return num(column ? found.shared : found.mean);
+    return num(own(found, 'shared') ? found.shared : found.mean); // as trim.py writes it
   };
   const paper = (row, bag) => {
     const found = dict(dict(cellOf(row, noise, bag).paper)[state.metric]);

@@ -36,7 +36,7 @@ def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
     text += f" ({sd})" if sd is not None else ""
     note = escape(str(scored.get("note") or ""))
     shared = number(scored.get("shared"), digits)
-    note += f", shared {shared}" if note and shared is not None else ""
+    note += f", shared {shared}" if note and shared not in (None, text) else ""
     if status != "ok" or note:
         text += f" <i>{', '.join(part for part in (status if status != 'ok' else '', note) if part)}</i>"
     return f"<b>{text}</b>" if scored.get("best") else f"<u>{text}</u>" if scored.get("second") else text
