@@ -14,7 +14,7 @@ DEFAULT = "leaderboards"
 
 
 def board_option(*older: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``--board DIR``, handed over as ``board`` (None when it was not given); ``older`` spellings still work, unseen."""
+    """``--board DIR``, handed over as ``board`` (None when not given); ``older`` spellings still work, unseen."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

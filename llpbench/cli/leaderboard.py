@@ -42,9 +42,9 @@ def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...
     """Publish the results of a run in a leaderboards folder and build its tables and page again.
 
     Every result is checked: its seal, its seeds, its code and versions, its machine, the report that was chosen, and
-    every metric against its predictions; its labels, rows and bags against those of other cells of the same split. What
-    cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the better documented one
-    stays, the published one when both are alike. Exit code 1: some were refused.
+    every metric against its predictions; its labels, rows and bags against those of other cells of the same split.
+    What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the better
+    documented one stays, the published one when both are alike. Exit code 1: some were refused.
     """
     from llpbench.leaderboard.build import built_files
     from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
@@ -174,7 +174,9 @@ def verify(
     draw = secrets.randbelow(10**9) if draw is None else draw
     drawn = room.draw(candidates, cells, draw)
     seeds = room.fresh_seeds(fresh_seeds, draw, (line.result.cell.seed for line in content.lines.values()))
-    click.echo(f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}")
+    click.echo(
+        f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}"
+    )
     registry = load_registry(plugins, override)
     for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
         fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)

@@ -44,8 +44,8 @@ def rerun(
 ) -> None:
     """Make one published cell again in a temporary folder and compare every metric with what was published.
 
-    CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit, unless something that is
-    known to change bits is another than it was: the machine, a numeric library, the number of threads, flags of a
+    CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit, unless something that
+    is known to change bits is another than it was: the machine, a numeric library, the number of threads, flags of a
     backend. Then they may differ by the tolerance. Exit code 0: reproduced; 1: not.
     """
     from llpbench.contracts.errors import UsageError

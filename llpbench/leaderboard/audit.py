@@ -119,8 +119,9 @@ def _check_accuracy(result: CellResult) -> None:
 
 def _not_installed(result: CellResult, registry: Registry) -> list[str]:
     """What made a cell and is not here."""
-    named = [("method", result.cell.method, registry.methods), ("dataset", result.cell.dataset, registry.datasets)]
-    absent = [f"{kind} {name}" for kind, name, shelf in named if name not in shelf.entries]
+    cell = result.cell
+    absent = [f"method {cell.method}"] if cell.method not in registry.methods.entries else []
+    absent += [f"dataset {cell.dataset}"] if cell.dataset not in registry.datasets.entries else []
     return absent + [f"selection rule {rule}" for rule in result.selected if rule not in registry.rules.entries]
 
 

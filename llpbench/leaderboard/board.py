@@ -284,7 +284,9 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
         points = {
             m: (value, e.seconds.fit)
             for m, e in there.items()
-            if e.machine == machine and e.seconds is not None and (value := e.scores[style.name][rule].shared) is not None
+            if e.machine == machine
+            and e.seconds is not None
+            and (value := e.scores[style.name][rule].shared) is not None
         }
         fronts[str(bag)] = pareto_front(points, style.higher_is_better)
     return fronts

@@ -120,7 +120,9 @@ def check_replicates(result: CellResult, replicates: Replicates) -> None:
         if sd < (max(0.0, stated * (1.0 - stated))) ** 0.5 / rows:
             raise Unsound(f"its replicates under {rule!r} have a spread of {sd:.2g}, which {rows} rows cannot have")
         if abs(centre - stated) > 5.0 * sd / len(finite) ** 0.5 + TOLERANCE:
-            raise Unsound(f"its replicates lie around {METRIC} {centre:.4f} under {rule!r}, the result says {stated:.4f}")
+            raise Unsound(
+                f"its replicates lie around {METRIC} {centre:.4f} under {rule!r}, the result says {stated:.4f}"
+            )
 
 
 def resampling_seed(result: CellResult) -> int:

@@ -158,7 +158,10 @@ def _ranks(boards: list[BoardDataset]) -> str:
             counted = [r for r in ranks if r.mean_rank is not None]
             if not counted:
                 continue
-            lines = [f"**{d.name} · selection rule: {rule} · {counted[0].cells} cells (bag size, seed) that these share**", ""]
+            lines = [
+                f"**{d.name} · selection rule: {rule} · {counted[0].cells} cells (bag size, seed) that these share**",
+                "",
+            ]
             lines += ["| method | mean rank | duels won |", "|---|---:|---:|"]
             lines += [
                 f"| {tables.markdown_text(r.method)} | {r.mean_rank:.2f} | {100 * (r.win_rate or 0):.0f} % |"

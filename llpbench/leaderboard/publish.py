@@ -116,7 +116,9 @@ class Desk:
             result.protocol = result.protocol if result.versions else self.protocol
         check_result(result)
         if result.protocol != self.protocol:
-            raise Unsound(f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}")
+            raise Unsound(
+                f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
+            )
         check_traced(result, self.registry)
         set_names(result, self.registry)
         machine = self._machine(result)

@@ -55,15 +55,15 @@ def check_metrics(result: CellResult, arrays: Arrays, method: MethodSpec, metric
             value = chosen.metrics[spec.name]
             found = _values(spec, labels, scores, method.scores)
             if not any(_near(value, one, slack) for one in found):
-                raise Unsound(f"its predictions give {spec.name} {found[0]:.6g} under {rule!r}, the result says {value}")
+                raise Unsound(
+                    f"its predictions give {spec.name} {found[0]:.6g} under {rule!r}, the result says {value}"
+                )
         given = chosen.metrics.get("auroc")
         fine &= given is not None and abs(auroc(labels, scores) - given) <= COARSE
     return fine
 
 
-def _values(
-    spec: MetricSpec, labels: NDArray[np.int64], scores: NDArray[np.float64], kind: str
-) -> list[float]:
+def _values(spec: MetricSpec, labels: NDArray[np.int64], scores: NDArray[np.float64], kind: str) -> list[float]:
     """What a metric may be: one value, or two where scores are read by what they look like.
 
     Then a report on held-back rows may have shown that they are log-odds though those of the test rows look like

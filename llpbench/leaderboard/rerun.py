@@ -24,8 +24,21 @@ from llpbench.results.store import Store
 TOLERANCE = 0.01
 """How far a metric may be off where what is known to change bits has changed; one point of AUROC."""
 NUMERIC = frozenset(
-    ("python", "numpy", "scipy", "scikit-learn", "numba", "pandas", "keras")
-    + ("jax", "jaxlib", "tensorflow", "torch", "faiss-cpu", "xgboost", "lightgbm")
+    [
+        "python",
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "numba",
+        "pandas",
+        "keras",
+        "jax",
+        "jaxlib",
+        "tensorflow",
+        "torch",
+        "xgboost",
+        "lightgbm",
+    ]
 )
 """Libraries whose versions may change the last bits of a number; other code must give the same bits."""
 
@@ -160,8 +173,8 @@ def changes(before: CellResult, now: CellResult) -> tuple[list[str], bool]:
     """What differs between two makings of a cell, and whether any of it is known to change the bits of a number.
 
     Known are another machine, another version of a numeric library (``NUMERIC``), another number of threads, and flags
-    of a backend. Another version of the harness or of a plugin is told, but excuses nothing: the same cell must give the
-    same numbers, or it is another method.
+    of a backend. Another version of the harness or of a plugin is told, but excuses nothing: the same cell must give
+    the same numbers, or it is another method.
     """
     changed = ["the machine"] if before.machine != now.machine else []
     excused = bool(changed)

@@ -1,7 +1,7 @@
 """Searches for parameters: a row with tuned parameters is published with the whole history of its search.
 
-A search is shown by ``tune``'s folder: the studies, and the sealed result of every trial. What is published is the study
-(``searches/<dataset>.jsonl``); the results of its trials are looked at when it is added.
+A search is shown by ``tune``'s folder: the studies, and the sealed result of every trial. What is published is the
+study (``searches/<dataset>.jsonl``); the results of its trials are looked at when it is added.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def decode_history(data: bytes) -> History:
     return history
 
 
-def check_search(
-    result: CellResult, studies: Iterable[History], method: MethodSpec | None, splits: Splits
-) -> History:
+def check_search(result: CellResult, studies: Iterable[History], method: MethodSpec | None, splits: Splits) -> History:
     """The study that chose the parameters of a tuned cell, or ``Unsound``.
 
     Args:
@@ -109,7 +107,9 @@ def check_trials(shown: Shown) -> None:
         values = [r.selected[shown.history.setting.rule].value for r in results if r.status in ("ok", "pruned")]
         known = [value for value in values if value is not None]
         if len(known) != len(results) or fmean(known) != trial.value:
-            raise Unsound(f"trial {trial.number} of its search is said to have reached {trial.value}, its result differs")
+            raise Unsound(
+                f"trial {trial.number} of its search is said to have reached {trial.value}, its result differs"
+            )
 
 
 def _trial_result(shown: Shown, trial: Trial, cell_id: str) -> CellResult:

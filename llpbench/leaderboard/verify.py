@@ -1,14 +1,15 @@
 """Whether a leaderboard is true: random cells are made again, and their settings are run on seeds nobody has seen.
 
-Files can be forged consistently; a run cannot. A cell that is made again must come out as published (``rerun``). A method
-that was fitted to the published seeds, or that has read the test labels of a public dataset by its own means, comes out
-as published too, but not on *fresh* seeds, whose splits nobody could prepare for. For each drawn setting the published
-values and the fresh ones are compared by Student's two-sample test:
+Files can be forged consistently; a run cannot. A cell that is made again must come out as published (``rerun``). A
+method that was fitted to the published seeds, or that has stored the answers of published splits, comes out as published
+too, but not on *fresh* seeds, whose splits nobody could prepare for. (Code that loads a public dataset with its labels
+by itself does well on any seed: for that there is review.) For each drawn setting the published values and the fresh
+ones are compared by Student's two-sample test:
 
     t = (mean(published) - mean(fresh)) / sqrt(v * (1 / n + 1 / k)),
 
-with ``v`` the pooled variance over seeds, but at least the variance of an AUROC over resampled test rows (seeds may agree
-by luck). There is doubt when the corrected (Holm) p-value of a setting is at most ``LEVEL``.
+with ``v`` the pooled variance over seeds, but at least the variance of an AUROC over resampled test rows (seeds may
+agree by luck). There is doubt when the corrected (Holm) p-value of a setting is at most ``LEVEL``.
 """
 
 from __future__ import annotations
@@ -155,9 +156,7 @@ def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[st
 
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
     plan = plan_of(result)
-    return [
-        msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds
-    ]
+    return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
 
 
 def _fresh_tests(
@@ -171,11 +170,15 @@ def _fresh_tests(
     for result in able:
         fresh = [made[plan.cell.id] for plan in _fresh_plans(result, seeds)]
         for failed in (f for f in fresh if f.status != "ok"):
-            report.doubts.append(f"{result.method_name}, fresh seed {failed.cell.seed}: {failed.status}: {failed.reason}")
+            report.doubts.append(
+                f"{result.method_name}, fresh seed {failed.cell.seed}: {failed.status}: {failed.reason}"
+            )
         published = _same_setting(result, content)
         floor = _row_variance(published, content.replicates)
         place = setting_of(result)
-        where = f"{place.dataset}, bag {place.bag_size}" + ("" if place.noise == "none" else f", noise {place.noise_name}")
+        where = f"{place.dataset}, bag {place.bag_size}" + (
+            "" if place.noise == "none" else f", noise {place.noise_name}"
+        )
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
             theirs = [100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None]

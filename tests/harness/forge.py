@@ -56,7 +56,7 @@ def bring_up_to_date(run: Path) -> None:
 def _complete(run: Path, result: CellResult) -> None:
     labels = read_arrays(run, result)["labels"]
     if result.protocol != PROTOCOL:
-        made_by = {part: "llpbench" for part in ("harness", "method", "dataset")}
+        made_by = dict.fromkeys(("harness", "method", "dataset"), "llpbench")
         made_by["method"] = next((name for name in result.versions if name.startswith("llpbench-")), "llpbench")
         result.protocol = PROTOCOL
         result.rules = {rule: rule_version(rule) for rule in result.selected}
@@ -64,7 +64,7 @@ def _complete(run: Path, result: CellResult) -> None:
         result.digests = {"test_labels": labels_digest(labels), "features": "0" * 64}
     if len(result.history) == 1:
         (last,) = result.history
-        poor = {rule: None for rule in last}
+        poor = dict.fromkeys(last)
         poor |= {"bags": (last["bags"] or 0.0) + 0.2, "instances": (last["instances"] or 0.0) - 0.2}
         result.history = [poor, last, poor]
         for chosen in result.selected.values():

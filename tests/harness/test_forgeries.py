@@ -1,7 +1,7 @@
 """Forgeries: every part of a result, its predictions, its run or a published board edited by hand and sealed again.
 
 A forger has the project's own tools, so every digest is right. What a file can prove must be found out by ``add`` or
-``check``; what is consistent in itself (``VERIFY``) is found out by running it again: ``rerun``, ``leaderboard verify``.
+``check``; what is consistent in itself (``VERIFY``) is found out by running it again (``rerun``, ``verify``).
 """
 
 from __future__ import annotations
@@ -490,15 +490,15 @@ def easier_setting(bench: Bench, r: CellResult) -> None:
     bench.save_arrays(r, arrays)
 
 
-def other_parameters(bench: Bench, r: CellResult) -> None:
-    """The result of other parameters under the name of the defaults: here, a better bag error, which no test row has."""
+def better_bag_error(_: Bench, r: CellResult) -> None:
+    """An error of held-back bags, which no prediction of a test row shows."""
     r.selected["bags"].metrics["bag_error"] = 0.0
 
 
 VERIFY: dict[str, Edit] = {
     "perfect predictions": perfect_predictions,
     "an easier setting": easier_setting,
-    "a better bag error": other_parameters,
+    "a better bag error": better_bag_error,
 }
 
 

@@ -13,7 +13,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from board_samples import CODE, MACHINE, VERSIONS, as_line, content_of, grid, published, real_cell, shared, traced, write_run
+from board_samples import (
+    CODE,
+    MACHINE,
+    VERSIONS,
+    as_line,
+    content_of,
+    grid,
+    published,
+    real_cell,
+    shared,
+    traced,
+    write_run,
+)
 from helpers import make_cell, make_plan
 
 from llpbench.contracts.errors import StoreError

@@ -140,7 +140,10 @@ def test_unequal_numbers_of_seeds_are_told() -> None:
         row("a", seeds=3), row("b", seeds=3), row("c", seeds=10), row("d", 32, seeds=5), row("d", seeds=3)
     )
     assert table.notes == ["where seeds differ, best and second are those of the seeds that methods share (0, 1, 2)"]
-    assert [table.entries[m, 8].text for m in "abcd"] == ["90.00 (0.50)"] * 2 + ["90.00 (0.50) [10 seeds]", "90.00 (0.50)"]
+    assert [table.entries[m, 8].text for m in "abcd"] == ["90.00 (0.50)"] * 2 + [
+        "90.00 (0.50) [10 seeds]",
+        "90.00 (0.50)",
+    ]
     short = one_table(row("a", seeds=3), row("b", seeds=3), row("c", seeds=1, mean=99.0))
     assert short.notes[0].endswith("(0, 1, 2); not compared, for lack of some of them: c")
     assert marks(short) == {"a": "best", "b": "best", "c": ""}

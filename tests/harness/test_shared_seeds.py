@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 from board_samples import content_of, grid, published
-from helpers import make_cell, quick
+from helpers import make_cell, make_plan, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,18 +154,12 @@ def test_picked_seeds_show_and_are_not_ranked() -> None:
 def test_tables_of_a_run_follow_the_same_rule() -> None:
     results = grid(LUCKY)
     style = MetricStyle("auroc", words="AUROC")
-    plans = [plan for plan in map(_plan, results)]
+    plans = [make_plan(result.cell) for result in results]
     (table,) = build_tables(aggregate(plans, results, [style], ["bags"]), style)
     assert {m: table.entries[m, 8].mark for m in LUCKY} == {"steady": "best", "other": "", "keen": "second"}
     assert table.entries["keen", 8].text.endswith("[10 seeds, shared 79.00]")
     assert table.entries["steady", 8].text == "80.00 (0.00)"
     assert "seeds that methods share (0, 1, 2)" in to_markdown([table])
-
-
-def _plan(result: CellResult):  # type: ignore[no-untyped-def]
-    from helpers import make_plan
-
-    return make_plan(result.cell)
 
 
 def test_every_mark_of_a_board_is_that_of_shared_seeds() -> None:
