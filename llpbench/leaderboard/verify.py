@@ -1,10 +1,10 @@
 """Whether a leaderboard is true: random cells are made again, and their settings are run on seeds nobody has seen.
 
 Files can be forged consistently; a run cannot. A cell that is made again must come out as published (``rerun``). A
-method that was fitted to the published seeds, or that has stored the answers of published splits, comes out as published
-too, but not on *fresh* seeds, whose splits nobody could prepare for. (Code that loads a public dataset with its labels
-by itself does well on any seed: for that there is review.) For each drawn setting the published values and the fresh
-ones are compared by Student's two-sample test:
+method that was fitted to the published seeds, or that has stored the answers of published splits, comes out as
+published too, but not on *fresh* seeds, whose splits nobody could prepare for. (Code that loads a public dataset with
+its labels by itself does well on any seed: for that there is review.) For each drawn setting the published values and
+the fresh ones are compared by Student's two-sample test:
 
     t = (mean(published) - mean(fresh)) / sqrt(v * (1 / n + 1 / k)),
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -263,3 +267,37 @@ def test_a_board_is_compared_with_its_results(bench: Bench) -> None:
     found = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
     assert found.returncode == 1
     assert f"cell {result.id}: it is published otherwise than its result in run says" in found.stderr
+
+
+# -- the workflow ------------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = (ROOT / ".github" / "workflows" / "verify-submission.yml").read_text()
+
+
+@pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])
+def test_every_option_that_is_written_down_exists(text: str) -> None:
+    from llpbench.cli.leaderboard import leaderboard
+
+    found = re.findall(r"llpbench leaderboard (\w+)((?:\s+(?!llpbench)\S+)*)", text.replace("`", "\n#\n"))
+    assert {verb for verb, _ in found} >= {"check", "verify"}
+    for verb, rest in found:
+        known = {name for param in leaderboard.commands[verb].params for name in param.opts}
+        line = re.split(r"#|\n\n", rest)[0]
+        assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known, verb
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [("llpbench 0.1.0", ""), ("my-plugins 1.2.0", "my-plugins==1.2.0\n"), ("x; rm -rf / 1", None), ("-e . 1", None)],
+)
+def test_the_workflow_installs_releases_only(tmp_path: Path, origin: str, wanted: str | None) -> None:
+    script = re.search(r"<<'EOF' > packages.txt\n(.*?)\n *EOF", WORKFLOW, re.DOTALL)
+    assert script is not None
+    facts = {"methods": {"m": {"origin": origin}}, "datasets": {"d": {"origin": "llpbench 0.1.0"}}}
+    (tmp_path / "submission" / "leaderboards").mkdir(parents=True)
+    (tmp_path / "submission" / "leaderboards" / "facts.json").write_text(json.dumps(facts))
+    command = [sys.executable, "-c", textwrap.dedent(script[1])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode == 0) == (wanted is not None), done.stderr
+    assert wanted is None or done.stdout == wanted
