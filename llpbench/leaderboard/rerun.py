@@ -15,11 +15,13 @@ from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View, run_jobs
 from llpbench.execution.jobs import Context, Limits, make_jobs
 from llpbench.experiment.plan import Planned
-from llpbench.leaderboard.folder import read_folder
-from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, clip, read_plain
+from llpbench.leaderboard.facts import MachineFacts
+from llpbench.leaderboard.folder import read_folder, read_machine
+from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, check_machine, clip, read_plain
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store
+from llpbench.system.machine import machine
 
 TOLERANCE = 0.01
 """How far a metric may be off where what is known to change bits has changed; one point of AUROC."""
@@ -169,14 +171,37 @@ def limits_of(
     )
 
 
-def changes(before: CellResult, now: CellResult) -> tuple[list[str], bool]:
+def machine_type(folder: Path, machine_id: str) -> str:
+    """The kind of processor of a machine that a folder describes; empty when it does not."""
+    try:
+        facts = read_machine(folder / "machines" / f"{check_machine(machine_id)}.json")
+    except Unsound:
+        return ""
+    return type_of(facts)
+
+
+def type_of(facts: MachineFacts) -> str:
+    """What of a machine may change the bits of a number: its processor; neither its name nor its memory."""
+    return f"{facts.cpu} ({facts.architecture})"
+
+
+def this_type() -> str:
+    """The kind of processor of this machine."""
+    here = machine()
+    return f"{here['cpu']} ({here['architecture']})"
+
+
+def changes(before: CellResult, now: CellResult, made_on: str = "") -> tuple[list[str], bool]:
     """What differs between two makings of a cell, and whether any of it is known to change the bits of a number.
 
-    Known are another machine, another version of a numeric library (``NUMERIC``), another number of threads, and flags
+    Known are another kind of machine (``made_on`` is the one it was made on, as ``machine_type`` gives it; where that
+    is not known, another machine), another version of a numeric library (``NUMERIC``), other threads, other flags
     of a backend. Another version of the harness or of a plugin is told, but excuses nothing: the same cell must give
     the same numbers, or it is another method.
     """
-    changed = ["the machine"] if before.machine != now.machine else []
+    changed = []
+    if before.machine != now.machine and made_on != this_type():
+        changed.append(f"the machine ({made_on} -> {this_type()})" if made_on else "the machine")
     excused = bool(changed)
     groups: list[tuple[Mapping[str, object], Mapping[str, object], bool]] = [
         (before.versions, now.versions, False),
@@ -197,13 +222,13 @@ def changes(before: CellResult, now: CellResult) -> tuple[list[str], bool]:
     return changed, excused
 
 
-def compare(before: CellResult, now: CellResult, tolerance: float | None = None) -> Verdict:
+def compare(before: CellResult, now: CellResult, tolerance: float | None = None, made_on: str = "") -> Verdict:
     """Compare the metrics under every rule.
 
     Equal bits are demanded, unless something that is known to change them has changed (``changes``): then each number
     may differ by ``TOLERANCE`` (in the metric's own unit). ``tolerance`` is used instead when it is given.
     """
-    changed, excused = changes(before, now)
+    changed, excused = changes(before, now, made_on)
     if now.status != "ok":
         return Verdict(False, False, f"not reproduced: this time it is {now.status}: {now.reason}", [], changed)
     exact = tolerance is None and not excused

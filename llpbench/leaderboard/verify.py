@@ -29,7 +29,7 @@ from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.bootstrap import METRIC, Replicates
 from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.rerun import Verdict, compare, limits_of, plan_of, run_cells
+from llpbench.leaderboard.rerun import Verdict, compare, limits_of, plan_of, run_cells, type_of
 from llpbench.leaderboard.statistics import holm, student_p
 from llpbench.plugins.registry import Registry
 from llpbench.results.table import setting_of, value_of
@@ -136,7 +136,7 @@ def verify(
             plans.setdefault(plan.cell.id, (plan, own))
     made = run_cells(plans.values(), registry, context, view)
     for result in able:
-        verdict = compare(result, made[result.id])
+        verdict = compare(result, made[result.id], made_on=type_of(content.machines[result.machine]))
         report.remade.append((result, verdict))
         if not verdict.reproduced:
             report.doubts.append(f"cell {result.id} ({result.method_name}): {verdict.text}")

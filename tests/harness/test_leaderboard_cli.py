@@ -20,7 +20,7 @@ from llpbench.execution.jobs import Limits
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import encode_line
-from llpbench.leaderboard.rerun import compare, limits_of
+from llpbench.leaderboard.rerun import compare, limits_of, this_type
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
@@ -245,6 +245,8 @@ def test_only_what_changes_bits_excuses_a_difference(board: Path) -> None:
         verdict = compare(before, changed(before, 1e-9, versions={**before.versions, name: "9.9"}))
         assert (verdict.exact, verdict.reproduced) == (True, False)
         assert any(name in word for word in verdict.changed)
+    assert compare(before, changed(before, 1e-9, machine="f" * 10), made_on="Another CPU (z80)").reproduced
+    assert not compare(before, changed(before, 1e-9, machine="f" * 10), made_on=this_type()).reproduced
     threads = compare(before, changed(before, 1e-9, limits={**before.limits, "threads": 2.0}))
     assert (threads.reproduced, threads.changed) == (True, ["threads 1.0 -> 2.0"])
 
