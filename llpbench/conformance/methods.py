@@ -4,92 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from llpbench.contracts.data import Bags, FloatArray, IntArray
+from llpbench.conformance.problem import Problem, classes_of
+from llpbench.conformance.real_cell import hearings
+from llpbench.contracts.data import Bags, FloatArray
 from llpbench.contracts.errors import Skip
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.contracts.state import is_restorable
 from llpbench.estimator.model_file import plain_state
-from llpbench.experiment.bags import bag_order, class_counts, read_only
+from llpbench.experiment.bags import read_only
 from llpbench.experiment.metrics import auroc, to_probabilities
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
-from llpbench.experiment.rules import make_rules
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
 
 HEAVY = ("torch", "jax", "tensorflow", "keras", "pandas", "sklearn", "numba", "scipy")
 _BRIEF: dict[str, Scalar] = {"epochs": 5, "patience": 3}
-
-
-class Problem:
-    """A small labelled problem put into bags; labels are kept from the method as in the harness."""
-
-    def __init__(
-        self,
-        *,
-        rows: int = 240,
-        dim: int = 4,
-        classes: int = 2,
-        sizes: list[int] | int = 6,
-        seed: int = 0,
-        shape: Callable[[FloatArray], FloatArray] | None = None,
-        constant_label: int | None = None,
-        separation: float = 2.0,
-    ) -> None:
-        rng = np.random.default_rng(seed)
-        centres = separation * np.eye(classes, max(dim, classes))[:, :dim]
-        if dim == 1:
-            centres = separation * np.arange(classes, dtype=float)[:, None]
-        self.classes = classes
-        self.train, self.train_labels = self._bags(rows, sizes, centres, rng, shape, constant_label)
-        valid, self.valid_labels = self._bags(rows // 2, sizes, centres, rng, shape, constant_label)
-        self.train = replace(self.train, validation=valid)
-        self.valid = valid
-        X, self.test_labels = self._rows(rows, centres, rng, None)
-        self.test_rows = read_only(shape(X) if shape else X)
-
-    def _rows(
-        self, n: int, centres: FloatArray, rng: np.random.Generator, label: int | None
-    ) -> tuple[FloatArray, IntArray]:
-        labels = rng.integers(self.classes, size=n) if label is None else np.full(n, label)
-        X = centres[labels] + rng.normal(size=(n, centres.shape[1]))
-        return X.astype(np.float32), labels
-
-    def _bags(
-        self,
-        n: int,
-        sizes: list[int] | int,
-        centres: FloatArray,
-        rng: np.random.Generator,
-        shape: Callable[[FloatArray], FloatArray] | None,
-        label: int | None,
-    ) -> tuple[Bags, IntArray]:
-        X, labels = self._rows(n, centres, rng, label)
-        each = [sizes] * (n // sizes) if isinstance(sizes, int) else sizes
-        bag_of = np.repeat(np.arange(len(each)), each)
-        X, labels = X[: len(bag_of)], labels[: len(bag_of)]
-        order, offsets = bag_order(bag_of, len(bag_of), rng)
-        X, labels = (shape(X) if shape else X)[order], labels[order]
-        counts = class_counts(labels, offsets, self.classes)
-        return Bags(read_only(X), read_only(offsets), read_only(counts), self.classes), labels
-
-    def monitor(self, spec: MethodSpec, valid_labels: IntArray | None = None, patience: int = 3) -> HarnessMonitor:
-        """The harness's monitor over this problem."""
-        return HarnessMonitor(
-            rules=make_rules(self.valid, self.valid_labels if valid_labels is None else valid_labels),
-            valid=self.valid,
-            test_rows=self.test_rows,
-            train_labels=self.train_labels,
-            classes=self.classes,
-            score_kind=spec.scores,
-            patience=patience,
-        )
 
 
 def make(spec: MethodSpec, *, brief: bool = True) -> Method:
@@ -119,15 +54,6 @@ def scores_on(spec: MethodSpec, problem: Problem) -> FloatArray:
     return scores
 
 
-def shuffled_inside_bags(labels: IntArray, bags: Bags) -> IntArray:
-    """Labels in another order inside each bag: every count stays."""
-    return labels[np.lexsort((np.random.default_rng(5).random(len(labels)), bags.bag_of))]
-
-
-def _classes(spec: MethodSpec) -> int:
-    return 2 if "binary" in spec.tasks else 3
-
-
 def listing_is_light(entry: Entry[MethodSpec], registry: Registry) -> None:
     """Listing the plugin imports nothing heavy."""
     del registry
@@ -150,46 +76,61 @@ def parameters_round_trip(entry: Entry[MethodSpec], registry: Registry) -> None:
 
 
 def labels_cannot_leak(entry: Entry[MethodSpec], registry: Registry) -> None:
-    """Labels shuffled inside bags leave the scores selected by the bags rule equal bit for bit."""
+    """In a real cell, labels shuffled inside bags leave the scores selected by the bags rule equal bit for bit."""
     del registry
-    spec = entry.spec
-    if spec.oracle:
+    if entry.spec.oracle:
         raise Skip("it is a bound and is given labels by declaration")
-    problem = Problem(classes=_classes(spec))
-    first = problem.monitor(spec)
-    fit(spec, problem, first)
-    problem.train_labels = shuffled_inside_bags(problem.train_labels, problem.train)
-    second = problem.monitor(spec, shuffled_inside_bags(problem.valid_labels, problem.valid))
-    fit(spec, problem, second)
-    before, after = (m.winner(m.rules[0]).scores for m in (first, second))
-    assert before is not None
-    assert after is not None
-    assert np.array_equal(before, after), "scores changed though every count stayed the same"
+    first, second = hearings(entry)
+    assert np.array_equal(first.scores, second.scores), "scores changed though every count stayed the same"
+
+
+def answers_tell_no_label(entry: Entry[MethodSpec], registry: Registry) -> None:
+    """In a real cell, labels shuffled inside bags change no answer to a report, and nothing it is asked for."""
+    del registry
+    if entry.spec.oracle:
+        raise Skip("it is a bound and is given labels by declaration")
+    first, second = hearings(entry)
+    assert first.judge.heard == second.judge.heard, "a report was answered otherwise"
+    asked = [[test is not None for _, test in hearing.judge.sent] for hearing in (first, second)]
+    assert all(asked[0]), "a report came without scores of the test rows"
+    assert asked[0] == asked[1]
+
+
+def stops_alike_whatever_the_labels(entry: Entry[MethodSpec], registry: Registry) -> None:
+    """In a real cell, it stops at the same report whatever the labels inside bags are, and not long after it should."""
+    del registry
+    if entry.spec.oracle:
+        raise Skip("it is a bound and is given labels by declaration")
+    first, second = hearings(entry)
+    assert len(first.judge.heard) == len(second.judge.heard), "it stopped at another report"
+    late = sum(stop for _, _, stop in first.judge.heard)
+    stages = len(first.judge.stages)
+    assert late <= 3 * stages, f"{late} reports of {stages} stages came when the judge had said stop"
 
 
 def same_seed_same_scores(entry: Entry[MethodSpec], registry: Registry) -> None:
     """Two fits with the same seed give the same scores, bit for bit."""
     del registry
-    problem = Problem(classes=_classes(entry.spec))
+    problem = Problem(classes=classes_of(entry.spec))
     assert np.array_equal(scores_on(entry.spec, problem), scores_on(entry.spec, problem)), "scores differ"
 
 
 def bags_of_one_row(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works at bag size 1."""
     del registry
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), sizes=1, rows=60))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), sizes=1, rows=60))
 
 
 def uneven_bags(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works on bags of different sizes."""
     del registry
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), sizes=[1, 9, 2, 14, 5, 3, 7, 11, 4, 4], rows=120))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), sizes=[1, 9, 2, 14, 5, 3, 7, 11, 4, 4], rows=120))
 
 
 def two_bags(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works with two bags."""
     del registry
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), sizes=[20, 20], rows=80))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), sizes=[20, 20], rows=80))
 
 
 def constant_features(entry: Entry[MethodSpec], registry: Registry) -> None:
@@ -197,32 +138,32 @@ def constant_features(entry: Entry[MethodSpec], registry: Registry) -> None:
     del registry
     for keep in (1.0, 0.0):
         mask = np.array([keep, 0.0, keep, keep], dtype=np.float32)
-        scores_on(entry.spec, Problem(classes=_classes(entry.spec), shape=lambda X, m=mask: X * m))  # type: ignore[misc]
+        scores_on(entry.spec, Problem(classes=classes_of(entry.spec), shape=lambda X, m=mask: X * m))  # type: ignore[misc]
 
 
 def one_feature(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works with a single feature."""
     del registry
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), dim=1))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), dim=1))
 
 
 def all_zero_counts(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works when no training row has class 1."""
     del registry
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), constant_label=0))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), constant_label=0))
 
 
 def wide_float_ranges(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It gives finite scores for features of very different scales."""
     del registry
     scale = np.array([1e-6, 1.0, 1e3, 1e5], dtype=np.float32)
-    scores_on(entry.spec, Problem(classes=_classes(entry.spec), shape=lambda X: X * scale))
+    scores_on(entry.spec, Problem(classes=classes_of(entry.spec), shape=lambda X: X * scale))
 
 
 def noisy_counts(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It works with noisy counts, also outside [0, bag size]."""
     del registry
-    problem = Problem(classes=_classes(entry.spec))
+    problem = Problem(classes=classes_of(entry.spec))
     rng = np.random.default_rng(3)
 
     def noisy(bags: Bags) -> Bags:
@@ -236,7 +177,7 @@ def noisy_counts(entry: Entry[MethodSpec], registry: Registry) -> None:
 def input_is_left_alone(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It never changes its input."""
     del registry
-    problem = Problem(classes=_classes(entry.spec))
+    problem = Problem(classes=classes_of(entry.spec))
     bags, test = problem.train, problem.test_rows
     before = [array.copy() for array in (bags.X, bags.counts, bags.offsets, test)]
     for array in (bags.X, bags.counts, bags.offsets, test):
@@ -249,7 +190,7 @@ def input_is_left_alone(entry: Entry[MethodSpec], registry: Registry) -> None:
 def state_round_trips(entry: Entry[MethodSpec], registry: Registry) -> None:
     """A model that can be saved predicts the same, bit for bit, when it is taken up again."""
     del registry
-    problem = Problem(classes=_classes(entry.spec))
+    problem = Problem(classes=classes_of(entry.spec))
     fitted = fit(entry.spec, problem)
     if not is_restorable(fitted):
         raise Skip("it has no state() and restore(), so its models cannot be saved")
@@ -272,7 +213,7 @@ def every_declared_task_runs(entry: Entry[MethodSpec], registry: Registry) -> No
 def learns(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It beats a constant by a clear margin on an easy problem (AUROC above 0.75)."""
     del registry
-    problem = Problem(classes=_classes(entry.spec), rows=1200, sizes=4, separation=2.5)
+    problem = Problem(classes=classes_of(entry.spec), rows=1200, sizes=4, separation=2.5)
     monitor = problem.monitor(entry.spec, patience=20)
     fit(entry.spec, problem, monitor, brief=False)
     scores = monitor.winner(monitor.rules[0]).scores
@@ -285,13 +226,13 @@ def honours_should_stop(entry: Entry[MethodSpec], registry: Registry) -> None:
     """A method that reports more than once stops when the monitor says so."""
     del registry
     spec = entry.spec
-    problem = Problem(classes=_classes(spec))
+    problem = Problem(classes=classes_of(spec))
     patient, hasty = (_never_improving(problem.monitor(spec), patience) for patience in (4, 1))
     fit(spec, problem, patient, brief=False)
-    if len(patient.history) <= 3 * max(len(patient.best), 1):
+    if len(patient.history) <= 3 * max(len(patient.stages), 1):
         raise Skip(f"it reports {len(patient.history)} times only")
     fit(spec, problem, hasty, brief=False)
-    per_stage = len(hasty.history) / max(len(hasty.best), 1)
+    per_stage = len(hasty.history) / max(len(hasty.stages), 1)
     assert per_stage <= 3, f"{per_stage:.0f} reports for each stage after the monitor said stop at the second"
 
 
@@ -305,6 +246,8 @@ CHECKS = (
     listing_is_light,
     parameters_round_trip,
     labels_cannot_leak,
+    answers_tell_no_label,
+    stops_alike_whatever_the_labels,
     same_seed_same_scores,
     bags_of_one_row,
     uneven_bags,

@@ -40,8 +40,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the processes of one cell need, wherever they run.
 
     Attributes:
+        out: the results folder; the method's process is kept from it.
+        locked: further folders that the method's process is kept from.
+        scratch: a private folder of the cell for its method; empty to have one made.
         plugins: single-file plugins that the method's process loads.
-        judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics).
+        judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics); None
+            for all.
         method: what the judge knows of the method.
         code: fingerprints of the code of the cell, by part, as they were when it was planned.
         requires: distributions and modules whose versions go into the result.
@@ -51,11 +55,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     method_name: str
     dataset_name: str
     out: str
+    locked: tuple[str, ...] = ()
+    scratch: str = ""
     data: str = ""
     offline: bool = False
     plugins: tuple[str, ...] = ()
     override: tuple[str, ...] = ()
-    judge_plugins: tuple[str, ...] = ()
+    judge_plugins: tuple[str, ...] | None = None
     method: MethodFacts = MethodFacts()
     code: dict[str, str] = {}
     requires: tuple[str, ...] = ()

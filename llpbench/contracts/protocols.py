@@ -14,17 +14,19 @@ Predict = Callable[[FloatArray], FloatArray]
 class Monitor(Protocol):
     """How a method is watched without being shown labels.
 
-    The harness scores each report on held-back rows by every selection rule in force and keeps, for each rule,
-    the test scores of its best report. A rule closes when it has seen ``patience`` reports without improvement,
-    so what it selects never depends on another rule.
+    The judge of a cell scores each report on held-back rows by every selection rule in force and keeps, for each rule,
+    the test scores of its best report. A stage closes when it has seen ``patience`` reports without improvement under
+    the rule ``bags``; all rules choose among the same reports. Nothing that comes back depends on a label of a row.
     """
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:
         """Score the model as it is now. Call it after every epoch, or once.
 
         Args:
-            predict: the method's ``predict_scores`` (or any function of the same form).
-            stage: name of a part of the fit with a fresh patience and a result of its own (``"iteration-1"``).
+            predict: the method's ``predict_scores`` (or any function of the same form). It is called for the held-back
+                and for the test rows, on every report.
+            stage: name (short, printable) of a part of the fit with a fresh patience and a result of its own
+                (``"iteration-1"``).
 
         Returns:
             Whether this is the best report of the stage under the ``bags`` rule, the one that uses no label of
@@ -34,7 +36,7 @@ class Monitor(Protocol):
 
     @property
     def should_stop(self) -> bool:
-        """True when every rule has been without improvement for ``patience`` reports of this stage."""
+        """True when the rule ``bags`` has been without improvement for ``patience`` reports of this stage."""
         ...
 
     def phase(self, name: str) -> AbstractContextManager[None]:

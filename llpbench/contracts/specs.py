@@ -323,7 +323,7 @@ class RuleSpec(_Spec):
     """A selection rule: how the best report of a fit is chosen.
 
     ``factory`` names ``value(held: HeldBack) -> float``, the value of a report on held-back data. Every rule is applied
-    to every cell; each chooses by itself and closes by its own patience, so a further rule changes no other's choice.
+    to every cell and chooses by itself among the same reports, so a further rule changes no other's choice.
 
     Attributes:
         title: what the values are, for tables and progress: ``"cross-entropy"``.
@@ -334,6 +334,7 @@ class RuleSpec(_Spec):
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
+    version: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

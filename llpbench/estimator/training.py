@@ -15,7 +15,8 @@ from llpbench.contracts.protocols import Method, Predict
 from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.monitor import Best, HarnessMonitor
+from llpbench.experiment.judge import Best
+from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from llpbench.contracts.job import Job
+from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
@@ -85,6 +85,8 @@ def make_jobs(
             offline=context.offline,
             plugins=context.plugins,
             override=context.override,
+            judge_plugins=context.plugins,
+            method=_facts(registry.methods[plan.cell.method]),
             preload=tuple(sorted(preload[plan.cell.backend])),
             threads=limits.threads,
             timeout=limits.timeout,
@@ -95,3 +97,7 @@ def make_jobs(
         )
         for plan in planned
     ]
+
+
+def _facts(spec):  # interim
+    return MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=tuple(spec.tasks), inputs=tuple(spec.inputs))

@@ -8,8 +8,8 @@ from pathlib import Path
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, Launcher, SpawnLauncher
-from llpbench.execution.watch import Watched
+from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
+from llpbench.execution.watch import Launcher, Watched, remove_old_scratch
 from llpbench.results.store import Store
 from llpbench.system.machine import usable_cores
 
@@ -47,6 +47,7 @@ class LocalExecutor:
         self._free = [cores[i * threads : (i + 1) * threads] for i in range(jobs)]
         self._launcher: Launcher = ForkLauncher() if start == "fork" else SpawnLauncher()
         self._running: dict[int, tuple[Watched, list[int]]] = {}
+        remove_old_scratch()
 
     @classmethod
     def from_settings(cls, settings: ExecutorSettings) -> LocalExecutor:
@@ -62,32 +63,38 @@ class LocalExecutor:
         """Start a cell on free cores."""
         cores = self._free.pop(0)
         try:
-            pid = self._launcher.start(job, cores)
+            watched = Watched.begin(job, self._launcher, cores)
         except BaseException:
             self._free.append(cores)
             raise
-        self._running[pid] = (Watched(job, pid), cores)
+        self._running[watched.number] = (watched, cores)
 
     def wait(self, seconds: float) -> list[Outcome]:
         """Watch the running cells until one ends or the time is up."""
         deadline = time.monotonic() + seconds
         while True:
             glance = max(0.0, min(_GLANCE, deadline - time.monotonic()))
-            outcomes = [self._finish(pid, code) for pid, code in self._launcher.ended(glance) if pid in self._running]
+            ended = self._launcher.ended(glance)
+            outcomes = [self._finish(number, code) for number, code in ended if number in self._running]
             if outcomes or time.monotonic() >= deadline:
                 return outcomes
             for watched, _ in self._running.values():
                 watched.check()
 
-    def _finish(self, pid: int, code: int) -> Outcome:
-        watched, cores = self._running.pop(pid)
+    def _finish(self, number: int, code: int) -> Outcome:
+        watched, cores = self._running.pop(number)
         self._free.append(cores)
-        job = watched.job
-        return watched.outcome(code, Store(Path(job.out)).log_path(job.cell.id))
+        return watched.outcome(code, _log_of(watched.job))
 
     def close(self) -> None:
         """Stop every cell and the servers."""
         for watched, _ in self._running.values():
             watched.stop("crashed", "the run was stopped")
         self._launcher.close()
+        for watched, _ in self._running.values():
+            watched.clean(_log_of(watched.job))
         self._running.clear()
+
+
+def _log_of(job: Job) -> Path:
+    return Store(Path(job.out)).log_path(job.cell.id)

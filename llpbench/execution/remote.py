@@ -25,8 +25,8 @@ from llpbench import __version__
 from llpbench.contracts.errors import StoreError, describe
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, Launcher, SpawnLauncher
-from llpbench.execution.watch import Watched
+from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
+from llpbench.execution.watch import Launcher, Watched
 from llpbench.results.store import Store
 from llpbench.system.locks import Claim
 from llpbench.system.machine import machine, machine_id, usable_cores
@@ -89,8 +89,8 @@ def run_order(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
         return Reply("refused", f"it has llpbench {__version__}, the client {order.version}: install the same version")
     scratch = Path(tempfile.mkdtemp(prefix="llpbench-cell-", dir=base))
     try:
-        store = Store(scratch)
-        store.log_path("-").parent.mkdir()
+        store = Store(scratch / "results")
+        store.log_path("-").parent.mkdir(parents=True)
         job = job_on_this_machine(order, scratch)
         outcome = host(order.start).run(job, wanted)
         reply = _reply(outcome, store)
@@ -105,22 +105,29 @@ def run_order(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
 
 
 def job_on_this_machine(order: Order, scratch: Path) -> Job:
-    """The job with the paths of this machine: results in ``scratch``, data and plugins where they are here.
+    """The job with the paths of this machine: results under ``scratch``, data and plugins where they are here.
 
     A data folder that does not exist here is left to ``LLPBENCH_DATA``, the cache and the network of this machine;
     a plugin file that is not the same here is written from the order.
     """
     job = order.job
-    plugins = []
+    moved: dict[str, str] = {}
     for path, content in order.files.items():
         here = Path(path)
         if not (here.is_file() and here.read_bytes() == content):
             here = scratch / "plugins" / here.name
             here.parent.mkdir(exist_ok=True)
             here.write_bytes(content)
-        plugins.append(str(here))
+        moved[path] = str(here)
     data = job.data if job.data and Path(job.data).is_dir() else ""
-    return msgspec.structs.replace(job, out=str(scratch), data=data, plugins=tuple(plugins))
+    return msgspec.structs.replace(
+        job,
+        out=str(scratch / "results"),
+        locked=(job.out,) if Path(job.out).is_dir() else (),
+        data=data,
+        plugins=tuple(moved.values()),
+        judge_plugins=None if job.judge_plugins is None else tuple(moved[path] for path in job.judge_plugins),
+    )
 
 
 def _reply(outcome: Outcome, store: Store) -> Reply:
@@ -193,15 +200,15 @@ class Host:
             cores = contextlib.ExitStack()
             try:
                 pinned = cores.enter_context(held_cores(waiting.job.threads))
-                pid = self._launcher.start(waiting.job, pinned)
+                watched = Watched.begin(waiting.job, self._launcher, pinned)
             except Exception as error:
                 cores.close()
                 waiting.done.set_exception(error)
             else:
-                running[pid] = _Running(waiting, Watched(waiting.job, pid), cores)
-        for pid, code in self._launcher.ended(_GLANCE) if running else ():
-            if pid in running:
-                cell = running.pop(pid)
+                running[watched.number] = _Running(waiting, watched, cores)
+        for number, code in self._launcher.ended(_GLANCE) if running else ():
+            if number in running:
+                cell = running.pop(number)
                 cell.cores.close()
                 job = cell.watched.job
                 outcome = cell.watched.outcome(code, Store(Path(job.out)).log_path(job.cell.id))

@@ -27,7 +27,8 @@ def stamp(path: Path) -> Stamp:
 def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
     """The result of a cell that ended; one is in the store afterwards.
 
-    A full disk is no fault of a cell: one that failed for it stays missing.
+    A sound result stands, also when its process was killed after it was written. A full disk is no fault of a cell: one
+    that failed for it stays missing.
 
     Args:
         store: where results are.
@@ -38,13 +39,14 @@ def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
         StoreError: there is no room for results.
     """
     path = store.result_path(outcome.job.cell.id)
-    if outcome.status != "finished" or stamp(path) == before:
+    if stamp(path) == before:
         return _write_blank(store, outcome, outcome.reason or "the process ended without a result")
     try:
         result = store.read(outcome.job.cell.id)
     except Damaged as damage:
-        return _write_blank(store, outcome, f"its result file is damaged: {damage}")
-    assert result is not None
+        return _write_blank(store, outcome, outcome.reason or f"its result file is damaged: {damage}")
+    if result is None:
+        return _write_blank(store, outcome, outcome.reason or "its result file is gone")
     if result.status in FAILURES:
         _take_back_if_disk_is_full(store, path)
     return result

@@ -1,4 +1,4 @@
-"""The watchdog of one cell: wall time and resident memory of its whole process tree.
+"""The watchdog of one cell: wall time and resident memory of its processes, and what they leave behind.
 
 Resident memory, not address space: a backend reserves many times what it uses.
 """
@@ -7,15 +7,49 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+import msgspec
 import psutil
 
+from llpbench.contracts.errors import printable
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
+from llpbench.system.processes import end_tree, memory_mb
+
+_PREFIX = "llpbench-cell-"
+_OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
+_LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
+
+
+class Launcher(Protocol):
+    """Starts cells and tells when they end."""
+
+    def start(self, job: Job, cores: list[int]) -> int:
+        """Start a cell on the given cores; returns the number by which it is known from here on."""
+        ...
+
+    def pid(self, number: int) -> int | None:
+        """The process of a cell; None while it is not there yet. It changes when the cell had to be started again."""
+        ...
+
+    def drop(self, number: int) -> None:
+        """Give up a cell that has no process: ``ended`` tells of its end."""
+        ...
+
+    def ended(self, seconds: float) -> list[tuple[int, int]]:
+        """Pairs (number, exit code) of cells that ended; waits up to ``seconds`` for one."""
+        ...
+
+    def close(self) -> None:
+        """Stop what was started."""
+        ...
 
 
 @dataclass
@@ -23,16 +57,34 @@ class Watched:
     """A running cell. ``check`` kills it when it breaks a limit and remembers which."""
 
     job: Job
-    pid: int
+    launcher: Launcher
+    number: int
+    scratch: Path
+    pid: int | None = None
     started: float = field(default_factory=time.monotonic)
     peak_mb: float = 0.0
     broken: tuple[str, str] | None = None
 
+    @classmethod
+    def begin(cls, job: Job, launcher: Launcher, cores: list[int]) -> Watched:
+        """Start a cell with a private folder for its method."""
+        scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        try:
+            number = launcher.start(msgspec.structs.replace(job, scratch=str(scratch)), cores)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        return cls(job, launcher, number, scratch)
+
     def check(self) -> None:
-        """Look at time and memory once."""
+        """Look at time and memory once. A cell that was started again has all its time again."""
         if self.broken is not None:
             return
-        self.peak_mb = max(self.peak_mb, tree_memory_mb(self.pid))
+        pid = self.launcher.pid(self.number)
+        if pid != self.pid:
+            self.pid, self.started = pid, time.monotonic()
+        if pid is not None:
+            self.peak_mb = max(self.peak_mb, memory_mb(pid))
         elapsed = time.monotonic() - self.started
         if elapsed > self.job.timeout:
             self.stop("timeout", f"stopped after {elapsed:.0f} s (--timeout {self.job.timeout:g})")
@@ -41,42 +93,60 @@ class Watched:
             self.stop("memory", f"stopped at {self.peak_mb:.0f} MB resident (--memory {limit:.0f}MB)")
 
     def stop(self, status: str, reason: str) -> None:
-        """Kill the cell's process group, for the reason given."""
+        """Kill the cell's processes, for the reason given."""
         self.broken = (status, reason)
-        kill_group(self.pid)
+        pid = self.launcher.pid(self.number)
+        if pid is None:
+            self.launcher.drop(self.number)
+        else:
+            end_tree(pid)
 
     def outcome(self, returncode: int, log: Path) -> Outcome:
-        """What happened, once the process is gone. ``returncode`` is negative for a signal."""
+        """What happened, once the process is gone; its log is kept. ``returncode`` is negative for a signal."""
         seconds = time.monotonic() - self.started
+        self.clean(log)
         if self.broken is not None:
             status, reason = self.broken
         elif returncode == 0:
             status, reason = "finished", ""
         else:
-            status, reason = "crashed", _describe_exit(returncode) + _end_of_log(log)
+            status, reason = "crashed", describe_exit(returncode) + end_of_log(log)
         return Outcome(self.job, status, reason, seconds, self.peak_mb)  # type: ignore[arg-type]
 
-
-def tree_memory_mb(pid: int) -> float:
-    """Resident memory of a process and all its descendants in MiB; 0 when it is gone."""
-    total = 0
-    with contextlib.suppress(psutil.Error):
-        root = psutil.Process(pid)
-        for process in [root, *root.children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
-    return float(total) / 2**20
+    def clean(self, log: Path) -> None:
+        """Keep what the method printed, capped, behind what the judge printed; remove the private folder."""
+        keep_log(self.scratch / "method.log", log)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def kill_group(pid: int) -> None:
-    """Kill a process group (and the process itself, should it not lead one)."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+def keep_log(printed: Path, log: Path) -> None:
+    """Append what a method printed to a log: its beginning and its end when it is long. An empty log is removed."""
+    with contextlib.suppress(OSError):
+        if printed.is_file() and not printed.is_symlink() and printed.stat().st_size:
+            with printed.open("rb") as file, log.open("ab") as target:
+                size = os.fstat(file.fileno()).st_size
+                target.write(file.read(_LOG_HEAD))
+                if size > _LOG_HEAD + _LOG_TAIL:
+                    target.write(b"\n[... %d bytes left out ...]\n" % (size - _LOG_HEAD - _LOG_TAIL))
+                file.seek(max(_LOG_HEAD, size - _LOG_TAIL))
+                target.write(file.read(_LOG_TAIL))
+    with contextlib.suppress(OSError):
+        if log.stat().st_size == 0:
+            log.unlink()
 
 
-def _describe_exit(returncode: int) -> str:
+def remove_old_scratch() -> None:
+    """Remove private folders of runs that were killed more than a day ago."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        with contextlib.suppress(OSError, ValueError):
+            status, pid = folder.lstat(), int(folder.name.removeprefix(_PREFIX).partition("-")[0])
+            mine = status.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+            if mine and time.time() - status.st_mtime > _OLD and not psutil.pid_exists(pid):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def describe_exit(returncode: int) -> str:
+    """How a process ended that left no result."""
     if returncode >= 0:
         return f"the process exited with code {returncode} and left no result"
     try:
@@ -87,12 +157,15 @@ def _describe_exit(returncode: int) -> str:
     return f"the process was killed by {name}{hint}"
 
 
-def _end_of_log(log: Path) -> str:
-    """The end of what the cell printed, on one line."""
+def end_of_log(log: Path) -> str:
+    """The end of what a cell printed, on one line."""
     try:
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL))
+            text = file.read(_LOG_TAIL).decode(errors="replace")
     except OSError:
         return ""
+    lines = [printable(line.strip()) for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
     fatal = [i for i, line in enumerate(lines) if line.startswith("Fatal Python error")]

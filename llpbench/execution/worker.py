@@ -1,45 +1,105 @@
-"""The process of one cell: from a job to a result file. ``python -m llpbench.execution.worker < job.json``.
+"""The judge's process of one cell: from a job to a result file. ``python -m llpbench.execution.worker < job.json``.
 
-Whatever the method does, there is a result that says what happened.
+It loads the data, keeps the labels, and judges what the method's process reports. Whatever the method does, there is a
+result that says what happened.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import resource
+import shutil
 import sys
+import tempfile
 import time
 import traceback
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from llpbench.contracts.errors import Skip, describe
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
-from llpbench.experiment.fit_cell import Predictions, fit_cell
-from llpbench.plugins.registry import Registry, load_registry
-from llpbench.results.provenance import recorded_versions
+from llpbench.execution.method_process import MethodProcess, hear
+from llpbench.execution.registries import shared_registry
+from llpbench.experiment.fit_cell import Predictions, fill_result, fit_here, make_judge, prepare_cell
+from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
 from llpbench.system.machine import machine, machine_id
 
 
-def run_job(job: Job) -> CellResult:
-    """Run a cell and write its result."""
+def run_job(job: Job, *, fork: bool = False) -> CellResult:
+    """Run a cell and write its result.
+
+    Args:
+        job: the cell.
+        fork: fork the method's process from this one (which must be fresh); otherwise start a new Python for it.
+    """
     store = Store(Path(job.out))
-    result = blank_result(job, "failed")
     started = time.perf_counter()
+    with _scratch(job) as job, _method_of(job, fork) as process:
+        result = blank_result(job, "failed")
+        predictions: Predictions = {}
+        with _telling(result):
+            registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
+            _record_origin(result, job)
+            data = prepare_cell(job, registry, result)
+            judge = make_judge(job, data, registry)
+            hear(process, judge, data, job, result)
+            if result.status in ("ok", "pruned"):
+                predictions = fill_result(result, judge, data.test_labels, registry)
+        process.end()
+        result.peak_memory_mb = process.peak_mb
+    result.wall_seconds = time.perf_counter() - started
+    _write(store, job, result, predictions)
+    return result
+
+
+def run_job_here(job: Job) -> CellResult:
+    """Run a cell in this process, method and labels together: for a debugger. Errors are raised, nothing is written."""
+    result = blank_result(job, "ok")
+    registry = shared_registry(job.plugins, job.override)
+    choose_backend(job)
+    data = prepare_cell(job, registry, result)
+    monitor = fit_here(job, data, registry)
+    seconds = monitor.clock.stop()
+    result.report_seconds = seconds.pop("report", 0.0)
+    result.phases, result.fit_seconds = seconds, sum(seconds.values())
+    fill_result(result, monitor, data.test_labels, registry)
+    return result
+
+
+@contextlib.contextmanager
+def _scratch(job: Job) -> Iterator[Job]:
+    """The job with a private folder for its method; one that came without gets one that is removed at the end."""
+    if job.scratch:
+        yield job
+        return
+    folder = tempfile.mkdtemp(prefix="llpbench-cell-")
     try:
-        registry = shared_registry(job.plugins, job.override)
-        method, dataset = registry.methods.entry(job.cell.method), registry.datasets.entry(job.cell.dataset)
-        result.oracle = method.spec.oracle
-        result.versions = recorded_versions(method, dataset, job.cell.backend)
-        predictions = fit_cell(job, registry, result)
-        if predictions and job.predictions:
-            _write_predictions(store.predictions_path(job.cell.id), predictions)
+        yield msgspec.structs.replace(job, scratch=folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
+    process = MethodProcess(job, fork)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+@contextlib.contextmanager
+def _telling(result: CellResult) -> Iterator[None]:
+    """Put what goes wrong inside into the result."""
+    try:
+        yield
     except Skip as skip:
         result.status, result.reason = "skipped", str(skip) or "the method declined this setting"
     except MemoryError:
@@ -47,17 +107,22 @@ def run_job(job: Job) -> CellResult:
     except Exception as error:
         result.status, result.reason = "failed", describe(error)
         result.traceback = traceback.format_exc(limit=-12)
-    result.wall_seconds = time.perf_counter() - started
-    result.peak_memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _record_origin(result: CellResult, job: Job) -> None:
+    """Record the software that a result depends on."""
+    result.oracle = job.method.oracle
+    result.code, result.versions, result.flags = recorded_code(job), recorded_versions(job), numeric_flags()
+
+
+def _write(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
+    """Write the files of a cell, the result last."""
+    if predictions and job.predictions:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **predictions)
+        write_atomically(store.predictions_path(job.cell.id), buffer.getvalue())
     store.write(result)
     store.write_machine(machine_id(), machine())
-    return result
-
-
-@lru_cache(maxsize=4)
-def shared_registry(plugins: tuple[str, ...], override: tuple[str, ...]) -> Registry:
-    """The registry of a run, loaded once for each process (the fork server loads it for all its children)."""
-    return load_registry([Path(p) for p in plugins], override)
 
 
 def blank_result(job: Job, status: Status, reason: str = "") -> CellResult:
@@ -76,25 +141,32 @@ def blank_result(job: Job, status: Status, reason: str = "") -> CellResult:
     )
 
 
-def _write_predictions(path: Path, predictions: Predictions) -> None:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **predictions)
-    write_atomically(path, buffer.getvalue())
-
-
 def choose_backend(job: Job) -> None:
     """Name the cell's backend to Keras, which reads it from the environment when it is first imported."""
     if job.cell.backend:
         os.environ["KERAS_BACKEND"] = job.cell.backend
 
 
+def run_as_process(job: Job, *, fork: bool) -> None:
+    """Run a cell in a process of its own, which takes in and ends whatever the method leaves behind."""
+    from llpbench.system.processes import adopt_orphans, end_descendants
+    from llpbench.system.sandbox import hide_memory
+
+    adopt_orphans()
+    choose_backend(job)
+    hide_memory()
+    try:
+        run_job(job, fork=fork)
+    finally:
+        end_descendants()
+
+
 def main() -> int:
     """Read a job from standard input, run it."""
-    import msgspec
+    from llpbench.system.processes import die_with_parent
 
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
-    choose_backend(job)
-    run_job(job)
+    die_with_parent()
+    run_as_process(msgspec.json.decode(sys.stdin.buffer.read(), type=Job), fork=False)
     return 0
 
 

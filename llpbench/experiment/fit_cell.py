@@ -1,80 +1,98 @@
-"""One cell: fit a method on bags, watch it, and score what each selection rule chose.
-
-Labels stay on this side: the method is given bags and a monitor, and hands back scores.
-"""
+"""The two halves of a cell: the data with its judge, made once, and a result filled from what the judge chose."""
 
 from __future__ import annotations
 
+import hashlib
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.data import Bags, IntArray, Split
+from llpbench.contracts.data import Bags, FloatArray, IntArray, Split
 from llpbench.contracts.errors import MethodError, Skip
-from llpbench.contracts.job import Job
+from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
-from llpbench.contracts.result import CellResult, Selected
-from llpbench.contracts.specs import DatasetSpec, MethodSpec
+from llpbench.contracts.result import PROTOCOL, CellResult, Selected
+from llpbench.contracts.specs import DatasetSpec
+from llpbench.experiment.judge import Best, Judge, finite
 from llpbench.experiment.metrics import to_probabilities
-from llpbench.experiment.monitor import Best, HarnessMonitor, MethodView, Pruned, finite
+from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import make_rules
 from llpbench.experiment.seeds import derive_seed
 from llpbench.experiment.split import bag_split, bags_seed, load_split, split_seed
-from llpbench.plugins.registry import Entry, Registry, unmet_needs
+from llpbench.plugins.registry import Registry, unmet_needs
 
 Predictions = dict[str, np.ndarray]
 """Test scores of the report that each rule chose, and the labels of the test rows."""
 
 
-def fit_cell(job: Job, registry: Registry, result: CellResult) -> Predictions:
-    """Run the cell of a job and fill in ``result``; returns the chosen test scores (none while tuning).
+@dataclass
+class Prepared:
+    """The data of a cell. ``bags`` and ``test_rows`` are for the method, the labels for the judge alone."""
 
-    ``result`` is filled as facts become known, so that a cell that fails half-way says all that it knew.
-    """
+    bags: Bags
+    test_rows: FloatArray | None
+    train_labels: IntArray
+    valid_labels: IntArray
+    test_labels: IntArray
+
+    def forget_rows(self) -> None:
+        """Let go of the features that the method has now: the judge needs those of held-back bags at most."""
+        assert self.bags.validation is not None
+        self.bags, self.test_rows = self.bags.validation, None
+
+
+def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
+    """Load the data of a cell and put it into bags; ``result`` is told all that is known by then."""
     cell = job.cell
-    method_entry, dataset_entry = registry.methods.entry(cell.method), registry.datasets.entry(cell.dataset)
-    method_spec, dataset_spec = method_entry.spec, dataset_entry.spec
-    _require(method_entry, cell.backend)
-    _require(dataset_entry)
-
+    entry = registry.datasets.entry(cell.dataset)
+    needs = unmet_needs(entry)
+    if needs:
+        raise Skip(needs)
     began = time.perf_counter()
-    split = load_split(job, dataset_spec)
-    train, train_labels, valid_labels = bag_split(job, split, registry)
+    split = load_split(job, entry.spec)
+    bags, train_labels, valid_labels = bag_split(job, split, registry)
     result.data_seconds = time.perf_counter() - began
-    assert train.validation is not None
+    assert bags.validation is not None
     result.rows = {"train": len(split.train), "valid": len(split.valid), "test": len(split.test)}
-    result.count_sd = train.count_sd
-    result.bags = {"train": len(train), "valid": len(train.validation)}
-    _decline_mismatch(method_spec, dataset_spec, split)
+    result.count_sd = bags.count_sd
+    result.bags = {"train": len(bags), "valid": len(bags.validation)}
+    result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
+    result.protocol = PROTOCOL
+    result.rules = {spec.name: spec.version for spec in registry.rules.specs}
+    result.digests = {"test_labels": digest_of_labels(split.test.y), "features": _digest_of_features(split)}
+    _decline_mismatch(cell.method, job.method, entry.spec, split)
+    tests = None if cell.tuning else split.test.X
+    return Prepared(bags, tests, train_labels, valid_labels, split.test.y)
 
-    seed = method_seed(cell)
-    result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": seed}
-    factory = method_spec.load()
-    monitor = HarnessMonitor(
-        rules=make_rules(train.validation, valid_labels, registry.rules.specs),
-        valid=train.validation,
-        test_rows=None if cell.tuning else split.test.X,
-        train_labels=train_labels,
-        classes=split.classes,
-        score_kind=method_spec.scores,
-        patience=int(cell.params.get("patience") or 20),
-        prune=job.prune,
-    )
-    oracle = {"labels": train_labels} if method_spec.oracle else {}
-    status, reason = "ok", ""
-    try:
-        fit_method(factory(**cell.params), train, monitor, seed, **oracle)
-    except Pruned as pruned:
-        status, reason = "pruned", str(pruned)
-        monitor.note("pruned_by", pruned.rule)
-    _fill(result, monitor, split, registry)
-    result.status, result.reason = status, reason  # type: ignore[assignment]
-    if cell.tuning:
-        return {}
-    scores = {rule.name: np.asarray(monitor.winner(rule).scores) for rule in monitor.rules}
-    return {"labels": split.test.y.astype(np.int16), **scores}
+
+def make_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
+    """The judge of a cell. Of features it has those of the held-back bags only, which rules may look at."""
+    return Judge(tests=None if data.test_rows is None else len(data.test_rows), **_terms(job, data, registry))
+
+
+def fit_here(job: Job, data: Prepared, registry: Registry) -> HarnessMonitor:
+    """Fit the method of a cell in this process, labels and all: to debug a method, never to measure it."""
+    monitor = HarnessMonitor(test_rows=data.test_rows, **_terms(job, data, registry))
+    oracle = {"labels": data.train_labels} if job.method.oracle else {}
+    method = registry.methods[job.cell.method].load()(**job.cell.params)
+    fit_method(method, data.bags, monitor, method_seed(job.cell), **oracle)
+    return monitor
+
+
+def _terms(job: Job, data: Prepared, registry: Registry) -> dict[str, Any]:
+    assert data.bags.validation is not None
+    return {
+        "rules": make_rules(data.bags.validation, data.valid_labels, registry.rules.specs),
+        "valid": data.bags.validation,
+        "train_labels": data.train_labels,
+        "classes": data.bags.classes,
+        "score_kind": job.method.scores,
+        "patience": int(job.cell.params.get("patience") or 20),
+        "prune": job.prune,
+    }
 
 
 def method_seed(cell: Cell) -> int:
@@ -83,7 +101,7 @@ def method_seed(cell: Cell) -> int:
 
 
 def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, **oracle: IntArray) -> None:
-    """Fit, and score the fitted model once if the method never reported."""
+    """Fit in this process, and score the fitted model once if the method never reported."""
     fitted = method.fit(bags, monitor=MethodView(monitor), seed=seed, **oracle)
     if fitted is None:
         raise MethodError("fit returned None; it must return the fitted method (return self)")
@@ -91,43 +109,53 @@ def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, *
         monitor.report(fitted.predict_scores)
 
 
-def _require(entry: Entry[Any], backend: str = "") -> None:
-    needs = unmet_needs(entry, backend)
-    if needs:
-        raise Skip(needs)
-
-
-def _decline_mismatch(method: MethodSpec, dataset: DatasetSpec, split: Split) -> None:
-    task = "binary" if split.classes == 2 else "multiclass"
-    if task not in method.tasks:
-        raise Skip(f"{method.name} is for {' and '.join(method.tasks)} tasks; {dataset.name} is {task}")
-    kind = "images" if split.train.X.ndim > 2 else "features"
-    if kind not in method.inputs:
-        raise Skip(f"{method.name} takes {' and '.join(method.inputs)}; {dataset.name} gives {kind}")
-
-
-def _fill(result: CellResult, monitor: HarnessMonitor, split: Split, registry: Registry) -> None:
-    seconds = monitor.clock.stop()
-    result.report_seconds = seconds.pop("report", 0.0)
-    result.phases, result.fit_seconds = seconds, sum(seconds.values())
-    result.history, result.pseudo_labels, result.notes = monitor.history, monitor.pseudo, monitor.notes
-    task = "binary" if split.classes == 2 else "multiclass"
+def fill_result(result: CellResult, judge: Judge, test_labels: IntArray, registry: Registry) -> Predictions:
+    """Fill in what the judge chose; returns the chosen test scores (none while tuning)."""
+    result.history, result.pseudo_labels, result.notes = judge.history, judge.pseudo, judge.notes
+    task = "binary" if judge.classes == 2 else "multiclass"
     metrics = [e.spec for e in registry.metrics if task in e.spec.tasks]
 
     def selected(best: Best) -> Selected:
         values: dict[str, float | None] = {}
         if best.scores is not None:
-            probabilities = to_probabilities(best.scores, monitor.score_kind)
+            probabilities = to_probabilities(best.scores, judge.score_kind)
             values = {
-                m.name: finite(m.load()(split.test.y, best.scores if m.needs == "scores" else probabilities))
+                m.name: finite(m.load()(test_labels, best.scores if m.needs == "scores" else probabilities))
                 for m in metrics
             }
         values["bag_error"] = finite(best.bag_error)
         value = None if best.value is None else finite(best.value)
         return Selected(report=best.report, stage=best.stage, value=value, metrics=values)
 
-    for rule in monitor.rules:
-        result.selected[rule.name] = selected(monitor.winner(rule))
-        if len(monitor.best) > 1:
-            for stage, tracks in monitor.best.items():
-                result.stages.setdefault(stage, {})[rule.name] = selected(tracks[rule.name])
+    for rule in judge.rules:
+        result.selected[rule.name] = selected(judge.winner(rule))
+        if len(judge.stages) > 1:
+            for name, stage in judge.stages.items():
+                result.stages.setdefault(name, {})[rule.name] = selected(stage.best[rule.name])
+    if judge.tests is None or not judge.history:
+        return {}
+    scores = {rule.name: np.asarray(judge.winner(rule).scores) for rule in judge.rules}
+    return {"labels": test_labels.astype(np.int16), **scores}
+
+
+def digest_of_labels(labels: IntArray) -> str:
+    """The sha256 of test labels, as they lie in a file of predictions."""
+    return hashlib.sha256(np.ascontiguousarray(labels, np.int16).tobytes()).hexdigest()
+
+
+def _digest_of_features(split: Split) -> str:
+    """A digest of all features, to tell whether two results were made from the same ones."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (split.train, split.valid, split.test):
+        digest.update(str((part.X.shape, part.X.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(part.X).data)
+    return digest.hexdigest()
+
+
+def _decline_mismatch(method: str, facts: MethodFacts, dataset: DatasetSpec, split: Split) -> None:
+    task = "binary" if split.classes == 2 else "multiclass"
+    if task not in facts.tasks:
+        raise Skip(f"{method} is for {' and '.join(facts.tasks)} tasks; {dataset.name} is {task}")
+    kind = "images" if split.train.X.ndim > 2 else "features"
+    if kind not in facts.inputs:
+        raise Skip(f"{method} takes {' and '.join(facts.inputs)}; {dataset.name} gives {kind}")

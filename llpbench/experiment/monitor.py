@@ -1,4 +1,8 @@
-"""The harness's side of a fit: scores reports, keeps the best of each rule, keeps the clock."""
+"""A method's monitor: phases on a clock, and reports that go to a judge.
+
+``HarnessMonitor`` has the judge in the same process: for ``fit``, for the kit and for ``run --debug``. In a cell the
+judge is another process, and the method's monitor speaks to it (``execution/method_process.py``).
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from llpbench.contracts.data import Bags, FloatArray, IntArray
+from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError
-from llpbench.contracts.job import Prune
-from llpbench.contracts.protocols import Predict
-from llpbench.contracts.specs import DEFAULT_RULE
-from llpbench.experiment.metrics import auroc, kind_of_scores, to_probabilities
-from llpbench.experiment.rules import SelectionRule, bag_error
+from llpbench.contracts.protocols import Monitor, Predict
+from llpbench.experiment.judge import Judge
 
 
 class PhaseClock:
@@ -48,37 +47,19 @@ class PhaseClock:
         self._charge()
         return dict(self.seconds)
 
-
-@dataclass
-class Best:
-    """The best report of one rule in one stage; closed when ``patience`` reports have not improved on it."""
-
-    value: float | None = None
-    report: int = -1
-    stage: str = ""
-    scores: FloatArray | None = None
-    bag_error: float = float("nan")
-    waited: int = 0
-    closed: bool = False
-
-
-class Pruned(BaseException):
-    """Ends the fit of a trial that lags behind the trials before it; not an error, and not for a method to catch."""
-
-    def __init__(self, rule: str, report: int, value: float, limit: float) -> None:
-        self.rule = rule
-        super().__init__(
-            f"at report {report} its best value under rule {rule} is {value:.6g}, "
-            f"worse than {limit:.6g}, the median of finished trials"
-        )
+    def own_phase(self, name: str) -> AbstractContextManager[None]:
+        """The phase of a method, which may not have the harness's names."""
+        if name in ("report", "other", "predict"):
+            raise MethodError(f"the phase name {name!r} is the harness's own; call yours otherwise")
+        return self.phase(name)
 
 
 class MethodView:
-    """The monitor as a method sees it: functions only. No attribute leads to a label or to held-back rows."""
+    """The monitor as a method sees it: functions only, no attribute of the monitor behind it."""
 
     __slots__ = ("_stopped", "note", "phase", "pseudo_labels", "report")
 
-    def __init__(self, monitor: HarnessMonitor) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         def report(predict: Predict, *, stage: str = "") -> bool:
             return monitor.report(predict, stage=stage)
 
@@ -100,134 +81,51 @@ class MethodView:
 
     @property
     def should_stop(self) -> bool:
-        """True when every rule of the current stage is closed."""
+        """True when the current stage is closed."""
         return self._stopped()
 
 
 @dataclass
-class HarnessMonitor:
-    """Watches one fit (see ``protocols.Monitor``). Holds labels: a method is given ``MethodView``, never this.
+class HarnessMonitor(Judge):
+    """A judge that a method of the same process reports to (see ``protocols.Monitor``).
 
     Attributes:
-        rules: the selection rules in force, applied to held-back data.
-        valid: the held-back bags.
-        test_rows: test rows; None while tuning, when nothing is ever predicted for them.
-        train_labels: labels of the training rows in bag order, to judge pseudo-labels.
-        score_kind: how the method's scores are to be read.
-        patience: reports without improvement after which a rule closes.
-        prune: what a trial's reports must reach, when it is one.
+        valid: the held-back bags, with their rows.
+        test_rows: test rows; None when nothing is to be predicted for them.
     """
 
-    rules: list[SelectionRule]
-    valid: Bags
-    test_rows: FloatArray | None
-    train_labels: IntArray
-    classes: int
-    score_kind: str = "auto"
-    patience: int = 20
-    prune: Prune | None = None
+    tests: int | None = field(default=None, init=False)
+    test_rows: FloatArray | None = None
     clock: PhaseClock = field(default_factory=PhaseClock)
-    best: dict[str, dict[str, Best]] = field(default_factory=dict)
-    history: list[dict[str, float | None]] = field(default_factory=list)
-    pseudo: dict[str, float | None] = field(default_factory=dict)
-    notes: dict[str, float | str | bool | None] = field(default_factory=dict)
     _stage: str = ""
 
+    def __post_init__(self) -> None:
+        self.tests = None if self.test_rows is None else len(self.test_rows)
+
     def report(self, predict: Predict, *, stage: str = "") -> bool:
-        """Score the model on held-back rows; for every open rule it improves, keep its test scores."""
+        """Score the model on held-back and test rows."""
         with self.clock.phase("report"):
             self._stage = stage
-            scores = self._checked(predict(self.valid.X), len(self.valid.X))
-            if self.score_kind == "auto" and kind_of_scores(scores) == "logit":
-                self.score_kind = "logit"
-                self.best.clear()  # earlier reports were read as probabilities: not comparable
-            probabilities = to_probabilities(scores, self.score_kind)
-            number = len(self.history)
-            values = {rule.name: rule.value(probabilities, scores) for rule in self.rules}
-            self.history.append({name: finite(value) for name, value in values.items()})
-            improved = [rule for rule in self.rules if self._improves(rule, values[rule.name], stage)]
-            if improved:
-                test_scores = None
-                if self.test_rows is not None:
-                    test_scores = self._checked(predict(self.test_rows), len(self.test_rows))
-                for rule in improved:
-                    track = self.best[stage][rule.name]
-                    track.value, track.report, track.waited = values[rule.name], number, 0
-                    track.stage, track.scores = stage, test_scores
-                    track.bag_error = bag_error(probabilities, self.valid)
-            self._give_up_if_behind(number)
-            return any(rule.name == DEFAULT_RULE for rule in improved)
-
-    def _give_up_if_behind(self, number: int) -> None:
-        """End a trial whose best report so far is worse than the limit for this many reports."""
-        if self.prune is None:
-            return
-        limit = self.prune.limit(number)
-        rule = next(rule for rule in self.rules if rule.name == self.prune.rule)
-        value = self.winner(rule).value
-        if limit is not None and value is not None and rule.better(limit, value):
-            raise Pruned(rule.name, number, value, limit)
-
-    def _improves(self, rule: SelectionRule, value: float, stage: str) -> bool:
-        track = self.best.setdefault(stage, {}).setdefault(rule.name, Best())
-        if track.closed:
-            return False
-        if rule.better(value, track.value):
-            return True
-        track.waited += 1
-        track.closed = track.waited >= self.patience
-        return False
+            valid_scores = predict(self.valid.X)
+            test_scores = None if self.test_rows is None else predict(self.test_rows)
+            answer = self.take_report(valid_scores, test_scores, stage)
+            self.finish_report()
+            return answer.improved
 
     @property
     def should_stop(self) -> bool:
-        """True when every rule of the current stage is closed."""
-        tracks = self.best.get(self._stage, {})
-        return bool(tracks) and all(t.closed for t in tracks.values())
+        """True when the current stage is closed."""
+        return self._stage in self.stages and self.stages[self._stage].closed
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Charge the time inside to ``name``."""
-        if name in ("report", "other"):
-            raise MethodError(f"the phase name {name!r} is the harness's own; call yours otherwise")
-        return self.clock.phase(name)
+        return self.clock.own_phase(name)
 
     def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
         """Record the AUROC of pseudo-labels against the training labels."""
         with self.clock.phase("report"):
-            scores = self._checked(np.asarray(probabilities), len(self.train_labels))
-            self.pseudo[stage or "all"] = finite(auroc(self.train_labels, scores))
+            self.take_pseudo_labels(probabilities, stage)
 
     def note(self, name: str, value: float | str | bool) -> None:
         """Record a fact about the fit."""
-        if isinstance(value, str | bool):
-            self.notes[name] = value
-        else:
-            self.notes[name] = finite(float(value))
-
-    def winner(self, rule: SelectionRule) -> Best:
-        """The best report of a rule over all stages (the earlier one when they tie)."""
-        winner = Best()
-        for tracks in self.best.values():
-            track = tracks[rule.name]
-            if track.value is not None and rule.better(track.value, winner.value):
-                winner = track
-        return winner
-
-    def _checked(self, scores: FloatArray, n: int) -> FloatArray:
-        """Scores of the right shape, finite; otherwise a sentence the method's author can act on."""
-        scores = np.array(scores)  # a copy: the method may use its buffer again
-        wanted = (n,) if self.classes == 2 else (n, self.classes)
-        if scores.shape != wanted:
-            raise MethodError(f"predict_scores returned shape {scores.shape} for {n} rows; expected {wanted}")
-        if not np.issubdtype(scores.dtype, np.number):
-            raise MethodError(f"predict_scores returned {scores.dtype}, not numbers")
-        bad = int((~np.isfinite(scores)).sum())
-        if bad:
-            raise MethodError(f"predict_scores returned {bad} values of {scores.size} that are NaN or infinite")
-        if self.score_kind == "probability" and ((scores < -1e-6) | (scores > 1 + 1e-6)).any():
-            raise MethodError("predict_scores left [0, 1] though the method declares scores='probability'")
-        return scores
-
-
-def finite(value: float) -> float | None:
-    """The number as JSON can hold it: None for NaN and infinities."""
-    return float(value) if np.isfinite(value) else None
+        self.take_note(name, value)

@@ -9,7 +9,7 @@ import msgspec
 
 from llpbench.contracts.job import Prune
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.experiment.monitor import Pruned
+from llpbench.experiment.judge import Pruned
 
 FIRST_TRIALS = 5
 """Trials that must have finished before others are held to their median."""

@@ -1,4 +1,4 @@
-"""The monitor: each rule keeps its own best on its own patience, no label leaks, and the clock is fair."""
+"""The judge and its monitor: each rule keeps its own best of the same reports, no label leaks, the clock is fair."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, MethodError, QuietMonitor
+from llpbench.experiment import judge
 from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
 from llpbench.experiment.rules import SelectionRule, make_rules
 
@@ -28,7 +29,9 @@ def scripted(patience: int = 2, **values: Sequence[float]) -> HarnessMonitor:
 
     bags, labels = bags_of(make_part(VALID), 6)
     rules = [rule(name) for name in values]
-    return HarnessMonitor(rules, bags, make_part(TEST).X, labels, classes=2, score_kind="logit", patience=patience)
+    return HarnessMonitor(
+        rules, bags, labels, test_rows=make_part(TEST).X, classes=2, score_kind="logit", patience=patience
+    )
 
 
 def scoring(number: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -63,22 +66,67 @@ def test_a_report_tells_only_whether_the_bags_rule_improved() -> None:
     assert feed(monitor, 4) == [True, False, True, False]
 
 
-def test_a_rule_closes_on_its_own_patience_and_stays_closed() -> None:
+def test_a_stage_closes_on_the_patience_of_bags_and_stays_closed_for_every_rule() -> None:
     monitor = scripted(patience=2, bags=[5, 1, 1, 9, 9], instances=[1, 2, 3, 4, 5])
     feed(monitor, 5)
     assert chosen(monitor, "bags") == (0, 0.0)  # the nine came after it had closed
-    assert chosen(monitor, "instances") == (4, 4.0)
-    assert not monitor.should_stop
+    assert chosen(monitor, "instances") == (2, 2.0)  # among the same reports
+    assert monitor.should_stop
+    assert len(monitor.history) == 5
 
 
-def test_should_stop_waits_for_every_rule() -> None:
-    monitor = scripted(patience=2, bags=[5, 1, 1, 1, 1], instances=[1, 2, 3, 0, 0])
+def test_should_stop_follows_bags_alone() -> None:
+    monitor = scripted(patience=2, bags=[5, 1, 1, 1, 1], instances=[1, 2, 3, 4, 5])
     seen = []
     assert not monitor.should_stop
     for i in range(5):
         monitor.report(scoring(i))
         seen.append(monitor.should_stop)
-    assert seen == [False, False, False, False, True]
+    assert seen == [False, False, True, True, True]
+
+
+def test_another_rule_without_improvement_closes_nothing() -> None:
+    monitor = scripted(patience=2, bags=[1, 2, 3, 4, 5], instances=[5, 1, 1, 1, 9])
+    feed(monitor, 5)
+    assert not monitor.should_stop
+    assert chosen(monitor, "instances") == (4, 4.0)
+
+
+def test_reports_stages_and_notes_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOST_REPORTS", "MOST_STAGES", "MOST_NOTES"):
+        monkeypatch.setattr(judge, name, 3)
+    monitor = scripted(patience=9, bags=[1] * 9)
+    feed(monitor, 3)
+    with pytest.raises(MethodError, match="may report 3 times"):
+        feed(monitor, 1)
+    monitor = scripted(patience=9, bags=[1] * 9)
+    for stage in "abc":
+        monitor.note(stage, 1.0)
+    with pytest.raises(MethodError, match="3 notes"):
+        monitor.note("d", 1.0)
+    monitor.note("a", 2.0)
+    for stage in "ab":
+        feed(monitor, 1, stage)
+    monkeypatch.setattr(judge, "MOST_STAGES", 2)
+    with pytest.raises(MethodError, match="2 stages"):
+        feed(monitor, 1, "c")
+
+
+@pytest.mark.parametrize("stage", [3, None, b"one", "x" * 101, "a\x1b[2Jb", "a\nb"])
+def test_a_stage_that_is_no_name_fails_at_the_call(stage: object) -> None:
+    monitor = scripted(bags=[1])
+    with pytest.raises(MethodError, match="the stage"):
+        monitor.report(scoring(0), stage=stage)  # type: ignore[arg-type]
+    with pytest.raises(MethodError, match="the stage"):
+        monitor.pseudo_labels(np.zeros(VALID), stage=stage)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(3, 1.0), ("a", object()), ("a", "x" * 1001), ("a", "\x1b[2J"), ("a", [1])]
+)
+def test_a_note_that_a_result_cannot_hold_fails_at_the_call(name: str, value: float) -> None:
+    with pytest.raises(MethodError, match="note"):
+        scripted(bags=[]).note(name, value)
 
 
 def test_an_improvement_renews_the_patience() -> None:
@@ -99,8 +147,8 @@ def test_an_improvement_renews_the_patience() -> None:
 def test_what_the_bags_rule_selects_does_not_depend_on_instance_labels(
     bags: list[int], instances: list[list[int]], patience: int
 ) -> None:
-    """A method that obeys should_stop runs shorter or longer, but its result by the bags rule is the same."""
-    outcomes = []
+    """Neither what bags selects nor how long a method runs that obeys should_stop."""
+    outcomes, lengths = [], []
     for other in instances:
         monitor = scripted(patience=patience, bags=[float(b) for b in bags], instances=[float(i) for i in other])
         for i in range(len(bags)):
@@ -108,7 +156,9 @@ def test_what_the_bags_rule_selects_does_not_depend_on_instance_labels(
             if monitor.should_stop:
                 break
         outcomes.append(chosen(monitor, "bags"))
+        lengths.append(len(monitor.history))
     assert outcomes[0] == outcomes[1]
+    assert lengths[0] == lengths[1]
     # ... and it is what plain early stopping on the bags' values alone would give.
     best, waited = 0, 0
     for i, value in enumerate(bags):
@@ -130,7 +180,7 @@ def test_permuting_labels_inside_bags_leaves_the_bags_rule_alone() -> None:
     assert (shuffled != labels).any()
     results = []
     for held in (labels, shuffled):
-        monitor = HarnessMonitor(make_rules(bags, held), bags, make_part(TEST).X, held, classes=2, patience=3)
+        monitor = HarnessMonitor(make_rules(bags, held), bags, held, test_rows=make_part(TEST).X, classes=2, patience=3)
         rng = np.random.default_rng(0)
         for _ in range(12):
             weights = rng.normal(size=3)
@@ -148,7 +198,7 @@ def test_a_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
     assert not monitor.should_stop
     feed(monitor, 2, stage="two", start=3)
     assert monitor.should_stop
-    assert [monitor.best[s]["bags"].report for s in ("one", "two")] == [0, 3]
+    assert [monitor.stages[s].best["bags"].report for s in ("one", "two")] == [0, 3]
     winner = monitor.winner(monitor.rules[0])
     assert (winner.stage, winner.report) == ("two", 3)
 
@@ -170,7 +220,8 @@ def test_a_rule_without_a_number_keeps_the_first_report_until_one_has() -> None:
     assert monitor.history[0] == {"bags": None}  # JSON has no NaN
 
 
-def test_test_rows_are_scored_only_when_a_rule_improves() -> None:
+def test_held_back_and_test_rows_are_scored_on_every_report() -> None:
+    """Which rows a method is asked about must not tell it whether a rule improved."""
     monitor = scripted(patience=9, bags=[2, 1, 3])
     seen: list[int] = []
 
@@ -180,7 +231,7 @@ def test_test_rows_are_scored_only_when_a_rule_improves() -> None:
 
     for _ in range(3):
         monitor.report(predict)
-    assert seen == [VALID, TEST, VALID, VALID, TEST]
+    assert seen == [VALID, TEST] * 3
 
 
 def test_scores_are_kept_though_the_method_uses_its_buffer_again() -> None:
@@ -220,7 +271,7 @@ def test_scores_that_break_the_contract_are_refused(scores: np.ndarray, words: s
 
 def test_several_classes_need_a_column_each() -> None:
     bags, labels = bags_of(make_part(VALID, 3), 6, classes=3)
-    monitor = HarnessMonitor(make_rules(bags, labels), bags, make_part(TEST).X, labels, classes=3)
+    monitor = HarnessMonitor(make_rules(bags, labels), bags, labels, test_rows=make_part(TEST).X, classes=3)
     with pytest.raises(MethodError, match=r"expected \(24, 3\)"):
         monitor.report(lambda X: np.zeros(len(X)))
     assert monitor.report(lambda X: np.full((len(X), 3), 1 / 3))
@@ -247,7 +298,7 @@ def test_declared_probabilities_must_be_some() -> None:
     monitor.report(scoring(1.0 + 1e-7))  # rounding is forgiven
 
 
-@pytest.mark.parametrize("name", ["report", "other"])
+@pytest.mark.parametrize("name", ["report", "other", "predict"])
 def test_a_phase_may_not_take_the_harnesss_own_names(name: str) -> None:
     with pytest.raises(MethodError, match="harness's own"):
         scripted(bags=[]).phase(name)
@@ -307,7 +358,7 @@ def test_nothing_a_report_hands_back_tells_of_labels() -> None:
     bags, labels = bags_of(make_part(60), 6)
     heard = []
     for held in (labels, 1 - labels):
-        view = MethodView(HarnessMonitor(make_rules(bags, held), bags, make_part(TEST).X, held, classes=2))
+        view = MethodView(HarnessMonitor(make_rules(bags, held), bags, held, test_rows=make_part(TEST).X, classes=2))
         rng = np.random.default_rng(0)
         models = [rng.normal(size=3) for _ in range(8)]
         heard.append([view.report(lambda X, w=w: X @ w) for w in models])
@@ -384,4 +435,4 @@ def test_scoring_a_report_is_not_the_methods_time(ticks: Ticks) -> None:
             monitor.report(slow)
             ticks.now += 1
     ticks.now += 4
-    assert monitor.clock.stop() == {"network": 6, "report": 50, "other": 4}  # three validations, two tests
+    assert monitor.clock.stop() == {"network": 6, "report": 60, "other": 4}

@@ -30,7 +30,8 @@ from llpbench.execution.driver import Driver
 from llpbench.execution.jobs import Context, Limits
 from llpbench.execution.worker import run_job
 from llpbench.experiment.grid import RunSpec, plan_cells
-from llpbench.experiment.monitor import HarnessMonitor, Pruned
+from llpbench.experiment.judge import Pruned
+from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 from llpbench.plugins.registry import load_registry
 from llpbench.report.progress import QuietView
@@ -58,7 +59,7 @@ class Inline:
 
     def submit(self, job: Job) -> None:
         self.ran.append(job)
-        run_job(job)
+        run_job(job, fork=True)
         self._done.append(Outcome(job, "finished"))
 
     def wait(self, seconds: float) -> list[Outcome]:

@@ -1,0 +1,173 @@
+"""The method's process of a cell: it has bags, rows to be scored and a line to the judge. No label is ever in it.
+
+It is started before the judge loads any data, locks itself away from the results folder and from other processes, and
+only then loads the method's code. ``python -m llpbench.execution.method_main FILE-NUMBER`` where it is not forked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import socket
+import sys
+import tempfile
+import traceback
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from llpbench.contracts.data import FloatArray
+from llpbench.contracts.errors import MethodError, Skip, describe
+from llpbench.contracts.protocols import Method, Predict
+from llpbench.execution.messages import (
+    Assignment,
+    Channel,
+    Ended,
+    Material,
+    Note,
+    PseudoLabels,
+    Ready,
+    Reply,
+    Report,
+    Scoring,
+    bags_from,
+    pack,
+)
+from llpbench.experiment.judge import checked_name, checked_note
+from llpbench.experiment.monitor import MethodView, PhaseClock
+from llpbench.system.processes import die_with_parent
+from llpbench.system.sandbox import lock_away
+from llpbench.system.shared_arrays import attach
+
+_LONGEST = 1 << 32
+_LONGEST_TEXT = 20_000
+
+
+class Conversation:
+    """The monitor of a method whose judge is another process (see ``protocols.Monitor``)."""
+
+    def __init__(self, channel: Channel, valid_rows: FloatArray, test_rows: FloatArray | None) -> None:
+        self.channel, self.valid_rows, self.test_rows = channel, valid_rows, test_rows
+        self.clock = PhaseClock()
+        self.reports = 0
+        self.should_stop = False
+
+    def report(self, predict: Predict, *, stage: str = "") -> bool:
+        """Score the held-back and the test rows and hand the scores to the judge."""
+        stage = checked_name(stage, "stage")
+        with self.clock.phase("report"):
+            self.channel.send(Scoring())
+            valid = pack(predict(self.valid_rows), "predict_scores")
+            test = None if self.test_rows is None else pack(predict(self.test_rows), "predict_scores")
+            reply = self._ask(Report(stage, valid, test))
+            self.reports += 1
+            self.should_stop = reply.stop
+            return reply.improved
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Charge the time inside to ``name``."""
+        return self.clock.own_phase(checked_name(name, "name of a phase"))
+
+    def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
+        """Hand over pseudo-labels of the training rows; nothing comes back but a refusal."""
+        with self.clock.phase("report"):
+            self.channel.send(Scoring())
+            self._ask(PseudoLabels(checked_name(stage, "stage"), pack(probabilities, "pseudo_labels")))
+
+    def note(self, name: str, value: float | str | bool) -> None:
+        """Hand over a fact about the fit."""
+        name, value = checked_note(name, value)
+        self._ask(Note(name, value))
+
+    def _ask(self, message: Report | PseudoLabels | Note) -> Reply:
+        self.channel.send(message)
+        reply: Reply
+        reply, _ = self.channel.receive(Reply)
+        if reply.refused:
+            raise MethodError(reply.refused)
+        return reply
+
+
+def serve(channel: Channel, assignment: Assignment) -> None:
+    """Load the method, wait for its data, fit it, and tell the judge how it ended."""
+    seconds: dict[str, float] = {}
+    try:
+        prepare(assignment)
+        factory = load_method(assignment)
+        channel.send(Ready())
+        material, handles = channel.receive(Material, _LONGEST)
+        arrays = attach(handles[0], material.places)
+        os.close(handles[0])
+        oracle = {"labels": arrays.pop("labels")} if "labels" in arrays else {}
+        conversation = Conversation(channel, arrays["valid.X"], arrays.pop("test.X", None))
+        try:
+            method: Method = factory(**assignment.params)
+            view = MethodView(conversation)
+            fitted = method.fit(bags_from(arrays, material), monitor=view, seed=assignment.seed, **oracle)
+            if fitted is None:
+                raise MethodError("fit returned None; it must return the fitted method (return self)")
+            if not conversation.reports:
+                conversation.report(fitted.predict_scores)
+        finally:
+            seconds = conversation.clock.stop()
+        ended = Ended(phases=seconds)
+    except EOFError:  # the judge is gone
+        return
+    except Skip as skip:
+        ended = Ended(phases=seconds, status="skipped", reason=str(skip) or "the method declined this setting")
+    except MemoryError:
+        ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
+    except Exception as error:
+        ended = _failure(error, seconds)
+    with contextlib.suppress(OSError):
+        channel.send(ended)
+
+
+def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
+    words = "".join(traceback.format_exception(error, limit=-12))
+    return Ended(
+        phases=seconds,
+        status="failed",
+        reason=describe(error)[:_LONGEST_TEXT],
+        traceback=words[-_LONGEST_TEXT:],
+    )
+
+
+def prepare(assignment: Assignment) -> None:
+    """Name the backend to Keras, take the private scratch for temporary files, and lock the results folder away."""
+    if assignment.backend:
+        os.environ["KERAS_BACKEND"] = assignment.backend
+    os.environ["TMPDIR"] = assignment.scratch
+    tempfile.tempdir = None
+    lock_away(map(Path, assignment.locked))
+
+
+def load_method(assignment: Assignment) -> Any:
+    """The class of the method; raises ``Skip`` when something it needs is not installed."""
+    from llpbench.execution.registries import shared_registry
+    from llpbench.plugins.registry import unmet_needs
+
+    registry = shared_registry(assignment.plugins, assignment.override)
+    entry = registry.methods.entry(assignment.method)
+    needs = unmet_needs(entry, assignment.backend)
+    if needs:
+        raise Skip(needs)
+    return entry.spec.load()
+
+
+def main() -> int:
+    """Serve the judge at the other end of the socket whose file number is the first argument."""
+    die_with_parent()
+    faulthandler.enable()
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        assignment, _ = channel.receive(Assignment, _LONGEST)
+    except EOFError:
+        return 1
+    serve(channel, assignment)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

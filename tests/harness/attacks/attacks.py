@@ -1,0 +1,318 @@
+"""Methods that try to get at labels, at results, or at the harness itself. Each notes what it got hold of."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import os
+import signal
+import socket
+import sys
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+
+from llpbench import MethodSpec, Param, hookimpl
+
+KINDS = (
+    "closure",
+    "frames",
+    "objects",
+    "memory",
+    "other-memory",
+    "predictions",
+    "callback",
+    "stop",
+    "rival",
+    "plant",
+    "scorer",
+    "escape",
+    "kill",
+    "orphan",
+    "flood",
+    "garbage",
+    "huge",
+    "hold-line",
+    "lie-about-time",
+)
+PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
+NEXT = "2c7a6d964838dc9955edb63484cd29a5439c7561a79edb796c47ce678d677b16"
+
+
+@hookimpl
+def llpbench_methods():
+    params = (Param("out", "", doc="the results folder under attack"), Param("patience", 1, low=1))
+    names = {kind: kind.title().replace("-", "") for kind in KINDS}
+    return [MethodSpec(name=f"attack-{kind}", factory=f"attacks:{names[kind]}", params=params) for kind in KINDS]
+
+
+class Attack:
+    def __init__(self, out="", patience=1):
+        self.out = Path(out)
+
+    def fit(self, bags, *, monitor, seed):
+        self.bags = bags
+        with contextlib.suppress(PermissionError):
+            self.attack(bags, monitor)
+        return self
+
+    def predict_scores(self, X):
+        return np.array(X[:, 0])  # the honest part
+
+
+def looks_like_labels(thing, bags):
+    """An array of the classes of single rows: training, held-back or test ones."""
+    sizes = (len(bags.X), len(bags.validation.X), 600)
+    return (
+        isinstance(thing, np.ndarray)
+        and thing.dtype.kind in "iu"
+        and thing.shape in {(n,) for n in sizes}
+        and set(np.unique(thing)) == {0, 1}
+    )
+
+
+def reachable(start, bags, limit=200_000):
+    """How many arrays of labels can be reached from an object."""
+    seen, queue, found = set(), [start], 0
+    while queue and len(seen) < limit:
+        thing = queue.pop()
+        if id(thing) in seen or isinstance(thing, types.ModuleType):
+            continue
+        seen.add(id(thing))
+        found += looks_like_labels(thing, bags)
+        queue.extend(gc.get_referents(thing))
+    return found
+
+
+class Closure(Attack):
+    def attack(self, bags, monitor):
+        cells = [c.cell_contents for c in monitor.report.__closure__ or ()]
+        monitor.note("found", sum(reachable(c, bags) for c in cells))
+
+
+class Frames(Attack):
+    def attack(self, bags, monitor):
+        frame, found = sys._getframe(), 0
+        while frame is not None:
+            found += sum(reachable(v, bags, 20_000) for v in list(frame.f_locals.values()))
+            frame = frame.f_back
+        monitor.note("found", found)
+
+
+class Objects(Attack):
+    def attack(self, bags, monitor):
+        monitor.note("found", sum(looks_like_labels(r, bags) for o in gc.get_objects() for r in gc.get_referents(o)))
+
+
+def in_memory(pid):
+    """Whether the test labels lie in the memory of a process, as numbers of any width."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        memory = Path(f"/proc/{pid}/mem").open("rb", 0)  # noqa: SIM115
+    except OSError:
+        return False
+    for line in maps:
+        span, rights = line.split()[:2]
+        low, high = (int(x, 16) for x in span.split("-"))
+        if "r" not in rights or high - low > 1 << 28:
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            memory.seek(low)
+            content = memory.read(high - low)
+            for dtype in (np.int8, np.int16, np.int32, np.int64):
+                first = np.array(list(PREFIX), np.int8).astype(dtype).tobytes()
+                at = content.find(first)
+                while at >= 0:
+                    end = at + 2 * len(first)
+                    rest = np.frombuffer(content[at + len(first) : end].ljust(len(first), b"x"), dtype)
+                    if hashlib.sha256(rest.astype(np.int8).tobytes()).hexdigest() == NEXT:
+                        return True
+                    at = content.find(first, at + 1)
+    return False
+
+
+class Memory(Attack):
+    def attack(self, bags, monitor):
+        monitor.note("found", in_memory("self"))
+
+
+class OtherMemory(Attack):
+    def attack(self, bags, monitor):
+        pids = {os.getppid(), *(int(p.name) for p in Path("/proc").iterdir() if p.name.isdecimal())} - {os.getpid()}
+
+        def ours(pid):
+            with contextlib.suppress(OSError):
+                return b"llpbench" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            return False
+
+        monitor.note("found", any(in_memory(pid) for pid in pids if ours(pid)))
+
+
+class Predictions(Attack):
+    def attack(self, bags, monitor):
+        found = 0
+        for path in self.out.rglob("*.npz"):
+            with contextlib.suppress(OSError):
+                found += "labels" in np.load(path)
+        monitor.note("found", found)
+
+
+class Callback(Attack):
+    """Held-back labels, one by one: is anything about the second report different when row ``i`` has class 1?"""
+
+    probe = "calls"
+
+    def attack(self, bags, monitor):
+        rows, rate = len(bags.validation.X), float(bags.validation.prior[0])
+        guess = []
+        for i in range(rows):
+            calls = []
+
+            def predict(X, i=i, bump=0.0, calls=calls):
+                calls.append(len(X))
+                scores = np.full(len(X), np.log(rate / (1 - rate)))
+                if len(X) == rows:
+                    scores[i] += bump
+                return scores
+
+            try:
+                monitor.report(predict, stage=f"row {i}")
+                calls.clear()
+                monitor.report(lambda X, p=predict: p(X, bump=9.0), stage=f"row {i}")
+            except Exception:
+                break
+            guess.append(str(int(600 in calls if self.probe == "calls" else not monitor.should_stop)))
+        monitor.note("guess", "".join(guess))
+
+
+class Stop(Callback):
+    probe = "stop"
+
+
+class Rival(Attack):
+    """Spoils the results of others."""
+
+    def attack(self, bags, monitor):
+        for path in [*self.out.glob("cells/*.json"), *self.out.glob("predictions/*.npz")]:
+            path.write_bytes(b"{}")
+
+
+class Plant(Attack):
+    """Writes a splendid result for itself and dies."""
+
+    def attack(self, bags, monitor):
+        from llpbench.results.sealing import encode_result
+        from llpbench.results.store import Store
+
+        store = Store(self.out)
+        for cell_id, plan in store.manifest().planned.items():
+            if plan.cell.method == "attack-plant":
+                result = store.read(next(p.stem for p in self.out.glob("cells/*.json")))
+                result.id, result.cell = cell_id, plan.cell
+                for chosen in result.selected.values():
+                    chosen.metrics["auroc"] = 0.999
+                store.result_path(cell_id).write_bytes(encode_result(result))
+                os._exit(0)
+
+
+def everything_is_perfect(*_args, **_kwargs):
+    return 0.999
+
+
+def patch():
+    import llpbench.experiment.metrics as metrics
+
+    metrics.auroc = metrics.average_precision = metrics.accuracy = everything_is_perfect
+    with contextlib.suppress(ImportError):
+        import sklearn.metrics
+
+        sklearn.metrics.roc_auc_score = everything_is_perfect
+
+
+if os.environ.get("ATTACK_ON_IMPORT"):
+    patch()
+
+
+class Scorer(Attack):
+    def attack(self, bags, monitor):
+        patch()
+
+    def predict_scores(self, X):
+        return np.zeros(len(X))
+
+
+class Escape(Attack):
+    def attack(self, bags, monitor):
+        print("\x1b[2J\x1b]0;owned\x07")
+        raise ValueError("\x1b[2J\x1b]0;owned\x07 and\rover")
+
+
+class Kill(Attack):
+    def attack(self, bags, monitor):
+        above = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        for pid in (above, os.getppid()):
+            with contextlib.suppress(PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(1.0)
+
+
+class Orphan(Attack):
+    """Leaves a process behind that has left its group and its session."""
+
+    def attack(self, bags, monitor):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                Path(os.environ["ATTACK_ORPHAN"]).write_text(str(os.getpid()))
+                time.sleep(3600)
+            os._exit(0)
+        while not Path(os.environ["ATTACK_ORPHAN"]).read_text():
+            time.sleep(0.01)
+
+
+class Flood(Attack):
+    def attack(self, bags, monitor):
+        for _ in range(400):
+            os.write(1, b"many words " * 10_000)
+        print("the last words", flush=True)
+
+
+def lines():
+    """The sockets of this process."""
+    for path in list(Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError):
+            if str(path.readlink()).startswith("socket:"):
+                yield int(path.name)
+
+
+class Garbage(Attack):
+    message = (5).to_bytes(8, "little") + b"\xc1\xc1\xc1\xc1\xc1"
+
+    def attack(self, bags, monitor):
+        for line in lines():
+            with contextlib.suppress(OSError):
+                socket.socket(fileno=os.dup(line)).sendall(self.message)
+
+
+class Huge(Garbage):
+    message = (1 << 60).to_bytes(8, "little") + b"x"
+
+
+class HoldLine(Attack):
+    """Ends badly while a child of it still holds its line to the judge."""
+
+    def attack(self, bags, monitor):
+        if os.fork() == 0:
+            time.sleep(3600)
+            os._exit(0)
+        os._exit(3)
+
+
+class LieAboutTime(Attack):
+    def attack(self, bags, monitor):
+        stopped = time.perf_counter()
+        time.perf_counter = lambda: stopped
+        time.sleep(1.0)
