@@ -14,6 +14,11 @@ Curve = list[float | None]
 def check_curve(result: CellResult, higher: Mapping[str, bool], *, kind_may_change: bool) -> None:
     """Refuse a result whose chosen reports do not follow from its curve.
 
+    Of a fit in one stage the choice is made again: reports count until ``patience`` of them have not improved on the
+    best under ``bags``, and every rule takes the best that counts, the earlier one when they tie. (In protocol 1 each
+    rule had a patience of its own.) A curve does not say which report belongs to which of several stages; there the
+    winner must be the best of the stages' winners.
+
     Args:
         result: a result with status ``ok``, as its run wrote it.
         higher: for each rule, whether the highest value wins.
@@ -23,19 +28,40 @@ def check_curve(result: CellResult, higher: Mapping[str, bool], *, kind_may_chan
     patience = int(result.cell.params.get("patience") or 20)
     for rule, chosen in result.selected.items():
         curve = [report.get(rule) for report in result.history]
-        where = f"under {rule!r}"
-        _check_report(chosen, curve, where)
+        _check_report(chosen, curve, f"under {rule!r}")
         if result.stages:
             _check_stages(result, rule, chosen, curve, higher[rule])
             continue
-        best = result.selected.get(DEFAULT_RULE)
-        closed = len(curve) if best is None else best.report + patience
-        after = [i for i in range(chosen.report + 1, len(curve)) if i - chosen.report <= patience and i <= closed]
-        before = range(0 if not kind_may_change else chosen.report, chosen.report)
-        if any(_beats(curve[i], chosen.value, higher[rule], ties=True) for i in before) or any(
-            _beats(curve[i], chosen.value, higher[rule]) for i in after
-        ):
-            raise Unsound(f"report {chosen.report} is not the best of its curve {where}")
+        start = _first(result) if kind_may_change else 0
+        closing = rule if result.protocol < 2 or DEFAULT_RULE not in result.selected else DEFAULT_RULE
+        watched = [report.get(closing) for report in result.history]
+        counted = counting(watched, higher[closing], patience, start)
+        if choice(curve, higher[rule], counted) != chosen.report:
+            raise Unsound(f"report {chosen.report} is not the best of its curve under {rule!r}")
+
+
+def _first(result: CellResult) -> int:
+    """The latest report from which on a fit whose earlier reports were forgotten may have been judged."""
+    return min(chosen.report for chosen in result.selected.values())
+
+
+def counting(curve: Curve, higher: bool, patience: int, start: int = 0) -> range:
+    """The reports that count: until ``patience`` of them in a row have not improved on the best so far."""
+    best, waited = start, 0
+    for i in range(start + 1, len(curve)):
+        improved = _beats(curve[i], curve[best], higher)
+        best, waited = (i, 0) if improved else (best, waited + 1)
+        if waited >= patience:
+            return range(start, i + 1)
+    return range(start, len(curve))
+
+
+def choice(curve: Curve, higher: bool, counted: range) -> int:
+    """The best of the reports that count, the earlier one when they tie."""
+    best = counted.start
+    for i in counted:
+        best = i if _beats(curve[i], curve[best], higher) else best
+    return best
 
 
 def _check_report(chosen: Selected, curve: Curve, where: str) -> None:

@@ -54,14 +54,15 @@ def bring_up_to_date(run: Path) -> None:
 
 
 def _complete(run: Path, result: CellResult) -> None:
-    labels = read_arrays(run, result)["labels"]
     if result.protocol != PROTOCOL:
-        made_by = dict.fromkeys(("harness", "method", "dataset"), "llpbench")
-        made_by["method"] = next((name for name in result.versions if name.startswith("llpbench-")), "llpbench")
         result.protocol = PROTOCOL
         result.rules = {rule: rule_version(rule) for rule in result.selected}
-        result.code = {k: f"release {name} {result.versions[name]} sha256:{'0' * 32}" for k, name in made_by.items()}
+        labels = read_arrays(run, result)["labels"]
         result.digests = {"test_labels": labels_digest(labels), "features": "0" * 64}
+    if not result.code:
+        made_by = dict.fromkeys(("harness", "method", "dataset"), "llpbench")
+        made_by["method"] = next((name for name in result.versions if name.startswith("llpbench-")), "llpbench")
+        result.code = {k: f"release {name} {result.versions[name]} sha256:{'0' * 32}" for k, name in made_by.items()}
     if len(result.history) == 1:
         (last,) = result.history
         poor = dict.fromkeys(last)
