@@ -47,6 +47,7 @@ from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
 from .estimator.model import load as load
 from .experiment.seeds import derive_seed as derive_seed
+from .plugins.registry import method_spec as method_spec
 from .report.results import Results as Results
 from .system.backend import BACKENDS as BACKENDS
 from .system.backend import prepare_keras as prepare_keras

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from llpbench import __version__
@@ -28,6 +29,7 @@ from llpbench.results.store import Store
 
 if TYPE_CHECKING:
     from llpbench.contracts.executor import Executor
+    from llpbench.contracts.result import CellResult
     from llpbench.tuning.chosen import Trial, TunedParams
     from llpbench.tuning.results import TuneResults
     from llpbench.tuning.searches import Search, TuneSpec
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 Names = str | Sequence[str]
 """Several names: ``"bp,dllp"`` or ``["bp", "dllp"]``; options in brackets as on the command line."""
 Numbers = int | float | Sequence[int] | Sequence[float]
+Seeds = int | str | Sequence[int]
+"""How many seeds (``3``), or which (``[3, 4]``, ``"0,1,2"``, ``"3-5"``)."""
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -43,7 +47,7 @@ def run(
     *,
     datasets: Names | None = None,
     bags: Numbers | None = None,
-    seeds: int | None = None,
+    seeds: Seeds | None = None,
     schemes: Names | None = None,
     noise: Names | None = None,
     epsilon: Numbers | None = None,
@@ -58,6 +62,7 @@ def run(
     out: str | Path | None = None,
     metric: str | None = None,
     rerun: Rerun | None = None,
+    exitfirst: bool | None = None,
     executor: str | None = None,
     jobs: int | None = None,
     threads: int | None = None,
@@ -80,7 +85,7 @@ def run(
         methods: e.g. ``"bp,dllp"`` or ``["dllp[lr=1e-3;1e-2]"]``.
         datasets: e.g. ``"adult,marketing"``; adult by default.
         bags: bag sizes; 8, 32, 128, 512, 1024, 2048 by default.
-        seeds: number of seeds; 3 (seeds 0, 1, 2) by default.
+        seeds: how many (3, seeds 0, 1, 2, by default), or which: ``[3, 4, 5]``, ``"0,1,2"``, ``"3-5"``.
         schemes: ways of forming bags.
         noise: privacy noise on counts: none, medium, high.
         epsilon: further noise levels by their epsilon.
@@ -95,6 +100,7 @@ def run(
         out: results folder; ``results/NAME`` by default, the same for the same request.
         metric: what progress and tables show; AUROC by default, and every metric is computed all the same.
         rerun: which cells to run again: missing, failed, stale or all.
+        exitfirst: stop at the first cell that fails.
         executor: where cells run, e.g. ``"dask[scheduler=tcp://host:8786]"``.
         jobs: cells at once.
         threads: threads of each cell.
@@ -149,11 +155,11 @@ class RunRequest:
         executor = make_executor(self.how, self.registry)
         self.store.plan(self.planned, command, __version__)
         _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
-        run_now, kept = wanted_cells(self.planned, self.store, self.registry, self.how.rerun, view.warn)
+        run_now, kept = self.wanted(view)
         jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
         view.begin(len(self.planned), len(kept))
         try:
-            run_jobs(jobs, self.store, self.registry, executor, view)
+            run_jobs(jobs, self.store, self.registry, executor, view, exitfirst=self.how.exitfirst)
         except KeyboardInterrupt:
             view.end()
             view.note(_stopped("cells", self.store, command))
@@ -161,6 +167,23 @@ class RunRequest:
         finally:
             view.end()
         return Results(self.store, self.planned, self.registry, self.metric.name)
+
+    def wanted(self, view: View) -> tuple[list[Planned], list[CellResult]]:
+        """The cells that would run now, and the results that are kept; nothing is started or written."""
+        return wanted_cells(self.planned, self.store, self.registry, self.how.rerun, view.warn, view.note)
+
+    def debug(self, plan: Planned) -> CellResult:
+        """Run one cell in this process, where a debugger reaches it; its result is not kept."""
+        from llpbench.execution import worker
+
+        folder = Path(self.context.data) if self.context.data else None
+        fetch_files(self.registry.datasets[plan.cell.dataset], folder, offline=self.context.offline)
+        with TemporaryDirectory(prefix="llpbench-debug-") as scratch:
+            store = Store(Path(scratch))
+            store.plan([plan], "llpbench run --debug", __version__)
+            (job,) = make_jobs([plan], store, self.registry, limits_of(self.how), self.context)
+            result = worker.run_job_here(job)
+        return result
 
 
 def plan_run(
@@ -186,7 +209,7 @@ def tune(
     *,
     trials: int = 20,
     rule: Names = "bags",
-    seeds: int = 1,
+    seeds: Seeds = 1,
     per_seed: bool = False,
     sampler: str = "tpe",
     sampler_seed: int = 0,
@@ -207,7 +230,7 @@ def tune(
         methods: what is given in brackets is fixed: ``"dllp[epochs=30]"``.
         trials: trials of each study; the first is the method's defaults.
         rule: the selection rules that judge trials, each a study of its own; ``"all"`` for all of them.
-        seeds: tune on seeds 0 to N - 1.
+        seeds: how many to tune on (seeds 0 to N - 1), or which, as in ``run``.
         per_seed: a study for each seed, for runs of that seed alone.
         sampler: tpe or random.
         sampler_seed: seed of what trials draw.

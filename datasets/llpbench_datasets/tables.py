@@ -6,6 +6,7 @@ compact form a hundredth.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -19,7 +20,7 @@ import numpy as np
 from llpbench import Categories, IntArray, Numbers, write_atomically
 from llpbench_datasets.keys import short_digest
 
-FORMAT = 1
+FORMAT = 2
 """Version of the compact form: raise it when the form or the meaning of its fields changes."""
 
 
@@ -67,7 +68,8 @@ def table_from_rows(
 def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Table]) -> Table:
     """The table that ``read`` gives, from the compact form if that was kept earlier.
 
-    A compact form that cannot be read is made again, and a folder that cannot be written only costs time.
+    A compact form that cannot be read, or does not begin with its SHA-256, is made again, and a folder that cannot be
+    written only costs time.
 
     Args:
         folder: where compact forms are kept.
@@ -77,10 +79,13 @@ def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Tabl
     key = "\n".join([str(FORMAT), *checksums])
     path = folder / f"table-{short_digest(key.encode())}.npz"
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return unpack(path.read_bytes())
+        kept = path.read_bytes() if path.is_file() else b""
+        if kept[:32] == hashlib.sha256(kept[32:]).digest():
+            return unpack(kept[32:])
     table = read()
     with suppress(OSError):
-        write_atomically(path, pack(table))
+        packed = pack(table)
+        write_atomically(path, hashlib.sha256(packed).digest() + packed)
     return table
 
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import click
 
 from llpbench import __version__
-from llpbench.contracts.errors import DataUnavailableError, ExecutorError, LLPBenchError
+from llpbench.contracts.errors import DataUnavailableError, ExecutorError, LLPBenchError, printable
 
 _VERBS = {
     "run": "llpbench.cli.run:run",
     "list": "llpbench.cli.listing:list_",
     "show": "llpbench.cli.listing:show",
-    "status": "llpbench.cli.results:status",
+    "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
     "tune": "llpbench.cli.tune:tune",
     "rerun": "llpbench.cli.rerun:rerun",
@@ -76,5 +76,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         cli.main(args=argv, prog_name="llpbench")
     except LLPBenchError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {printable(str(error), lines=True)}", err=True)
         sys.exit(1 if isinstance(error, DataUnavailableError | ExecutorError) else 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.options import plugin_options
+from llpbench.cli.printing import say
+from llpbench.contracts.errors import printable
 
 if TYPE_CHECKING:
     from llpbench.conformance.kit import Verdict
@@ -33,15 +36,27 @@ def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], overr
 
     os.environ["KERAS_BACKEND"] = backend
     checks = checks_of(names, backend=backend, plugins=plugins, override=override)
-    counts = Counter(verdict.outcome for verdict in run_checks(checks, _print))
+    verdicts = run_checks(checks, _print)
+    counts = Counter(verdict.outcome for verdict in verdicts)
     ran = counts["passed"] + counts["failed"] + counts["exempt"]
     words = [f"{ran} checks ran", f"{counts['passed']} passed", f"{counts['failed']} failed"]
     words += [f"{counts['exempt']} exempt", f"{counts['skipped']} skipped"]
-    click.echo(", ".join(words))
+    say(", ".join(words))
+    if counts["failed"]:
+        say(f"full tracebacks: {_write_tracebacks(verdicts)}")
     sys.exit(1 if counts["failed"] else 0)
+
+
+def _write_tracebacks(verdicts: list[Verdict]) -> str:
+    """Keep the tracebacks of what failed in one temporary file; its path."""
+    texts = [f"{v.check}: {v.check.demand}\n{v.traceback}" for v in verdicts if v.outcome == "failed"]
+    with tempfile.NamedTemporaryFile("w", prefix="llpbench-check-", suffix=".txt", delete=False) as file:
+        file.write(printable("\n".join(texts), lines=True))
+    return file.name
 
 
 def _print(verdict: Verdict) -> None:
     reason = f"\n         {verdict.reason}" if verdict.reason else ""
-    click.secho(f"{verdict.outcome:<9}", fg=_COLOUR[verdict.outcome], nl=False)
-    click.echo(f"{verdict.check}: {verdict.check.demand}{reason}")
+    reason += f"\n         at {verdict.failed_at}" if verdict.failed_at else ""
+    say(f"{verdict.outcome:<9}", fg=_COLOUR[verdict.outcome], nl=False)
+    say(f"{verdict.check}: {verdict.check.demand}{reason}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.options import F, Names, plugin_options
+from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec
@@ -48,15 +49,15 @@ def list_(
     sizes: dict[str, int] = {}
     here: dict[str, int] = {}
     for spec in _chosen_specs(load_registry(plugins, override), datasets):
-        click.secho(spec.name, bold=True)
+        say(spec.name, bold=True)
         for item in locate(spec, data_dir):
             where = str(item.where) if item.state == "ok" else _why_not_here(item)
             sizes[item.file.path] = item.file.size  # datasets may share a file
             here |= {item.file.path: item.file.size} if item.state == "ok" else {}
-            click.echo(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
+            say(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
         if not spec.files:
-            click.echo("  no files")
-    click.echo(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are here")
+            say("  no files")
+    say(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are here")
 
 
 @data.command(short_help="Verify every file against its checksum.")
@@ -79,7 +80,7 @@ def check(
             bad |= not good and wanted
             note = "" if good else f"  {item.note}" if wanted else f"  {_why_not_here(item)}"
             line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
-            click.secho(line, fg="red" if wanted and not good else None)
+            say(line, fg="red" if wanted and not good else None)
     sys.exit(1 if bad else 0)
 
 
@@ -103,10 +104,10 @@ def fetch(
 
     for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
-            click.echo(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
+            say(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
         for item in locate(spec, data_dir):
             if item.state == "missing":
-                click.echo(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
+                say(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
 
 
 @data.command(short_help="Make costly features now instead of in the first cell.")
@@ -153,7 +154,7 @@ def embed(
         make = import_attribute(spec.embed)
         files = DataStore(spec, data_dir)
         for path in make(files, encoder=encoder, options=options, retrain=retrain, say=click.echo):
-            click.echo(f"{spec.name}: {path}")
+            say(f"{spec.name}: {path}")
 
 
 def megabytes(size: int) -> str:
@@ -176,5 +177,5 @@ def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
 
     if sys.stderr.isatty():
         total = sum(file.size for file in spec.files)
-        click.echo(f"reading {spec.name} ({megabytes(total)}) …\r", nl=False, err=True)
+        say(f"reading {spec.name} ({megabytes(total)}) …\r", nl=False, err=True)
     return locate(spec, data_dir, rehash=True)

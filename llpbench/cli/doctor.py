@@ -2,74 +2,65 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-from llpbench import __version__
-from llpbench.cli.listing import report_troubles
 from llpbench.cli.options import plugin_options
+from llpbench.cli.printing import say
 
 
-@click.command(short_help="Check this machine: backends, plugins, data, disk.")
+@click.command(short_help="Check this machine: requirements, backends, plugins, data, disk.")
+@click.option("--imports/--no-imports", default=True, show_default=True, help="Import backends, engines and plugins.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
-def doctor(plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Check versions, backends, plugins, data files and folders. Exit code 1 when something is broken."""
-    from llpbench.execution.launch import FORK_IS_SAFE
-    from llpbench.execution.session import default_memory_mb
+def doctor(imports: bool, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+    """Check versions, backends, plugins, data files and folders. Exit code 1 when something is broken.
+
+    Backends, and all modules of methods (so the engines of belief propagation too) and datasets, are imported in
+    processes of their own with a time limit: what is installed but does not work is found here, not in a cell.
+    """
+    from llpbench.cli.diagnosis import diagnose
     from llpbench.plugins.registry import load_registry
-    from llpbench.system.machine import machine, usable_cores, versions
 
-    registry = load_registry(plugins, override)
-    facts = machine()
-    click.echo(f"llpbench {__version__}, Python {platform.python_version()}, {facts['system']} {facts['architecture']}")
-    click.echo(f"machine: {facts['cpu']}, {len(usable_cores())} usable cores, {facts['memory_gb']:g} GB")
-    start = "forked from a server with imports done" if FORK_IS_SAFE else "spawned (fork is not safe on this system)"
-    click.echo(f"cells: {start}; {default_memory_mb():.0f} MB each at most")
-    found = versions("keras", "jax", "tensorflow", "torch", "pgmax", "optuna", "distributed")
-    for extra, package in (
-        ("jax", "jax"),
-        ("tensorflow", "tensorflow"),
-        ("torch", "torch"),
-        ("pgmax", "pgmax"),
-        ("tune", "optuna"),
-        ("dask", "distributed"),
-    ):
-        state = found.get(package) or f'not installed: pip install "llpbench[{extra}]"'
-        click.echo(f"  {package:<12}{state}")
-    bad = _check_data(registry)
-    bad |= _check_folder("results", Path("results"))
-    bad |= report_troubles(registry)
-    click.echo("something needs attention" if bad else "all well")
-    sys.exit(1 if bad else 0)
+    report = diagnose(load_registry(plugins, override), imports=imports)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=1).decode())
+    else:
+        _print(report)
+    sys.exit(1 if report["problems"] else 0)
 
 
-def _check_data(registry: object) -> bool:
-    from llpbench.datafiles.store import locate
+def _print(report: dict[str, Any]) -> None:
+    from llpbench.cli.diagnosis import python_line
 
-    bad = False
-    for entry in registry.datasets:  # type: ignore[attr-defined]
-        if not entry.spec.files:
-            continue
-        located = locate(entry.spec)
-        wrong = [item for item in located if item.state == "wrong"]
-        absent = [item for item in located if item.state == "missing"]
-        state = "wrong files" if wrong else "to be fetched on first use" if absent else "ready"
-        click.echo(f"  {entry.spec.name:<12}{state}")
-        for item in wrong:
-            click.secho(f"    {item.where}: {item.note}", fg="red")
-        bad |= bool(wrong)
-    return bad
-
-
-def _check_folder(name: str, path: Path) -> bool:
-    nearest = path
-    while not nearest.exists():
-        nearest = nearest.resolve().parent
-    if os.access(nearest, os.W_OK):
-        return False
-    click.secho(f"{name} folder {path} cannot be written; use --out", fg="red")
-    return True
+    facts, cells = report["machine"], report["cells"]
+    say(python_line(report))
+    say(f"machine: {facts['cpu']}, {facts['usable_cores']} usable cores, {facts['memory_gb']:g} GB")
+    forked = cells["start"] == "fork"
+    start = "forked from a server with imports done" if forked else "spawned (fork is not safe on this system)"
+    say(f"cells: {start}; {cells['memory_mb']} MB each at most")
+    if "method_process" in report:
+        say(f"process of a method: {report['method_process']}")
+    say(f"requirements: {len(report['requirements'])} looked at")
+    for item in report["packages"]:
+        say(f"  {item['name']:<14}{item['version']:<12}{item['state']}")
+    say("plugins")
+    for plugin in report["plugins"]:
+        say(f"  {plugin['plugin']:<14}{plugin['from']:<24}{plugin['code'].split(' ')[0]}")
+    for item in report["modules"]:
+        say(f"  {item['package']}: {item['fine']} modules import")
+        for module, missing in item["absent"].items():
+            say(f"    {module} wants {missing}, which is not installed")
+    say("data")
+    for item in report["data"]:
+        size = f" ({item['to_fetch_bytes'] / 1e6:,.1f} MB)" if item["to_fetch_bytes"] else ""
+        say(f"  {item['name']:<14}{item['state']}{size}")
+        for path, reason in item["cannot_be_fetched"].items():
+            say(f"    {path}: {reason}")
+    for problem in report["problems"]:
+        say(problem, fg="red")
+    say("something needs attention" if report["problems"] else "all well")

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from llpbench.cli.options import Names, plugin_options
+from llpbench.cli.printing import say
 from llpbench.plugins.options import format_scalar
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
         return
     for name in kinds:
-        click.secho(name, bold=True)
+        say(name, bold=True)
         for entry in getattr(registry, name):
             origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
-            click.echo(f"  {entry.spec.name:<18}{entry.spec.summary}{origin}")
+            say(f"  {entry.spec.name:<18}{entry.spec.summary}{origin}")
             need = _needs(entry)
             if need:
-                click.secho(f"  {'':<18}{need}", fg="yellow")
+                say(f"  {'':<18}{need}", fg="yellow")
     report_troubles(registry)
 
 
@@ -103,8 +104,8 @@ def _print_entry(entry: Entry[Any]) -> None:
     from llpbench.contracts.specs import DatasetSpec, MethodSpec
 
     spec = entry.spec
-    click.secho(spec.name, bold=True, nl=False)
-    click.echo(f"  {spec.summary}")
+    say(spec.name, bold=True, nl=False)
+    say(f"  {spec.summary}")
     facts: list[tuple[str, str]] = []
     if isinstance(spec, MethodSpec):
         facts += [("tasks", ", ".join(spec.tasks)), ("inputs", ", ".join(spec.inputs))]
@@ -117,17 +118,17 @@ def _print_entry(entry: Entry[Any]) -> None:
     need = _needs(entry)
     facts += [("missing", need)] if need else []
     for key, value in facts:
-        click.echo(f"  {key:<10}{value}")
+        say(f"  {key:<10}{value}")
     if spec.params:
-        click.echo("\n  parameters")
+        say("\n  parameters")
         width = max(len(p.name) for p in spec.params) + 2
         for p in spec.params:
             scale = " (log scale)" if p.log else ""
-            click.echo(f"    {p.name:<{width}}{format_scalar(p.default):<10}{p.describe_range()}{scale}")
+            say(f"    {p.name:<{width}}{format_scalar(p.default):<10}{p.describe_range()}{scale}")
             if p.doc:
-                click.echo(f"    {'':<{width}}{'':<10}{p.doc}")
+                say(f"    {'':<{width}}{'':<10}{p.doc}")
         example = spec.params[0]
-        click.echo(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default)}]")
+        say(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default)}]")
 
 
 def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
@@ -164,7 +165,7 @@ def _places(file: DataFile) -> list[str]:
 def report_troubles(registry: Registry) -> bool:
     """Print broken plugins and conflicts; returns whether there are any."""
     for plugin in registry.broken:
-        click.secho(f"broken plugin {plugin.name} ({plugin.distribution}): {plugin.error}", fg="red")
+        say(f"broken plugin {plugin.name} ({plugin.distribution}): {plugin.error}", fg="red")
     for conflict in registry.conflicts:
-        click.secho(f"conflict: {conflict}", fg="red")
+        say(f"conflict: {conflict}", fg="red")
     return bool(registry.broken or registry.conflicts)

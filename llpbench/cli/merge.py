@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from llpbench.cli.printing import say
+
 
 @click.group(short_help="Merge results folders.")
 def results() -> None:
@@ -22,15 +24,14 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     A cell that several folders hold is kept once, with a number rather than without. Same cell, different metrics:
     the first folder's result is kept, the other one lies under conflicts/, and the exit code is 1.
     """
-    from llpbench.contracts.errors import printable
     from llpbench.results.merge import merge as merge_folders
 
     report = merge_folders(folders, out or folders[0])
     for note in report.notes:
-        click.echo(f"note: {printable(note)}", err=True)
+        say(f"note: {note}", err=True)
     for conflict in report.conflicts:
-        click.echo(f"conflict: {printable(conflict)}", err=True)
-    click.echo(
+        say(f"conflict: {conflict}", err=True)
+    say(
         f"{out or folders[0]}: {report.planned} cells planned, {report.results} with a result, {report.copied} copied, "
         f"{len(report.conflicts)} conflicts"
     )

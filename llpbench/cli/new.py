@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from llpbench.cli.printing import say
 from llpbench.contracts.errors import UsageError
 
 
@@ -32,7 +33,7 @@ def new(kind: str, name: str, out: Path | None) -> None:
         target = folder / str(path).replace("package", package, 1).removesuffix(".txt")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_fill(text, words), encoding="utf-8")
-    click.echo(f"wrote {folder}. Next:\n  pip install -e {folder}\n  llpbench check {name}")
+    say(f"wrote {folder}. Next:\n  pip install -e {folder}\n  llpbench check {name}")
 
 
 def _templates(root: Traversable, inside: str = "") -> list[tuple[str, str]]:

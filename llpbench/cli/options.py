@@ -65,6 +65,24 @@ class Numbers(click.ParamType[list[Any]]):
             self.fail(f"{value!r} is not a comma-separated list of {wanted}, e.g. 8,512.", param, ctx)
 
 
+class Seeds(click.ParamType[Any]):
+    """How many seeds, or which."""
+
+    name = "seeds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | list[int]:
+        """Read a number, a list or a range, or say what they look like."""
+        from llpbench.experiment.grid import parse_seeds
+
+        try:
+            seeds = parse_seeds(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        if not seeds or (isinstance(seeds, int) and seeds < 1):
+            self.fail(f"{value!r}: at least one seed is needed (3 runs seeds 0, 1, 2).", param, ctx)
+        return seeds
+
+
 class Quantity(click.ParamType[float]):
     """A number with a unit, e.g. ``30m`` or ``8GB``."""
 

@@ -1,4 +1,4 @@
-"""``status`` and ``table``: reading a results folder."""
+"""``table``: reading a results folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from llpbench.cli.options import folder_argument, plugin_options
+from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -59,53 +59,25 @@ def table(
 
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
-    results = store.results(lambda path, damage: click.echo(f"warning: {path}: {damage}", err=True))
+    results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
+    _warn_of_mixture(results)
     wanted = choose(load_registry(plugins, override), results, metric, rule, kind, paper)
     if fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
-        click.echo(render(planned, results, wanted, fmt))
+        say(render(planned, results, wanted, fmt))
 
 
-@click.command(short_help="How far a run is, and what went wrong.")
-@folder_argument
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-def status(folder: Path | None, as_json: bool) -> None:
-    """Count the cells of a results folder by status and give the reason of every cell without a number."""
-    store = open_store(folder)
-    manifest = store.manifest()
-    damaged: dict[str, str] = {}
-    results = store.results(lambda path, damage: damaged.update({path.stem: damage}))
-    counts: Counter[str] = Counter(result.status for result in results)
-    counts["damaged"] = len(damaged)
-    counts["missing"] = len(manifest.planned) - len(results) - len(damaged)
-    troubles = [
-        {"id": r.id, "cell": describe_cell(manifest.planned[r.id]), "status": r.status, "reason": r.reason}
-        for r in results
-        if r.status != "ok"
-    ]
-    troubles += [
-        {"id": i, "cell": describe_cell(manifest.planned[i]), "status": "damaged", "reason": d}
-        for i, d in damaged.items()
-    ]
-    if as_json:
-        content = {
-            "folder": str(store.root),
-            "planned": len(manifest.planned),
-            "counts": {name: n for name, n in counts.items() if n},
-            "troubles": troubles,
-            "commands": manifest.commands,
-        }
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+def _warn_of_mixture(results: list[CellResult]) -> None:
+    """Say when numbers of several protocols stand in one table, or of an older one alone."""
+    from llpbench.contracts.result import PROTOCOL
+
+    made = Counter(result.protocol for result in results)
+    if not set(made) - {PROTOCOL}:
         return
-    words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
-    click.echo(f"{store.root}: {len(manifest.planned)} cells: {words}")
-    for trouble in troubles:
-        click.echo(f"  {trouble['status']}  {trouble['cell']}  ({trouble['id']})\n      {trouble['reason']}")
-    if counts["missing"] or counts["damaged"]:
-        click.echo(f"go on with: {manifest.commands[-1]}")
-    elif any(t["status"] in ("failed", "timeout", "memory", "crashed") for t in troubles):
-        click.echo(f"run failed cells again with: {manifest.commands[-1]} --rerun failed")
+    words = " and ".join(f"{plural(n, 'cell')} of protocol {protocol}" for protocol, n in sorted(made.items()))
+    what = "not comparable; the same run again makes the older ones anew" if len(made) > 1 else f"this is {PROTOCOL}"
+    say(f"warning: {words} ({what})", err=True)
 
 
 def plural(n: int, noun: str) -> str:
@@ -136,5 +108,5 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
     built = make_tables(planned, results, wanted)
     if not built:
         nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
-        click.echo(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
+        say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
     print_tables(built, Console(highlight=False))

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
+from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.printing import say
+from llpbench.cli.results import plural
+from llpbench.cli.status import print_troubles, trouble_of
+from llpbench.contracts.errors import printable
+from llpbench.contracts.result import FAILURES
 
 if TYPE_CHECKING:
     from llpbench.api import RunRequest
@@ -20,23 +25,30 @@ if TYPE_CHECKING:
 @click.command(short_help="Run a grid of cells and print its table.")
 @click.option("--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
 @grid_options
-@click.option("--seeds", type=int, help="Number of seeds: 3 runs seeds 0, 1 and 2.  [default: 3]")
+@click.option("--seeds", type=Seeds(), help="How many (3 runs seeds 0, 1 and 2), or which: 0,1,2 or 3-5.  [default: 3]")
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
 @click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
 @click.option("--params-rule", type=str, help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--metric", help="What progress and the table show.  [default: auroc]")
-@click.option("--rerun", type=click.Choice(["missing", "failed", "stale", "all"]), help="Which cells to run again.")
+@click.option(
+    "--rerun",
+    type=click.Choice(["missing", "failed", "stale", "all"]),
+    help="Which cells to run again: failed ones too, those of other versions or code too, or all.  [default: missing]",
+)
+@click.option("-x", "--exitfirst", is_flag=True, default=None, help="Stop at the first cell that fails.")
 @cell_options
 @click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
-@click.option("--dry-run", is_flag=True, help="Say what would run, run nothing.")
+@click.option("--dry-run", is_flag=True, help="List the cells that would really run now, and run nothing.")
+@click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
 @plugin_options
 def run(
     config: str | None,
     dry_run: bool,
+    debug: bool,
     quiet: bool,
     as_json: bool,
     plugins: tuple[Path, ...],
@@ -45,9 +57,10 @@ def run(
 ) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
-    Finished cells are kept: the same command again runs only what is missing. Ctrl-C loses nothing but the cells
-    that were running. Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request
-    itself is wrong.
+    Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
+    or by other code of a plugin that is no release. Ctrl-C loses nothing but the cells that were running.
+
+    Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request itself is wrong.
     """
     from llpbench.api import plan_run
 
@@ -55,22 +68,63 @@ def run(
     if dry_run:
         _print_plan(request)
         return
+    if debug:
+        _debug(request)
+        return
     with exit_on_interrupt():
         results = request.run(not (quiet or as_json), typed_command())
     _print_results(results, as_json)
     if not as_json:
-        click.echo(f"results: {results.folder}", err=True)
+        _print_failures(results)
+        say(f"results: {results.folder}", err=True)
     sys.exit(1 if results.failed else 0)
 
 
 def _print_plan(request: RunRequest) -> None:
+    from llpbench.report.progress import QuietView
+
     for note in request.notes:
-        click.echo(f"note: {note}", err=True)
-    for plan in request.planned:
-        cell = plan.cell
-        noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
-        click.echo(f"{cell.id}  {plan.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {plan.method_name}{noise}")
-    click.echo(f"{len(request.planned)} cells, results in {request.store.root}", err=True)
+        say(f"note: {note}", err=True)
+    run_now, kept = request.wanted(QuietView())
+    for plan in run_now:
+        say(_line(plan))
+    of_all = f"{len(run_now)} of {plural(len(request.planned), 'cell')} would run"
+    say(f"{of_all}, {len(kept)} kept; results in {request.store.root}", err=True)
+
+
+def _line(plan: Planned) -> str:
+    cell = plan.cell
+    noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
+    return printable(
+        f"{cell.id}  {plan.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {plan.method_name}{noise}"
+    )
+
+
+def _debug(request: RunRequest) -> None:
+    """Run the first cell that would run (or the first of all) in this process, and say how it ended."""
+    from llpbench.report.progress import QuietView, describe_result
+
+    plan = (request.wanted(QuietView())[0] or request.planned)[0]
+    if len(request.planned) > 1:
+        say(f"--debug runs one cell, the first of {len(request.planned)}:", err=True)
+    say(_line(plan), err=True)
+    result = request.debug(plan)
+    say(describe_result(result, request.metric))
+    if result.traceback:
+        say(printable(result.traceback, lines=True), err=True)
+    sys.exit(1 if result.status in FAILURES else 0)
+
+
+def _print_failures(results: Results, most: int = 5) -> None:
+    """Where cells failed: the line in the plugin's own code, and the file that has the traceback."""
+    plans = {plan.cell.id: plan for plan in results.planned}
+    failed = [result for result in results.results if result.status in FAILURES]
+    if not failed:
+        return
+    say(f"{plural(len(failed), 'cell')} failed:", err=True)
+    print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
+    if len(failed) > most:
+        say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
 
 
 def _print_results(results: Results, as_json: bool) -> None:
@@ -82,7 +136,7 @@ def _print_results(results: Results, as_json: bool) -> None:
     else:
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
-            click.echo(line)
+            say(line)
 
 
 def _tuning_times(planned: list[Planned]) -> list[str]:

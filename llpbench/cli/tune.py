@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, cell_options, grid_options, plugin_options
+from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="Tune on seeds 0 to N - 1.  [default: 1]")
+@click.option("--seeds", type=Seeds(), help="Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.  [default: 1]")
 @click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
 @click.option("--sampler", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
 @click.option("--sampler-seed", type=int, default=0, show_default=True, help="Seed of what trials draw.")
@@ -74,7 +75,7 @@ def _print(results: TuneResults, as_json: bool) -> None:
         row["chosen"] = row.pop("reason") or settings or "the defaults"
     rules = {search.rule.name: search.rule for search in results.searches}.values()
     words = [f"{r.name}, {r.title} ({'higher' if r.higher_is_better else 'lower'} is better)" for r in rules]
-    click.echo(f"values under the rule on validation data: {'; '.join(words)}")
-    click.echo(tabulate(rows, headers="keys", disable_numparse=True))
+    say(f"values under the rule on validation data: {'; '.join(words)}")
+    say(tabulate(rows, headers="keys", disable_numparse=True))
     out = results.folder
-    click.echo(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)
+    say(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)

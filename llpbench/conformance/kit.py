@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from llpbench.contracts.errors import Skip, UnknownNameError, UsageError, describe
+from llpbench.contracts.errors import Skip, UnknownNameError, UsageError, describe, where_it_failed
 from llpbench.contracts.specs import DatasetSpec, MethodSpec
 from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import Entry, Registry, load_registry, unmet_needs
@@ -50,6 +51,8 @@ class Verdict:
     check: Check
     outcome: Outcome
     reason: str = ""
+    failed_at: str = ""
+    traceback: str = ""
 
 
 def checks_for(name: str, registry: Registry | None = None, *, backend: str = "jax") -> list[Check]:
@@ -139,7 +142,7 @@ def run_checks(checks: Iterable[Check], on_verdict: Callable[[Verdict], None] | 
             exempt = reason.startswith("exempt: ")
             verdict = Verdict(check, "exempt" if exempt else "skipped", reason.removeprefix("exempt: "))
         except Exception as error:
-            verdict = Verdict(check, "failed", describe(error))
+            verdict = Verdict(check, "failed", describe(error), where_it_failed(error), traceback.format_exc())
         else:
             verdict = Verdict(check, "passed")
         verdicts.append(verdict)

@@ -64,7 +64,11 @@ def llpbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
 
 @hookspec
 def llpbench_cell_finished(cell: Cell, result: CellResult) -> None:
-    """Hear of each cell as it ends, in the parent process. An error here is logged and harms nothing."""
+    """Hear of each cell as it ends, in a thread of the parent process.
+
+    An error here is logged and harms nothing. A call that takes more than half a minute is given up: the plugin is then
+    told of no further cells.
+    """
 
 
 @hookspec

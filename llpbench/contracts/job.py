@@ -49,6 +49,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         method: what the judge knows of the method.
         code: fingerprints of the code of the cell, by part, as they were when it was planned.
         requires: distributions and modules whose versions go into the result.
+        origins: where each part of ``code`` comes from (``distribution:plugin``, ``file:NAME``), to look at it again.
     """
 
     cell: Cell
@@ -65,6 +66,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     method: MethodFacts = MethodFacts()
     code: dict[str, str] = {}
     requires: tuple[str, ...] = ()
+    origins: dict[str, str] = {}
     preload: tuple[str, ...] = ()
     threads: int = 1
     timeout: float = 3600.0

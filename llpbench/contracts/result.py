@@ -12,7 +12,7 @@ Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "cras
 STATUSES: tuple[Status, ...] = get_args(Status)
 FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
 PROTOCOL = 2
-"""Version of the protocol (docs/protocol.md) by which cells are run and judged; numbers of two are not compared."""
+"""Version of the rules by which cells are run and judged (docs/protocol.md); numbers of two are not compared."""
 
 
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -111,9 +111,7 @@ class Param:
         wrong = UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {value!r}.")
         if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             raise wrong
-        if self.low is not None and value < self.low:
-            raise wrong
-        if self.high is not None and value > self.high:
+        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
             raise wrong
         if self.kind == "float":
             return float(value)
@@ -127,10 +125,8 @@ class Param:
         if not self.numeric:
             return f"one of {words}" if words else {"bool": "true or false"}.get(self.kind, "text")
         noun = "an integer" if self.kind == "int" else "a number"
-        if self.low is not None and self.high is not None:
-            noun += f" from {self.low:g} to {self.high:g}"
-        elif self.low is not None:
-            noun += f" of at least {self.low:g}"
+        if self.low is not None:
+            noun += f" of at least {self.low:g}" if self.high is None else f" from {self.low:g} to {self.high:g}"
         elif self.high is not None:
             noun += f" of at most {self.high:g}"
         return f"{noun}, or one of {words}" if words else noun
@@ -168,8 +164,7 @@ class _Spec:
         if self.factory.count(":") != 1:
             raise PluginError(f"{self.name}: factory must read 'module:attribute', not {self.factory!r}.")
         names = [p.name for p in self.params]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
+        if twice := sorted({n for n in names if names.count(n) > 1}):
             raise PluginError(f"{self.name}: parameter declared twice: {', '.join(twice)}.")
 
     def load(self) -> Any:
@@ -329,12 +324,18 @@ class RuleSpec(_Spec):
         title: what the values are, for tables and progress: ``"cross-entropy"``.
         higher_is_better: which end of the scale wins.
         uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+        version: counted up whenever the rule may choose another report than before; results record it.
     """
 
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
     version: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.version) is not int or self.version < 1:
+            raise PluginError(f"{self.name}: version {self.version!r} is not a whole number from 1 on.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +395,6 @@ class Reference:
     note: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("mean", "sd"):
-            value = getattr(self, name)
+        for name, value in (("mean", self.mean), ("sd", self.sd)):
             if value is not None and not (isinstance(value, int | float) and _finite(value)):
                 raise PluginError(f"reference {self.title!r} on {self.dataset!r}: {name} {value!r} is not a number.")

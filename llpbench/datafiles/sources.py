@@ -6,10 +6,13 @@ exact names, and what comes out is checked by the caller before anyone uses it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -176,18 +179,34 @@ def _npm_command(origin: Origin) -> list[str]:
     return [npm, "pack", "--ignore-scripts", "--silent", origin.locator]
 
 
+def missing_tool(origin: Origin) -> str:
+    """The tool that a source needs and this machine has not, in words; empty when nothing is missing."""
+    if origin.kind == "npm" and shutil.which("npm") is None:
+        return "npm is not installed"
+    pip = importlib.util.find_spec("pip") is not None or shutil.which("pip3") or shutil.which("pip")
+    return "pip is not installed" if origin.kind == "pypi" and not pip else ""
+
+
 def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a tool in ``folder`` with nothing to read and its output kept from the terminal."""
-    return subprocess.run(
+    """Run a tool in ``folder`` with nothing to read and its output kept from the terminal; it and all it starts end."""
+    with subprocess.Popen(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        timeout=PACKAGE_TIMEOUT,
-        check=False,
-    )
+        start_new_session=True,
+    ) as tool:
+        try:
+            out, err = tool.communicate(timeout=PACKAGE_TIMEOUT)
+        except BaseException:  # a child of the tool may hold its output open: end the whole group
+            with contextlib.suppress(OSError):
+                os.killpg(tool.pid, signal.SIGKILL)
+            tool.kill()
+            raise
+    return subprocess.CompletedProcess(command, tool.returncode, out, err)
 
 
 def _tool_reason(output: str, code: int) -> str:

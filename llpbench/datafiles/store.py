@@ -229,6 +229,17 @@ def has_source(file: DataFile) -> bool:
     return any(sources.origins(form) for form in (file, *file.forms))
 
 
+def why_not_fetched(file: DataFile) -> str:
+    """Why this machine cannot fetch a file, without asking the network; empty when it may try."""
+    origins = [origin for form in (file, *file.forms) for origin in sources.origins(form)]
+    if not origins:
+        return "no source gives it: bring it yourself"
+    if _switched_on(OFFLINE_VARIABLE):
+        return f"{OFFLINE_VARIABLE} is set"
+    missing = [sources.missing_tool(origin) for origin in origins]
+    return ", ".join(dict.fromkeys(missing)) if all(missing) else ""
+
+
 def locate(spec: DatasetSpec, data_dir: Path | str | None = None, *, rehash: bool = False) -> list[Located]:
     """Say of every file of a dataset where it is, without the network (``data list``, ``data check``)."""
     return DataStore(spec, data_dir, offline=True).locate(rehash=rehash)

@@ -4,15 +4,22 @@ What has arrived is kept, beside a note of the version it belongs to (the server
 next request asks for the rest of that very version (``Range`` with ``If-Range``); a server that ignores ranges, or
 has another version by now, sends the whole file and the transfer starts over. A server that names no version is asked
 for the rest too: the caller compares the checksum in the end.
+
+A transfer ends, whatever the server does: it may not send more than was declared, nor be slower on average than a modem
+was (a server that sends a byte now and then never runs into the time limit of a single read).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import queue
 import re
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +29,14 @@ PAUSE = 0.5
 """Seconds before the second request; doubled for each further one."""
 CHUNK = 2**16
 """Bytes read at once; a chunk that did not come whole is asked for again."""
+
+
+GRACE = 120.0
+"""Seconds that a transfer may be as slow as it likes."""
+PACE = 10_000
+"""Bytes a second that it must reach on average after that."""
+MOST_BYTES = 16 << 30
+"""Bytes of a transfer whose size nobody declared."""
 
 
 class TransferError(Exception):
@@ -41,17 +56,19 @@ def download(
     Args:
         url: an http or https address.
         target: the file, with the first part of its contents if an earlier transfer broke off.
-        limit: refuse more bytes than this.
+        limit: the size of the file; more bytes are refused. ``MOST_BYTES`` when it is not known.
         on_progress: is told of bytes so far and in all (None when not known).
         timeout: seconds to wait for a connection, and for the next bytes.
 
     Raises:
-        TransferError: too many bytes, or an answer that does not fit the request; nothing is kept.
+        TransferError: too many bytes, or an answer that does not fit the request; nothing is kept. Or too slow; what
+            arrived is kept.
         OSError: of the disk or the network (all errors of ``requests`` are); what arrived is kept.
     """
     import requests
 
     broken = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+    pace = _Pace()
     with requests.Session() as session:
         for attempt in range(1, ATTEMPTS + 1):
             have = _size(target)
@@ -61,13 +78,48 @@ def download(
             if limit is not None and have > limit:
                 discard(target)
             try:
-                if _request(session, url, target, limit, on_progress, timeout):
+                if pace.hold(partial(_request, session, url, target, limit, on_progress, timeout, pace)):
                     return
             except broken:
                 if attempt == ATTEMPTS or _size(target) == 0:
                     raise
                 time.sleep(PAUSE * 2 ** (attempt - 1))
     raise TransferError("the server does not give the part that is asked for")
+
+
+@dataclass
+class _Pace:
+    """Whether a transfer is fast enough. Its requests run in threads, which are left alone when it is not."""
+
+    began: float = field(default_factory=time.monotonic)
+    arrived: int = 0
+    given_up: bool = False
+
+    def hold(self, request: Callable[[], bool]) -> bool:
+        """What the request returns or raises, or an error when the transfer is too slow."""
+        ended: queue.SimpleQueue[bool | BaseException] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                ended.put(request())
+            except BaseException as error:
+                ended.put(error)
+
+        threading.Thread(target=run, name="llpbench-transfer", daemon=True).start()
+        try:
+            while True:
+                with contextlib.suppress(queue.Empty):
+                    found = ended.get(timeout=min(1.0, GRACE))
+                    break
+                seconds = time.monotonic() - self.began
+                if seconds > GRACE + self.arrived / PACE:
+                    raise TransferError(f"too slow: {self.arrived:,} bytes in {seconds:.0f} seconds; they are kept")
+        except BaseException:  # also an interrupt: the thread must not write on
+            self.given_up = True
+            raise
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
 
 def _request(
@@ -77,6 +129,7 @@ def _request(
     limit: int | None,
     on_progress: Callable[[int, int | None], None],
     timeout: tuple[float, float],
+    pace: _Pace,
 ) -> bool:
     """One request; False when the part that is here cannot be continued and was removed."""
     have, version = _size(target), _noted_version(target, url)
@@ -99,11 +152,14 @@ def _request(
         with target.open("ab" if have else "wb") as stream:
             on_progress(have, total or limit)
             for chunk in answer.iter_content(CHUNK):
-                have += len(chunk)
-                if limit is not None and have > limit:
+                if pace.given_up:
+                    return False
+                have, pace.arrived = have + len(chunk), pace.arrived + len(chunk)
+                if have > (MOST_BYTES if limit is None else limit):
                     stream.close()
                     discard(target)
-                    raise TransferError(f"sends more than the expected {limit:,} bytes")
+                    expected = f"the expected {limit:,}" if limit is not None else f"{MOST_BYTES:,}"
+                    raise TransferError(f"sends more than {expected} bytes")
                 stream.write(chunk)
                 on_progress(have, total or limit)
     return True

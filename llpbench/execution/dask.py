@@ -22,13 +22,14 @@ from typing import Any
 
 import msgspec
 
-from llpbench.contracts.errors import ExecutorError, StoreError, UsageError, describe
+from llpbench.contracts.errors import ExecutorError, StoreError, UsageError, describe, printable, shortened
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
+from llpbench.execution.dask_watch import SCHEDULER, Look, Silence
 from llpbench.execution.local import cells_at_once
 from llpbench.execution.remote import Order, Reply, run_cell
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.results.store import Store
+from llpbench.results.store import Store, is_machine_name
 from llpbench.system.files import write_atomically
 
 log = logging.getLogger("llpbench")
@@ -83,6 +84,8 @@ class DaskExecutor:
         self._declared: dict[str, str] = {}
         self._workers: list[str] = []
         self._warned: set[str] = set()
+        self._look: Look | None = None
+        self._silence = Silence()
         if scheduler:
             self._connect()
 
@@ -174,7 +177,9 @@ class DaskExecutor:
                 disable_gc_diagnosis(force=True)
                 where = {"address": self._cluster}
             self._client = Client(**where, timeout=10, set_as_default=False)
-            self._check_cluster()
+            self._check_cluster(10.0)
+            if self._look is not None:
+                raise TimeoutError("it takes connections, but does not answer")
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             self._unmute()
             name = self.scheduler or "the local cluster"
@@ -186,16 +191,30 @@ class DaskExecutor:
         if not self._workers:
             log.warning("the scheduler at %s has no workers yet; cells wait for the first", self.scheduler)
 
-    def _check_cluster(self) -> None:
-        """Learn of workers that came and went; raise when the scheduler is gone."""
-        if self._client is None or time.monotonic() - self._looked < _LOOK:
+    def _check_cluster(self, seconds: float = 0.2) -> None:
+        """Learn of workers that came and went; raise when the scheduler is gone, tell the user when it is silent.
+
+        Args:
+            seconds: how long to wait for an answer; one that comes later is taken at the next call.
+        """
+        if self._client is None or (self._look is None and time.monotonic() - self._looked < _LOOK):
             return
         if self._client.status != "running":
             raise self._lost()
+        self._look = self._look or Look(self._client)
         try:
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+            workers = self._look.workers(seconds)
         except (OSError, TimeoutError, RuntimeError):
             raise self._lost() from None
+        if workers is None:
+            self._silence.hear(SCHEDULER, self._look.began)
+            self._tell_silence()
+            return
+        self._look = None
+        for address, worker in workers.items():
+            self._silence.hear(address, worker.get("last_seen"))
+        self._silence.forget_but(set(workers))
+        self._tell_silence()
         self._workers = list(workers)
         self._capacity = sum(int(worker["nthreads"]) for worker in workers.values())
         self._declared = {name.lower(): name for worker in workers.values() for name in worker.get("resources") or {}}
@@ -204,6 +223,18 @@ class DaskExecutor:
             del self._sent[sent.future.key]  # the workers it was sent to are gone
             self._client.cancel([sent.future], force=True)
             self._send(sent.job, sent.troubled)
+
+    def _tell_silence(self) -> None:
+        for name, seconds in self._silence.news():
+            if name == SCHEDULER:
+                what = (
+                    f"scheduler at {self.scheduler or 'this machine'} has not answered for {seconds:.0f} s; cells wait"
+                )
+                then = "for it (Ctrl-C stops the run, finished cells are kept)"
+            else:
+                what = f"worker {name} has been silent for {seconds:.0f} s; its cells wait"
+                then = "until it answers or the scheduler gives it up"
+            log.warning("the Dask %s %s", printable(what), then)
 
     def _lost(self) -> ExecutorError:
         return ExecutorError(
@@ -278,9 +309,11 @@ class DaskExecutor:
         del self._sent[sent.future.key]
         if reply.status == "trouble":
             return self._try_elsewhere(sent, reply)
-        outcome = Outcome(
-            sent.job, reply.status, reply.reason, reply.seconds, reply.peak_memory_mb, machine=reply.machine_id
-        )
+        if reply.machine_id and not is_machine_name(reply.machine_id):
+            trouble = f"its machine is called {printable(reply.machine_id)[:80]!r}, which is no machine's id"
+            return self._try_elsewhere(sent, msgspec.structs.replace(reply, reason=trouble))
+        reason, where = shortened(printable(reply.reason)), reply.machine_id
+        outcome = Outcome(sent.job, reply.status, reason, reply.seconds, reply.peak_memory_mb, machine=where)
         return [_keep(outcome, reply)]
 
     def _try_elsewhere(self, sent: _Sent, reply: Reply) -> list[Outcome]:
@@ -288,7 +321,8 @@ class DaskExecutor:
         troubled = [*sent.troubled, reply.worker]
         if len(troubled) >= _TRIES:
             return [Outcome(sent.job, "crashed", f"no worker could run it ({_TRIES} tries): {reply.reason}")]
-        log.warning("the Dask worker %s could not run a cell (%s); trying again", reply.worker, reply.reason)
+        who, why = printable(reply.worker), shortened(printable(reply.reason), 400)
+        log.warning("the Dask worker %s could not run a cell (%s); trying again", who, why)
         self._send(sent.job, troubled)
         return []
 
@@ -306,6 +340,14 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _machine_record(sent: bytes) -> dict[str, Any]:
+    """What a worker says of its machine; nothing when it is not a small record."""
+    try:
+        return msgspec.json.decode(sent, type=dict[str, str | int | float]) if len(sent) < 10_000 else {}
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+
+
 def _keep(outcome: Outcome, reply: Reply) -> Outcome:
     """Write the files of a cell into the results folder, the result last; a result that is not sound is a crash."""
     job = outcome.job
@@ -321,10 +363,14 @@ def _keep(outcome: Outcome, reply: Reply) -> Outcome:
             return Outcome(job, "crashed", f"worker {reply.worker} sent a damaged result: {damage}")
         if result.id != cell_id:
             return Outcome(job, "crashed", f"worker {reply.worker} sent the result of another cell ({result.id})")
+        if result.machine and not is_machine_name(result.machine):  # it becomes the name of a file
+            return Outcome(job, "crashed", f"worker {reply.worker} sent a result of a machine with no sound name")
         if reply.predictions:
             write_atomically(store.predictions_path(cell_id), reply.predictions)
-        store.write_machine(result.machine, msgspec.json.decode(reply.machine))
+        if result.machine:
+            store.write_machine(result.machine, _machine_record(reply.machine))
         write_atomically(store.result_path(cell_id), reply.result)
+        store.keep_traceback(result)
     except OSError as error:
         raise StoreError(f"cannot write the result of cell {cell_id} to {store.root}: {error}") from None
     return outcome

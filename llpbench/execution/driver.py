@@ -67,7 +67,7 @@ class Work(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do, here or elsewhere."""
+        """Whether nothing is left to do, here or elsewhere. Work that sets ``stopped`` ends at once."""
         ...
 
     def next(self) -> Task | None:
@@ -93,7 +93,7 @@ class Driver:
     def run(self, work: Work) -> None:
         """Run until the work is over; stops what runs and gives all claims back when interrupted."""
         try:
-            while self._running or not work.over:
+            while (self._running or not work.over) and not getattr(work, "stopped", False):
                 self._start_all(work)
                 outcomes = self.executor.wait(_WAIT if self._running else 0.0)
                 for outcome in outcomes:
@@ -117,6 +117,7 @@ class Driver:
     def _start(self, work: Work, task: Task) -> bool:
         """Start a task, or take over the result that somebody else made of it; False when its cell is claimed."""
         cell_id = task.job.cell.id
+        self.store.check_there()
         claim = self.store.claim(cell_id)
         if claim is None:
             return False
@@ -125,6 +126,7 @@ class Driver:
             claim.release()
             self._record(work, task, made)
             return True
+        self.store.make_way(cell_id)
         self._running[cell_id] = (task, claim)
         self.view.started(task.job)
         self.executor.submit(task.job)
@@ -142,6 +144,7 @@ class Driver:
 
     def _finish(self, work: Work, outcome: Outcome) -> None:
         task, claim = self._running[outcome.job.cell.id]
+        self.store.check_there()
         result = settle(self.store, outcome, task.before)
         del self._running[outcome.job.cell.id]
         claim.release()
@@ -159,15 +162,23 @@ class Cells:
 
     Attributes:
         counts: how many cells ended with each status.
+        exitfirst: stop at the first cell that fails; those that run then are stopped, and run again next time.
     """
 
     tasks: deque[Task]
     counts: dict[str, int] = field(default_factory=dict)
+    exitfirst: bool = False
 
     @classmethod
-    def of(cls, jobs: Iterable[Job], store: Store) -> Cells:
+    def of(cls, jobs: Iterable[Job], store: Store, *, exitfirst: bool = False) -> Cells:
         """The work of running these jobs."""
-        return cls(deque(Task(job, stamp(store.result_path(job.cell.id))) for job in jobs))
+        tasks = deque(Task(job, stamp(store.result_path(job.cell.id))) for job in jobs)
+        return cls(tasks, exitfirst=exitfirst)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run is to end before its work is done."""
+        return self.exitfirst and self.failed > 0
 
     @property
     def over(self) -> bool:
@@ -193,8 +204,10 @@ class Cells:
         self.counts[result.status] = self.counts.get(result.status, 0) + 1
 
 
-def run_jobs(jobs: Iterable[Job], store: Store, registry: Registry, executor: Executor, view: View) -> Cells:
-    """Run jobs until each has a result; returns how they ended."""
-    cells = Cells.of(jobs, store)
+def run_jobs(
+    jobs: Iterable[Job], store: Store, registry: Registry, executor: Executor, view: View, *, exitfirst: bool = False
+) -> Cells:
+    """Run jobs until each has a result, or one failed (``exitfirst``); returns how they ended."""
+    cells = Cells.of(jobs, store, exitfirst=exitfirst)
     Driver(store, registry, executor, view).run(cells)
     return cells

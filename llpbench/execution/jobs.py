@@ -10,7 +10,7 @@ from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
-from llpbench.results.provenance import is_stale, recorded_versions
+from llpbench.results.provenance import Provenance, count_reasons
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 
@@ -39,30 +39,40 @@ class Context:
 
 
 def wanted_cells(
-    planned: Iterable[Planned], store: Store, registry: Registry, rerun: Rerun, warn: Callable[[str], None]
+    planned: Iterable[Planned],
+    store: Store,
+    registry: Registry,
+    rerun: Rerun,
+    warn: Callable[[str], None],
+    note: Callable[[str], None] | None = None,
 ) -> tuple[list[Planned], list[CellResult]]:
-    """Split a plan into cells to run and results to keep, by the rerun rule. Damaged files are always re-run."""
+    """Split a plan into cells to run and results to keep, by the rerun rule.
+
+    Damaged files are always run again, and so are results that would stand for something else today (another protocol,
+    another version of a rule, other code of a plugin that is not released): ``note`` is told how many, and why.
+    """
     run: list[Planned] = []
     kept: list[CellResult] = []
+    outdated: list[str] = []
+    provenance = Provenance(registry)
     for plan in planned:
         try:
             result = store.read(plan.cell.id)
         except Damaged as damage:
             warn(f"{store.result_path(plan.cell.id)}: {damage}; the cell is run again")
             result = None
-        if result is None or _run_again(result, plan, registry, rerun):
+        if result is None or rerun == "all" or (rerun == "failed" and result.status in FAILURES):
+            run.append(plan)
+        elif reason := provenance.outdated(result):
+            outdated.append(reason)
+            run.append(plan)
+        elif rerun == "stale" and provenance.stale(result):
             run.append(plan)
         else:
             kept.append(result)
+    for sentence in count_reasons(outdated):
+        (note or warn)(sentence)
     return run, kept
-
-
-def _run_again(result: CellResult, plan: Planned, registry: Registry, rerun: Rerun) -> bool:
-    if rerun == "stale":
-        method = registry.methods.entry(plan.cell.method)
-        dataset = registry.datasets.entry(plan.cell.dataset)
-        return is_stale(result, recorded_versions(method, dataset, plan.cell.backend))
-    return rerun == "all" or (rerun == "failed" and result.status in FAILURES)
 
 
 def make_jobs(
@@ -75,6 +85,7 @@ def make_jobs(
         spec = registry.methods[plan.cell.method]
         keras = ("keras",) if plan.cell.backend else ()
         preload.setdefault(plan.cell.backend, set()).update(keras, spec.preload)
+    provenance = Provenance(registry, context.plugins)
     return [
         Job(
             cell=plan.cell,
@@ -85,8 +96,11 @@ def make_jobs(
             offline=context.offline,
             plugins=context.plugins,
             override=context.override,
-            judge_plugins=context.plugins,
-            method=_facts(registry.methods[plan.cell.method]),
+            judge_plugins=provenance.judge_files(plan.cell),
+            method=method_facts(registry, plan.cell.method),
+            code=provenance.code(plan.cell),
+            origins=provenance.origins(plan.cell),
+            requires=provenance.requires(plan.cell),
             preload=tuple(sorted(preload[plan.cell.backend])),
             threads=limits.threads,
             timeout=limits.timeout,
@@ -99,5 +113,7 @@ def make_jobs(
     ]
 
 
-def _facts(spec):  # interim
-    return MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=tuple(spec.tasks), inputs=tuple(spec.inputs))
+def method_facts(registry: Registry, name: str) -> MethodFacts:
+    """What the judge of a cell knows of its method."""
+    spec = registry.methods[name]
+    return MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs)

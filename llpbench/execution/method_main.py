@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from llpbench.contracts.data import FloatArray
-from llpbench.contracts.errors import MethodError, Skip, describe
+from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
 from llpbench.contracts.protocols import Method, Predict
 from llpbench.execution.messages import (
     Assignment,
@@ -131,6 +131,7 @@ def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
         status="failed",
         reason=describe(error)[:_LONGEST_TEXT],
         traceback=words[-_LONGEST_TEXT:],
+        failed_at=where_it_failed(error),
     )
 
 

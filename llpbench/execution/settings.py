@@ -12,7 +12,7 @@ import msgspec
 
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.execution.jobs import Rerun
-from llpbench.experiment.grid import RunSpec
+from llpbench.experiment.grid import RunSpec, parse_seeds
 from llpbench.plugins.options import split_list
 from llpbench.system.quantities import parse_duration, parse_memory
 
@@ -37,6 +37,7 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data: str = ""
     offline: bool = False
     predictions: bool = True
+    exitfirst: bool = False
 
 
 _SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
@@ -95,6 +96,8 @@ def combine(file: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[RunSpec,
     for key in ("bags", "feature_noise", "epsilon"):
         if isinstance(merged.get(key), int | float) and not isinstance(merged.get(key), bool):
             merged[key] = [merged[key]]
+    if isinstance(merged.get("seeds"), str | list):
+        merged["seeds"] = parse_seeds(merged["seeds"])
     epsilons = merged.pop("epsilon", None)
     if epsilons:
         merged["noise"] = [*merged.get("noise", ()), *(f"epsilon={e}" for e in epsilons)]

@@ -20,9 +20,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from llpbench.contracts.errors import Skip, describe
+from llpbench.contracts.errors import Skip, describe, where_it_failed
 from llpbench.contracts.job import Job
-from llpbench.contracts.result import CellResult, Status
+from llpbench.contracts.result import PROTOCOL, CellResult, Status
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.registries import shared_registry
 from llpbench.experiment.fit_cell import Predictions, fill_result, fit_here, make_judge, prepare_cell
@@ -106,7 +106,7 @@ def _telling(result: CellResult) -> Iterator[None]:
         result.status, result.reason = "memory", "an allocation failed inside the cell (MemoryError)"
     except Exception as error:
         result.status, result.reason = "failed", describe(error)
-        result.traceback = traceback.format_exc(limit=-12)
+        result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
 
 
 def _record_origin(result: CellResult, job: Job) -> None:
@@ -134,6 +134,8 @@ def blank_result(job: Job, status: Status, reason: str = "") -> CellResult:
         reason=reason,
         method_name=job.method_name,
         dataset_name=job.dataset_name,
+        protocol=PROTOCOL,
+        code=job.code,
         limits={"timeout": job.timeout, "memory_mb": job.memory_mb, "threads": job.threads},
         tuning_seconds=job.tuning_seconds,
         machine=machine_id(),

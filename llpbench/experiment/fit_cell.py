@@ -14,7 +14,7 @@ from llpbench.contracts.data import Bags, FloatArray, IntArray, Split
 from llpbench.contracts.errors import MethodError, Skip
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
-from llpbench.contracts.result import PROTOCOL, CellResult, Selected
+from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import DatasetSpec
 from llpbench.experiment.judge import Best, Judge, finite
 from llpbench.experiment.metrics import to_probabilities
@@ -60,7 +60,6 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
     result.count_sd = bags.count_sd
     result.bags = {"train": len(bags), "valid": len(bags.validation)}
     result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
-    result.protocol = PROTOCOL
     result.rules = {spec.name: spec.version for spec in registry.rules.specs}
     result.digests = {"test_labels": digest_of_labels(split.test.y), "features": _digest_of_features(split)}
     _decline_mismatch(cell.method, job.method, entry.spec, split)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -21,6 +22,7 @@ from llpbench.system.backend import BACKENDS
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
+MOST_SEEDS = 100_000
 DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
 
 
@@ -30,7 +32,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     methods: list[str]
     datasets: list[str] = msgspec.field(default_factory=lambda: ["adult"])
     bags: list[int] = msgspec.field(default_factory=lambda: list(DEFAULT_BAGS))
-    seeds: int = 3
+    seeds: int | list[int] = 3
     schemes: list[str] = msgspec.field(default_factory=lambda: ["random"])
     noise: list[str] = msgspec.field(default_factory=lambda: ["none"])
     delta: float = 1e-5
@@ -40,6 +42,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     preset: str = ""
     params: str = ""
     params_rule: str = "bags"
+
+    @property
+    def seed_list(self) -> list[int]:
+        """The seeds: those that are listed, or the first ones when a number is given."""
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     @property
     def name(self) -> str:
@@ -52,6 +59,33 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
         return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
+
+
+def parse_seeds(given: str | int | list[int]) -> int | list[int]:
+    """Seeds as people give them: how many (``3``), which (``0,1,2``), from where to where (``3-5``).
+
+    The first seeds are always a number, so that ``0-2`` and ``3`` are one request with one results folder.
+    """
+    if isinstance(given, int):
+        return given
+    seeds: list[int] = []
+    for part in given.split(",") if isinstance(given, str) else given:
+        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part) if isinstance(part, str) else None
+        if isinstance(part, int) and not isinstance(part, bool):
+            seeds.append(part)
+        elif match is not None:
+            first, last = int(match[1]), int(match[2] or match[1])
+            if not 0 <= last - first < MOST_SEEDS:
+                raise UsageError(f"--seeds {part}: a range goes upwards, over at most {MOST_SEEDS:,} seeds.")
+            seeds += range(first, last + 1)
+        elif str(part).strip():
+            raise UsageError(
+                f"--seeds {given!r}: give how many (3 runs seeds 0, 1, 2), which (0,1,2), or a range (3-5)."
+            )
+    if isinstance(given, str) and given.strip().isdecimal():
+        return int(given)
+    seeds = list(dict.fromkeys(seeds))
+    return len(seeds) if seeds and seeds == list(range(len(seeds))) else seeds
 
 
 @dataclass(frozen=True)
@@ -103,7 +137,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     _check_sizes(spec, [dataset.spec for dataset in datasets])
     _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
-    axes = itertools.product(range(spec.seeds), datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
+    axes = itertools.product(spec.seed_list, datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
     for seed, dataset, asked, noise, feature_noise, bag_size, method in axes:
         scheme = _scheme_for(dataset, asked, registry)
         data: dict[str, Any] = {
@@ -171,8 +205,10 @@ def check_axes(spec: RunSpec) -> None:
     for size in spec.bags:
         if size < 1:
             raise UsageError(f"bag size {size} is not possible: bag sizes are integers of at least 1.")
-    if spec.seeds < 1:
+    if not spec.seed_list:
         raise UsageError(f"--seeds {spec.seeds}: at least one seed is needed (3 runs seeds 0, 1, 2).")
+    if min(spec.seed_list) < 0:
+        raise UsageError(f"--seeds {spec.seeds}: seeds are whole numbers from 0.")
     for sigma in spec.feature_noise:
         if not 0 <= sigma < float("inf"):
             raise UsageError(f"feature noise {sigma:g} is not possible: it is a standard deviation.")

@@ -1,6 +1,7 @@
 """Selection rules: how the best report of a fit is chosen. A rule is always named next to a number.
 
-``bags``       cross-entropy of the mean prediction on held-back bags: what a user of LLP has.
+``bags``       cross-entropy of the mean prediction on held-back bags, after the logits were shifted so that the mean
+               over all held-back rows is the known rate: what a user of LLP has. Version 2.
 ``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was
                not supposed to have.
 
@@ -18,6 +19,7 @@ import numpy as np
 from llpbench.contracts.data import Bags, FloatArray, IntArray
 from llpbench.contracts.held_back import HeldBack
 from llpbench.contracts.specs import RuleSpec
+from llpbench.experiment.levelling import inner_rate, level, log_odds
 from llpbench.experiment.metrics import auroc
 from llpbench.plugins.builtin import llpbench_selection_rules
 
@@ -48,14 +50,25 @@ def bag_means(probabilities: FloatArray, bags: Bags) -> FloatArray:
 
 
 def bag_cross_entropy(held: HeldBack) -> float:
-    """Mean over bags of ``-sum_c alpha_c log mean_i p_ic`` (proportions clipped to the simplex)."""
+    """``−Σ_b B_b Σ_c α_bc log p̄_bc / Σ_b B_b`` on held-back bags, of predictions brought to the known rate.
+
+    First all logits are shifted by one number (one for each class, if there are several), so that the mean prediction
+    of the held-back rows is the rate that their counts give: a model whose level alone is off is not thrown away. Then
+    ``p̄_b`` is the mean prediction of bag ``b``, ``α_b`` its proportion (forced onto the simplex where noise took it
+    off) and ``B_b`` its size.
+    """
     bags = held.bags
-    means = np.clip(bag_means(held.probabilities, bags), _EPS, 1.0 - _EPS)
-    target = bags.clipped_proportions
-    if bags.classes == 2:
-        means = np.hstack([1.0 - means, means])
-        target = np.hstack([1.0 - target, target])
-    return float(-np.mean((target * np.log(means)).sum(axis=1)))
+    rate = inner_rate(bags.prior, len(bags.X))
+    p = level(log_odds(held.scores, held.probabilities), rate)
+    return weighted_cross_entropy(bag_means(p, bags), bags.clipped_proportions, bags.sizes)
+
+
+def weighted_cross_entropy(means: FloatArray, shares: FloatArray, weights: FloatArray | IntArray) -> float:
+    """Weighted mean over bags of ``−Σ_c α_c log m_c``; one column is the rate of class 1 of two."""
+    means = np.clip(means, _EPS, 1.0 - _EPS)
+    if means.shape[1] == 1:
+        means, shares = np.hstack([1.0 - means, means]), np.hstack([1.0 - shares, shares])
+    return float(-np.average((shares * np.log(means)).sum(axis=1), weights=weights))
 
 
 def instance_auroc(held: HeldBack) -> float:

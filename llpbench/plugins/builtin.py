@@ -78,9 +78,10 @@ def llpbench_selection_rules() -> list[RuleSpec]:
         RuleSpec(
             name=DEFAULT_RULE,
             factory="llpbench.experiment.rules:bag_cross_entropy",
-            summary="cross-entropy of the mean prediction on held-back bags: what a user of LLP has",
+            summary="cross-entropy of held-back bags' mean predictions, brought to the known rate: what a user has",
             title="cross-entropy",
             higher_is_better=False,
+            version=2,
         ),
         RuleSpec(
             name="instances",

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pluggy
 
-from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe
+from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe, printable
 from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, Reference, RuleSpec
+from llpbench.plugins.hooks import HookThread, HookTimeout
 from llpbench.plugins.loading import BrokenPlugin, Plugin, load_plugins, refuse_broken
 from llpbench.plugins.options import expand, parse_options
 
@@ -104,6 +105,7 @@ class Registry:
     schemes: Shelf[BagScheme] = field(default_factory=lambda: Shelf[BagScheme]("bag scheme"))
     rules: Shelf[RuleSpec] = field(default_factory=lambda: Shelf[RuleSpec]("selection rule"))
     executors: Shelf[ExecutorSpec] = field(default_factory=lambda: Shelf[ExecutorSpec]("executor"))
+    _threads: dict[str, HookThread | None] = field(default_factory=dict, repr=False)
 
     @property
     def conflicts(self) -> list[str]:
@@ -125,13 +127,24 @@ class Registry:
         return made
 
     def cell_finished(self, cell: Cell, result: CellResult) -> None:
-        """Tell every plugin that a cell has ended; a plugin's error is logged and harms nothing."""
+        """Tell every plugin that a cell has ended; a plugin's error is logged and harms nothing.
+
+        A plugin that does not return in time is told of no further cells.
+        """
         for impl in self.manager.hook.llpbench_cell_finished.get_hookimpls():
-            arguments = {"cell": cell, "result": result}
+            name, arguments = printable(impl.plugin_name), {"cell": cell, "result": result}
+            if impl.plugin_name not in self._threads:
+                self._threads[impl.plugin_name] = HookThread(name)
+            thread = self._threads[impl.plugin_name]
+            if thread is None:
+                continue
             try:
-                impl.function(*(arguments[name] for name in impl.argnames))
-            except Exception as error:
-                log.warning("plugin %s failed on a finished cell: %s", impl.plugin_name, describe(error))
+                thread.call(impl.function, *(arguments[name] for name in impl.argnames))
+            except HookTimeout as late:
+                self._threads[impl.plugin_name] = None
+                log.warning("plugin %s is told of no more cells: %s to a finished cell", name, late)
+            except (Exception, SystemExit) as error:
+                log.warning("plugin %s failed on a finished cell: %s", name, describe(error))
 
     def references(self) -> list[Reference]:
         """Published numbers that plugins know of; a plugin that fails is logged and harms nothing."""
@@ -145,7 +158,7 @@ class Registry:
                 if wrong is not None:
                     raise PluginError(f"llpbench_references must return Reference objects, not {type(wrong).__name__}")
             except Exception as error:
-                log.warning("plugin %s failed to give its references: %s", impl.plugin_name, describe(error))
+                log.warning("plugin %s failed to give its references: %s", printable(impl.plugin_name), describe(error))
                 continue
             found.extend(given)
         return found
@@ -156,7 +169,7 @@ class Registry:
             try:
                 impl.function(*((group,) if impl.argnames else ()))
             except Exception as error:
-                log.warning("plugin %s failed to add its commands: %s", impl.plugin_name, describe(error))
+                log.warning("plugin %s failed to add its commands: %s", printable(impl.plugin_name), describe(error))
 
 
 def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> Registry:
@@ -183,6 +196,17 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     refuse_broken(registry.broken)
     registry.methods.broken = registry.datasets.broken = registry.broken
     return registry
+
+
+def method_spec(name: str) -> MethodSpec:
+    """The spec of an installed method, for a method that builds on another one by name.
+
+    Single files (``--plugin``) are not looked at.
+
+    Raises:
+        UnknownNameError: no installed method has that name.
+    """
+    return load_registry().methods[name]
 
 
 def _collect(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
@@ -39,7 +40,7 @@ def make_view(quiet: bool, metric: MetricStyle) -> View:
 
 def describe_job(job: Job) -> str:
     """A running cell in one line."""
-    return f"{job.dataset_name}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.method_name}"
+    return printable(f"{job.dataset_name}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.method_name}")
 
 
 def describe_result(result: CellResult, metric: MetricStyle) -> str:
@@ -48,10 +49,11 @@ def describe_result(result: CellResult, metric: MetricStyle) -> str:
     head = f"{result.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {result.method_name}"
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
     if result.status != "ok":
-        return f"{head}{noise}  {result.status}: {result.reason}"
+        where = f" (at {result.failed_at})" if result.failed_at else ""
+        return printable(f"{head}{noise}  {result.status}: {result.reason}{where}")
     value = value_of(result, metric.name, DEFAULT_RULE)
     shown = "ok" if value is None else f"{metric.words} {metric.scale * value:.{metric.digits}f}"
-    return f"{head}{noise}  {shown}  {result.wall_seconds:.1f} s"
+    return printable(f"{head}{noise}  {shown}  {result.wall_seconds:.1f} s")
 
 
 def duration(seconds: float) -> str:
@@ -83,11 +85,11 @@ class QuietView:
 
     def warn(self, message: str) -> None:
         """Print a warning."""
-        click.echo(f"warning: {message}", err=True)
+        click.echo(f"warning: {printable(message, lines=True)}", err=True)
 
     def note(self, message: str) -> None:
         """Print a sentence."""
-        click.echo(message, err=True)
+        click.echo(printable(message, lines=True), err=True)
 
     def end(self) -> None:
         """Show nothing."""
@@ -152,7 +154,7 @@ class LiveView(QuietView):
     def warn(self, message: str) -> None:
         """Print a warning above the view."""
         if getattr(self, "live", None) is not None:
-            self.live.console.print(f"warning: {message}", markup=False)  # type: ignore[union-attr]
+            self.live.console.print(f"warning: {printable(message)}", markup=False)  # type: ignore[union-attr]
         else:
             super().warn(message)
 
@@ -222,7 +224,7 @@ def _transfer_bars() -> Iterator[Progress]:
 
         def show(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
+                tasks[what] = bars.add_task(printable(what), total=total)
             bars.update(tasks[what], completed=done, total=total)
 
         yield show

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from llpbench.contracts.errors import printable
 from llpbench.report.tables import Table
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
     from rich.text import Text
 
     for table in tables:
-        console.print(Text(table.title, style="bold"), soft_wrap=True)
+        console.print(Text(printable(table.title), style="bold"), soft_wrap=True)
         if table.methods:
             narrow = console.is_terminal and console.width < _width(table)
             if not console.is_terminal:
@@ -28,20 +29,23 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
             grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
             grid.add_column("method", no_wrap=True)
             for heading in table.columns.values():
-                grid.add_column(Text(heading), justify="right", no_wrap=True)
+                grid.add_column(Text(printable(heading)), justify="right", no_wrap=True)
             for method in table.methods:
                 grid.add_row(
-                    Text(method),
+                    Text(printable(method)),
                     *(
-                        Text(entry.text.replace(" ", "\n") if narrow else entry.text, _STYLE[entry.mark])
+                        Text(
+                            printable(entry.text).replace(" ", "\n") if narrow else printable(entry.text),
+                            _STYLE[entry.mark],
+                        )
                         if entry.number
-                        else Text(entry.text, "dim")
+                        else Text(printable(entry.text), "dim")
                         for entry in table.row(method)
                     ),
                 )
             console.print(grid)
         for note in table.notes[:notes]:
-            console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
+            console.print(Text(printable(f"  {note}"), style="dim"), soft_wrap=True)
         if len(table.notes) > notes:
             console.print(Text(f"  … and {len(table.notes) - notes} more (llpbench status)", style="dim"))
 

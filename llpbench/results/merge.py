@@ -6,6 +6,7 @@ Nothing is lost: source folders are only read, and a file of the target that is 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ import msgspec
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.result import STATUSES, CellResult, Selected
 from llpbench.experiment.plan import Planned
+from llpbench.results.reading import OTHER_BYTES, read_regular
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Manifest, Store
 from llpbench.system.files import write_atomically
@@ -72,7 +74,8 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
     for store in given:
         for path in _files(store.root / "machines", "*.json"):
             if not (target.root / "machines" / path.name).exists():
-                write_atomically(target.root / "machines" / path.name, path.read_bytes())
+                with contextlib.suppress(OSError):
+                    write_atomically(target.root / "machines" / path.name, read_regular(path))
     report.planned = len(planned)
     return report
 
@@ -138,7 +141,10 @@ def _find(store: Store, cell_id: str) -> _Found | None:
     path = store.result_path(cell_id)
     if not _is_there(path):
         return None
-    data = path.read_bytes()
+    try:
+        data = read_regular(path)
+    except OSError as error:
+        return _Found(store, b"", None, error.strerror or str(error))
     try:
         result = decode_result(data)
         if result.id != cell_id:
@@ -161,7 +167,7 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
             continue
         aside.append(other)
         line = f"{cell_id}: {difference} ({best.store.root} and {other.store.root}); the first is kept"
-        (report.conflicts if _rank(other) == 0 else report.notes).append(line)
+        (report.conflicts if _rank(other) == _rank(best) and _rank(best)[0] == 0 else report.notes).append(line)
     if not aside and (best is None or best.store is target):
         return
     claim = target.claim(cell_id)
@@ -172,6 +178,7 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
             _set_aside(cell_id, other, stores.index(other.store), target)
         if best is not None and best.store is not target:
             same = [f.store for f in sound if f is best or not _difference(best, f)]
+            target.make_way(cell_id)
             _copy(cell_id, best, same, target)
             report.copied += 1
     except OSError as error:
@@ -180,10 +187,13 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
         claim.release()
 
 
-def _rank(found: _Found) -> int:
-    """Which result wins, the lowest first: ``ok``, then ``skipped``, then failures of any kind."""
+def _rank(found: _Found) -> tuple[int, int]:
+    """Which result wins, the lowest first: ``ok``, then ``skipped``, then failures of any kind; newer protocols first.
+
+    A failure under a newer protocol does not win over a number of an older one: a run makes either of them again.
+    """
     assert found.result is not None
-    return min(STATUSES.index(found.result.status), STATUSES.index("failed"))
+    return min(STATUSES.index(found.result.status), STATUSES.index("failed")), -found.result.protocol
 
 
 def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None:
@@ -193,10 +203,12 @@ def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None
     pairs.append((found.store.log_path(cell_id), target.log_path(cell_id)))
     for source, place in pairs:
         if _is_there(source):
-            write_atomically(place, source.read_bytes())
+            write_atomically(place, read_regular(source, OTHER_BYTES))
         else:
             place.unlink(missing_ok=True)  # it belongs to the result that is replaced, and was set aside with it
     write_atomically(target.result_path(cell_id), found.data)
+    assert found.result is not None
+    target.keep_traceback(found.result)
 
 
 def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
@@ -209,7 +221,7 @@ def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
         number += 1
     predictions = found.store.predictions_path(cell_id)
     if _is_there(predictions):
-        write_atomically(place.with_suffix(".npz"), predictions.read_bytes())
+        write_atomically(place.with_suffix(".npz"), read_regular(predictions, OTHER_BYTES))
     write_atomically(place, found.data)
 
 

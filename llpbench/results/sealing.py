@@ -7,7 +7,11 @@ from typing import Any
 
 import msgspec
 
+from llpbench.contracts.errors import describe, shortened
 from llpbench.contracts.result import CellResult
+
+MOST_NOTES = 200
+"""Notes of a result that are kept."""
 
 
 class Damaged(Exception):  # noqa: N818 - a state of a file, not a failure of the program
@@ -24,9 +28,29 @@ def digest(body: bytes, digits: int = 32) -> str:
     return hashlib.sha256(body).hexdigest()[:digits]
 
 
+def capped(result: CellResult) -> CellResult:
+    """The result with texts of bounded length: what a method says must not fill a disk, nor whoever reads it later."""
+    notes = dict(list(result.notes.items())[:MOST_NOTES])
+    kept = {shortened(key, 100): shortened(v, 1000) if isinstance(v, str) else v for key, v in notes.items()}
+    if len(result.notes) > MOST_NOTES:
+        kept["notes_left_out"] = float(len(result.notes) - MOST_NOTES)
+    return msgspec.structs.replace(
+        result,
+        reason=shortened(result.reason),
+        failed_at=shortened(result.failed_at, 500),
+        traceback=_end(result.traceback, 50_000),
+        notes=kept,
+    )
+
+
+def _end(text: str, most: int) -> str:
+    """The end of a text, which is where a traceback says what happened."""
+    return text if len(text) <= most else f"({len(text) - most:,} characters before)…{text[-most:]}"
+
+
 def encode_result(result: CellResult) -> bytes:
-    """A result as indented JSON, sealed with the digest of its content."""
-    body = canonical(msgspec.json.decode(msgspec.json.encode(result), type=CellResult))
+    """A result as indented JSON, its texts capped, sealed with the digest of its content."""
+    body = canonical(msgspec.json.decode(msgspec.json.encode(capped(result)), type=CellResult))
     sealed = b'{"digest":"' + digest(body).encode() + b'","result":' + body + b"}"
     return msgspec.json.format(sealed, indent=1) + b"\n"
 
@@ -37,8 +61,10 @@ def decode_result(data: bytes) -> CellResult:
         outer: dict[str, Any] = msgspec.json.decode(data)
         body = outer["result"]
         result = msgspec.convert(body, CellResult)
-    except (msgspec.MsgspecError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise Damaged(f"not a readable result ({error})") from None
+    except RecursionError:
+        raise Damaged("not a readable result (nested too deeply)") from None
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise Damaged(f"not a readable result ({describe(error)})") from None
     if outer.get("digest") != digest(canonical(result)):
         raise Damaged("its content does not match its digest (edited by hand?)")
     if result.id != result.cell.id:

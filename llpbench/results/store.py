@@ -6,6 +6,7 @@
     <run>/cells/<id>.json       a result, sealed with a digest
     <run>/predictions/<id>.npz  test scores by selection rule, for paired statistics
     <run>/logs/<id>.log         what a cell printed, kept when there is something to read
+    <run>/logs/<id>.traceback   where a cell failed
     <run>/machines/<id>.json    the machines that ran cells
 
 Several runs may work on one folder at once: a cell is claimed before it is started, and the manifest is extended under
@@ -16,6 +17,7 @@ reports results that differ; files that are only copied here are in no plan, and
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,12 +25,20 @@ from typing import Any
 
 import msgspec
 
-from llpbench.contracts.errors import StoreError
+from llpbench.contracts.errors import StoreError, describe, printable
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
+from llpbench.results.reading import MANIFEST_BYTES, is_odd, read_regular
 from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import Claim, file_lock
+
+_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def is_machine_name(name: str) -> bool:
+    """Whether a text can be the id of a machine: it becomes the name of a file."""
+    return _MACHINE.fullmatch(name) is not None
 
 
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +55,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
+        self._cells: tuple[int, int] | None = None
 
     @property
     def manifest_path(self) -> Path:
@@ -58,6 +69,10 @@ class Store:
     def log_path(self, cell_id: str) -> Path:
         """Where a cell's own output goes."""
         return self.root / "logs" / f"{cell_id}.log"
+
+    def traceback_path(self, cell_id: str) -> Path:
+        """Where the traceback of a cell that failed lies."""
+        return self.root / "logs" / f"{cell_id}.traceback"
 
     def predictions_path(self, cell_id: str) -> Path:
         """Where a cell's test scores lie."""
@@ -74,6 +89,7 @@ class Store:
                 if command not in manifest.commands:
                     manifest.commands.append(command)
                 write_atomically(self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+            self._cells = self._cells_folder()
         except OSError as error:
             raise StoreError(
                 f"cannot write results to {self.root}: {error}. Choose another folder with --out."
@@ -83,22 +99,30 @@ class Store:
     def manifest(self) -> Manifest:
         """Read the manifest, or say what is wrong with the folder."""
         try:
-            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
-        except FileNotFoundError:
+            manifest = msgspec.json.decode(read_regular(self.manifest_path, MANIFEST_BYTES), type=Manifest)
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{self.root} is not a results folder (it has no manifest.json).") from None
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise StoreError(
-                f"{self.manifest_path} cannot be read: {error}. Restore it, or use another --out."
+                f"{self.manifest_path} cannot be read: {describe(error)}. Restore it, or use another --out."
             ) from None
+        for cell_id, plan in manifest.planned.items():  # names are shown, and the folder may come from anywhere
+            names = printable(plan.method_name), printable(plan.dataset_name)
+            if names != (plan.method_name, plan.dataset_name):
+                changed = msgspec.structs.replace(plan, method_name=names[0], dataset_name=names[1])
+                manifest.planned[cell_id] = changed
+        return manifest
 
     def read(self, cell_id: str) -> CellResult | None:
         """The result of a cell; None when there is none. Raises ``Damaged`` when the file is not sound."""
         try:
-            data = self.result_path(cell_id).read_bytes()
+            data = read_regular(self.result_path(cell_id))
         except FileNotFoundError:
+            if is_odd(self.result_path(cell_id)):
+                raise Damaged("a link that leads nowhere") from None
             return None
         except OSError as error:
-            raise Damaged(str(error)) from None
+            raise Damaged(error.strerror or str(error)) from None
         result = decode_result(data)
         if result.id != cell_id:
             raise Damaged(f"it holds the result of cell {result.id}")
@@ -120,21 +144,67 @@ class Store:
         return found
 
     def write(self, result: CellResult) -> None:
-        """Write a result whole or not at all."""
+        """Write a result whole or not at all, and the traceback of a failure beside its log."""
+        self.check_there()
         try:
             write_atomically(self.result_path(result.id), encode_result(result))
         except OSError as error:
             raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
+        self.keep_traceback(result)
+
+    def keep_traceback(self, result: CellResult) -> None:
+        """Keep the traceback of a failure as a file to read; one of an earlier result is removed."""
+        path = self.traceback_path(result.id)
+        with contextlib.suppress(OSError):  # the result has it too
+            if result.traceback:
+                write_atomically(path, printable(result.traceback, lines=True).encode(errors="replace") + b"\n")
+            else:
+                path.unlink(missing_ok=True)
+
+    def make_way(self, cell_id: str) -> None:
+        """Move aside what is no file where the files of a cell are about to be written (a folder, a pipe, a device)."""
+        for path in (self.result_path(cell_id), self.log_path(cell_id), self.predictions_path(cell_id)):
+            if is_odd(path):
+                with contextlib.suppress(OSError):
+                    aside = self.root / "conflicts"
+                    aside.mkdir(exist_ok=True)
+                    path.rename(aside / f"{path.name}-{time.time_ns()}")
 
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
         """Keep the description of a machine once; a disk that refuses it is no error, since a result is worth more."""
+        if not is_machine_name(machine_id):
+            raise StoreError(f"{printable(machine_id)[:80]!r} is not the name of a machine.")
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():
                 write_atomically(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
 
+    def check_there(self) -> None:
+        """Make sure that the folder of results is there, and is the one in which the run began.
+
+        Raises:
+            StoreError: it was removed, or moved, since; writing on would leave a folder that looks whole and is not.
+        """
+        now, planned = self._cells_folder(), self.manifest_path.exists()
+        if (now == self._cells and planned) if self._cells is not None else (now is not None or not planned):
+            return
+        what = "is gone" if now is None else "is not the folder in which the run began"
+        raise StoreError(
+            f"{self.root / 'cells'} {what}: was the folder removed or moved while the run went on? Results in it went "
+            "with it. Put it back, or start again; the same command goes on with what is missing."
+        )
+
+    def _cells_folder(self) -> tuple[int, int] | None:
+        """What tells the folder of results from another one of its name; None when there is none."""
+        try:
+            status = (self.root / "cells").stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
     def check_room(self) -> None:
         """Make sure that another result could be written, or say why not (a full disk, a folder that is gone)."""
+        self.check_there()
         probe = self.root / ".room"
         try:
             write_atomically(probe, bytes(1 << 20))
@@ -161,7 +231,7 @@ class Store:
 
 def newest_store(base: Path) -> Store:
     """The results folder under ``base`` that was changed last."""
-    found = sorted(base.glob("*/manifest.json"), key=lambda p: p.stat().st_mtime)
+    found = sorted((path for path in base.glob("*/manifest.json") if path.is_file()), key=lambda p: p.stat().st_mtime)
     if not found:
         raise StoreError(f"no results under {base}/. Start with: llpbench run --methods mean-ridge --bags 8")
     return Store(found[-1].parent)

@@ -91,7 +91,7 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
 
 
 def _seed_sets(spec: TuneSpec) -> list[list[int]]:
-    seeds = list(range(spec.run.seeds))
+    seeds = spec.run.seed_list
     return [[seed] for seed in seeds] if spec.per_seed else [seeds]
 
 

@@ -15,6 +15,7 @@ from statistics import fmean
 
 import msgspec
 
+from llpbench.contracts.errors import StoreError
 from llpbench.contracts.job import Job, Prune
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import Task
@@ -23,6 +24,7 @@ from llpbench.execution.settle import stamp
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import format_options
 from llpbench.plugins.registry import Registry
+from llpbench.results.provenance import Provenance
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 from llpbench.tuning.chosen import Chosen, Trial, write_chosen, write_history
@@ -80,6 +82,8 @@ class Trials:
         self._due: deque[_RunningTrial] = deque()  # trials whose next cell may start
         self._begun: list[_RunningTrial] = []  # trials that have not ended
         self._planned: set[str] = set()  # cells that the manifest has
+        self._provenance = Provenance(registry, context.plugins)
+        self._refuse_outdated()
 
     @property
     def over(self) -> bool:
@@ -115,6 +119,18 @@ class Trials:
         """Give the claims on unfinished trials back, so that another process can take them over."""
         for trial in self._begun:
             trial.asked.claim.release()
+
+    def _refuse_outdated(self) -> None:
+        """Refuse to go on with studies whose trials would come out differently today: values would be mixed."""
+        for search in self.searches:
+            for cell_id in dict.fromkeys(cell for trial in search.study.trials() for cell in trial.cells):
+                result = self._stored(cell_id)
+                reason = "" if result is None else self._provenance.outdated(result)
+                if reason:
+                    raise StoreError(
+                        f"{self.store.root} holds a study of {search.method_name} whose trials {reason}. "
+                        "Tune into another folder (--out), or remove this one."
+                    )
 
     def _new_trial(self, search: Search) -> _RunningTrial | None:
         """Begin a trial of a study if it may have one more; notes when the study has all it wants."""
@@ -165,11 +181,16 @@ class Trials:
 
     def _known(self, cell_id: str, search: Search) -> CellResult | None:
         """A stored result that serves a study."""
+        result = self._stored(cell_id)
+        if result is None or self._provenance.outdated(result):
+            return None
+        return result if self._serves(result, search) else None
+
+    def _stored(self, cell_id: str) -> CellResult | None:
         try:
-            result = self.store.read(cell_id)
+            return self.store.read(cell_id)
         except Damaged:
             return None
-        return result if result is not None and self._serves(result, search) else None
 
     def _serves(self, result: CellResult, search: Search) -> bool:
         """Whether a study can use a result: a cell given up under another rule says too little."""

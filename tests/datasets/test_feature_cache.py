@@ -76,13 +76,17 @@ def test_arrays_in_a_key() -> None:
         content_key([np.array([{}])])
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "other", "bit", "without digest"])
 def test_a_damaged_file_is_made_again(own_cache: Path, damage: str) -> None:
     compute = Counted()
     cached_array(["a"], compute)
     (path,) = own_cache.iterdir()
     whole = path.read_bytes()
-    path.write_bytes({"cut": whole[:-4], "empty": b"", "other": b"no array at all"}[damage])
+    bare = whole[: whole.index(b"\nsha256 of the above")]
+    flipped = bytearray(whole)
+    flipped[len(bare) - 1] ^= 1  # still an array, with another number in it
+    damaged = {"cut": whole[:-4], "empty": b"", "other": b"no array at all", "bit": bytes(flipped)}
+    path.write_bytes({**damaged, "without digest": bare}[damage])
     np.testing.assert_array_equal(cached_array(["a"], compute), ROWS)
     assert compute.calls == 2
     assert path.read_bytes() == whole

@@ -84,14 +84,16 @@ def test_kept_and_used(tmp_path: Path) -> None:
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "byte", "text"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "byte", "text", "edited"])
 def test_damaged_compact_form_is_made_again(tmp_path: Path, damage: str) -> None:
     cached_table(tmp_path, ["abc"], table)
     (kept,) = tmp_path.iterdir()
     good = kept.read_bytes()
     flipped = bytearray(good)
     flipped[good.index(np.float64(50).tobytes())] ^= 1
-    kept.write_bytes({"cut": good[:200], "empty": b"", "byte": bytes(flipped), "text": b"hello"}[damage])
+    other = pack(Table(table().columns, 1 - table().labels))  # a sound archive, of other labels
+    damaged = {"cut": good[:200], "empty": b"", "byte": bytes(flipped), "text": b"hello", "edited": other}
+    kept.write_bytes(damaged[damage])
     assert_same(cached_table(tmp_path, ["abc"], table), table())
     assert kept.read_bytes() == good
 

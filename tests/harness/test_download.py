@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -9,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from helpers import PATIENCE, QuietHandler, serving
 
 from llpbench import DataFile, DatasetError, DatasetSpec, PackageSource, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
-from llpbench.datafiles import cache, sources
+from llpbench.datafiles import cache, sources, transfer
 from llpbench.datafiles.store import DataStore, fetch, locate
 
 BODY = b"age;income\n39;0\n50;1\n" * 500
@@ -378,6 +380,66 @@ def test_processes_fetch_a_file_once(server: Server, cached: Path) -> None:
     assert said == ["age"] * 4
     assert server.hits == ["/toy.csv"]
     assert nothing_left_behind(cached.parent)
+
+
+# --- transfers that would never end ---------------------------------------------------------------------
+
+
+class Drip(ThreadingHTTPServer):
+    """Sends a byte now and then, for ever: as the body, or already in the head of its answer."""
+
+    daemon_threads = True
+
+    def __init__(self, in_head: bool) -> None:
+        super().__init__(("127.0.0.1", 0), DripHandler)
+        self.in_head, self.ended = in_head, threading.Event()
+
+
+class DripHandler(QuietHandler):
+    def do_GET(self) -> None:  # noqa: N802
+        server = self.server
+        assert isinstance(server, Drip)
+        if not server.in_head:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(BODY)))
+            self.end_headers()
+        else:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        with contextlib.suppress(OSError):
+            while not server.ended.wait(0.01):
+                self.wfile.write(b"a")
+
+
+@pytest.mark.parametrize("in_head", [False, True])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
+    cached: Path, monkeypatch: pytest.MonkeyPatch, in_head: bool
+) -> None:
+    monkeypatch.setattr(transfer, "GRACE", 0.3)
+    monkeypatch.setattr(transfer, "PACE", 10**9)
+    with serving(Drip(in_head)) as server:
+        spec = toy_spec(toy_file(urls=(f"http://127.0.0.1:{server.server_address[1]}/toy.csv",)))
+        try:
+            with pytest.raises(DataUnavailableError, match="too slow: 0 bytes in "):
+                fetch(spec)
+        finally:
+            server.ended.set()
+    assert not cached.exists()
+
+
+def test_an_archive_of_unknown_size_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.routes["/toy.zip"] = make_zip({"toy.csv": BODY})
+    spec = toy_spec(toy_file(urls=(server.url("/toy.zip#toy.csv"),)))
+    monkeypatch.setattr(transfer, "MOST_BYTES", 100)
+    with pytest.raises(DataUnavailableError, match="sends more than 100 bytes"):
+        fetch(spec)
+
+
+def test_a_tool_whose_child_holds_its_output_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killing the tool alone would leave its output open, and the reader waiting."""
+    monkeypatch.setattr(sources, "PACKAGE_TIMEOUT", 1.0)
+    grandchild = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(3600)'])"
+    with pytest.raises(subprocess.TimeoutExpired):
+        sources.run_command([sys.executable, "-c", grandchild], tmp_path)
 
 
 # --- what the command line asks -------------------------------------------------------------------------

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from cli_runner import llpbench, table
+from helpers import make_cell, make_result
 from plugin_install import SOURCES, with_module, with_plugins
+
+from llpbench.plugins import hooks
+from llpbench.plugins.registry import load_registry
 
 ALL_GOOD = ("extras", "good-dataset", "good-method")
 SMALL = ("--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "1", "--quiet")
@@ -135,6 +140,33 @@ def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "tracker failed on a finished cell: OSError: no disk" in done.stderr
     assert [r["status"] for r in results(tmp_path)] == ["ok"]
+
+
+def test_a_tracker_that_does_not_answer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = (
+        "import threading\nfrom llpbench import hookimpl\nnever, calls = threading.Event(), []\n\n"
+        "@hookimpl\ndef llpbench_cell_finished(cell, result):\n"
+        "    calls.append(threading.current_thread().name)\n    never.wait()\n"
+    )
+    good = source.replace("    never.wait()\n", "")
+    for name, text in (("silent_tracker", source), ("good_tracker", good)):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(hooks, "HOOK_SECONDS", 0.05)
+    registry = load_registry([tmp_path / "silent_tracker.py", tmp_path / "good_tracker.py"])
+    silent, fine = (sys.modules.pop(name) for name in ("silent_tracker", "good_tracker"))
+    try:
+        for _ in range(3):
+            registry.cell_finished(make_cell(), make_result())
+    finally:
+        silent.never.set()
+    assert len(silent.calls) == 1
+    assert len(fine.calls) == 3
+    assert len(set(fine.calls)) == 1  # always the same thread
+    told = [message for message in caplog.messages if "silent_tracker" in message]
+    assert len(told) == 1
+    assert "is told of no more cells: no answer within 0.05 seconds" in told[0]
 
 
 def test_hook_llpbench_commands(tmp_path: Path) -> None:

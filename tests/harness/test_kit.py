@@ -14,6 +14,7 @@ from llpbench.conformance.kit import checks_for, run_checks
 from llpbench.contracts.errors import UsageError
 from llpbench.plugins.registry import Registry, load_registry
 
+REAL_CELL = {"labels_cannot_leak", "answers_tell_no_label", "stops_alike_whatever_the_labels"}
 BAD = """
 import numpy as np
 from llpbench import DatasetSpec, MethodSpec, Param, Part, Split, hookimpl
@@ -116,10 +117,10 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 @pytest.mark.parametrize(
     ("name", "failing"),
     [
-        ("bad-leaky", {"labels_cannot_leak"}),
+        ("bad-leaky", REAL_CELL),
         ("bad-moody", {"same_seed_same_scores", "labels_cannot_leak", "learns"}),
         ("bad-writing", {"input_is_left_alone"}),
-        ("bad-deaf", {"honours_should_stop"}),
+        ("bad-deaf", {"honours_should_stop", "stops_alike_whatever_the_labels"}),
         ("bad-dull", {"learns"}),
         ("bad-fragile", {"uneven_bags", "two_bags"}),
         ("bad-narrow", {"every_declared_task_runs"}),

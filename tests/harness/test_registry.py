@@ -79,7 +79,7 @@ def test_a_broken_plugin_is_shown_and_harms_nothing(tmp_path: Path) -> None:
     ]
     text = llpbench("list", cwd=tmp_path, **environment).stdout
     assert "broken plugin broken (llpbench-broken 0.0.1): ModuleNotFoundError" in text
-    doctor = llpbench("doctor", cwd=tmp_path, **environment)
+    doctor = llpbench("doctor", "--no-imports", cwd=tmp_path, **environment)
     assert doctor.returncode == 1
     assert "broken plugin broken (llpbench-broken 0.0.1)" in doctor.stdout
     planned = llpbench(*DRY, "--methods", "bag-means", cwd=tmp_path, **environment)
@@ -94,7 +94,9 @@ def test_no_built_in_plugin_is_broken_or_in_conflict() -> None:
 
 
 def test_doctor_is_content_without_broken_plugins(tmp_path: Path) -> None:
-    done = llpbench("doctor", cwd=tmp_path, **with_plugins("good-method"), LLPBENCH_PLUGINS="good-method,synthetic")
+    done = llpbench(
+        "doctor", "--no-imports", cwd=tmp_path, **with_plugins("good-method"), LLPBENCH_PLUGINS="good-method,synthetic"
+    )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all well")
 
 
@@ -156,7 +158,7 @@ def test_a_duplicate_name_is_an_error_that_names_both(tmp_path: Path) -> None:
     refused(llpbench("show", "dllp", cwd=tmp_path, **environment), *both)
     other = llpbench(*DRY, "--methods", "zeros,mean-ridge", cwd=tmp_path, **environment)
     assert other.returncode == 0, other.stderr
-    doctor = llpbench("doctor", cwd=tmp_path, **environment)
+    doctor = llpbench("doctor", "--no-imports", cwd=tmp_path, **environment)
     assert doctor.returncode == 1
     assert "conflict: method 'dllp'" in doctor.stdout
 

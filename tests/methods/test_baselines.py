@@ -7,6 +7,7 @@ import inspect
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,12 +42,18 @@ def test_spec(name):
     assert not found.oracle
     assert all(p.doc for p in found.params)
     assert found.resolve({}) == {p.name: p.default for p in found.params}
-    own = {p.name: p.default for p in found.params if p not in NETWORK_PARAMS}
+    shared = {p.name for p in NETWORK_PARAMS} if name != "best-feature" else set()
+    own = {p.name: p.default for p in found.params if p.name not in shared}
     signature = inspect.signature(found.load())
     taken = {n: p.default for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
     assert own == taken
     if name != "best-feature":
-        assert found.params[: len(NETWORK_PARAMS)] == NETWORK_PARAMS
+        first = found.params[: len(NETWORK_PARAMS)]
+        same = [replace(p, default=usual.default) for p, usual in zip(first, NETWORK_PARAMS, strict=True)]
+        assert tuple(same) == NETWORK_PARAMS
+        changed = {p.name for p, usual in zip(first, NETWORK_PARAMS, strict=True) if p != usual}
+        assert changed <= {"lr"}  # the one shared setting that a method may have of its own
+        assert {p.name: p.default for p in first} == vars(found.load()().settings)
 
 
 def test_listing_imports_nothing_heavy():

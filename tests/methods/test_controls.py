@@ -1,15 +1,18 @@
-"""The controls: the best single column, and random labels that fit the counts."""
+"""The controls: the best single column, random labels that fit the counts, and counts shuffled among bags."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from baselines import close
 
-from llpbench import Bags, QuietMonitor
+from llpbench import Bags, QuietMonitor, Skip, UnknownNameError, UsageError, method_spec
 from llpbench_methods.best_feature.method import BestFeature, class_slopes, offsets_for
 from llpbench_methods.random_labels.method import random_labels
 from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shuffled_counts.method import ShuffledCounts, shuffle_counts
 
 
 def table(n_bags=40, size=20, classes=2, seed=0, d=4):
@@ -116,3 +119,87 @@ def test_noisy_counts_become_whole_numbers_that_fit():
     assert (whole.sum(axis=1) == 5).all()
     assert (whole >= 0).all()
     assert whole[1].tolist() == [0, 4, 1] or whole[1].tolist() == [0, 5, 0]
+
+
+def counted(sizes, counts, classes=2, sd=0.0, validation=None):
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    X = np.random.default_rng(7).normal(size=(offsets[-1], 3)).astype(np.float32)
+    return Bags(X, offsets, np.array(counts, float).reshape(len(sizes), -1), classes, sd, validation=validation)
+
+
+def test_counts_are_shuffled_among_bags_of_one_size_and_none_is_lost():
+    rng = np.random.default_rng(0)
+    sizes = np.array([4] * 30 + [9] * 20)
+    bags = counted(sizes, rng.binomial(sizes, 0.4), validation=counted([5] * 12, rng.binomial(5, 0.4, 12)))
+    shuffled = shuffle_counts(bags, np.random.default_rng(1))
+    assert shuffled.X is bags.X
+    for before, after in ((bags, shuffled), (bags.validation, shuffled.validation)):
+        np.testing.assert_array_equal(after.sizes, before.sizes)
+        assert not np.array_equal(after.counts, before.counts)
+        for size in np.unique(before.sizes):
+            of_size = before.sizes == size
+            assert sorted(after.counts[of_size, 0]) == sorted(before.counts[of_size, 0])
+    np.testing.assert_array_equal(shuffle_counts(bags, np.random.default_rng(1)).counts, shuffled.counts)
+
+
+@pytest.mark.parametrize("sd", [0.0, 2.5])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_bag_of_a_size_of_its_own_takes_the_share_of_another(classes, sd):
+    rng = np.random.default_rng(0)
+    sizes = np.array([8] * 5 + [3, 20])
+    labels = [rng.multinomial(n, np.full(classes, 1 / classes)) for n in sizes]
+    counts = np.array(labels, float)[:, 1:] if classes == 2 else np.array(labels, float)
+    bags = counted(sizes, counts + rng.normal(0, sd, counts.shape) if sd else counts, classes, sd)
+    seen = set()
+    for seed in range(40):
+        got = shuffle_counts(bags, np.random.default_rng(seed)).counts
+        if sd == 0:
+            np.testing.assert_array_equal(got, np.rint(got))
+            assert (got >= 0).all()
+            assert (got <= sizes[:, None]).all()
+            if classes > 2:
+                np.testing.assert_array_equal(got.sum(axis=1), sizes)
+        else:
+            assert min(np.abs(got[6] / 20 - bags.proportions[b]).max() for b in range(6)) < 1e-12
+        seen.add(tuple(got[6]))
+    assert len(seen) > 2  # not always the same lender
+
+
+def test_one_bag_alone_keeps_its_count():
+    np.testing.assert_array_equal(shuffle_counts(counted([6], [2]), np.random.default_rng(0)).counts, [[2]])
+
+
+@pytest.mark.parametrize("name", ["mean-ridge", "dllp"])
+def test_the_control_is_the_method_on_bags_shuffled_by_hand(name):
+    bags, _ = table(n_bags=12, size=20)
+    by_hand = replace(bags, counts=bags.counts[np.lexsort((np.random.default_rng([5, 1]).random(12),))])
+    spec = method_spec(name)
+    wanted = spec.load()(**spec.resolve({})).fit(by_hand, monitor=QuietMonitor(), seed=5).predict_scores(bags.X)
+    control = ShuffledCounts(method=name).fit(bags, monitor=QuietMonitor(), seed=5)
+    np.testing.assert_array_equal(control.predict_scores(bags.X), wanted)
+    again = ShuffledCounts(method=name).restore(control.state())
+    np.testing.assert_array_equal(again.predict_scores(bags.X), wanted)
+
+
+def test_what_the_control_cannot_run():
+    for name in ("supervised", "shuffled-counts"):
+        with pytest.raises(UsageError, match="learns from counts"):
+            ShuffledCounts(method=name)
+    with pytest.raises(UnknownNameError, match="mean-ridge"):
+        ShuffledCounts(method="mean-rigde")
+    images = Bags(np.zeros((8, 4, 4, 3), np.float32), np.array([0, 4, 8]), np.array([[1.0], [2.0]]))
+    with pytest.raises(Skip, match="features only"):
+        ShuffledCounts(method="mean-ridge").fit(images, monitor=QuietMonitor(), seed=0)
+
+
+def test_without_what_counts_tell_nothing_is_learned():
+    """On bags whose counts say a lot, the shuffled ones say nothing: scores do not follow the labels."""
+    reached = []
+    for seed in range(6):
+        bags, y = table(n_bags=60, size=6, seed=seed)
+        scores = ShuffledCounts(method="mean-ridge").fit(bags, monitor=QuietMonitor(), seed=seed).predict_scores(bags.X)
+        true = method_spec("mean-ridge")
+        learned = true.load()(**true.resolve({})).fit(bags, monitor=QuietMonitor(), seed=seed).predict_scores(bags.X)
+        assert np.corrcoef(learned, y)[0, 1] > 0.6
+        reached.append(np.corrcoef(scores, y)[0, 1])
+    assert abs(np.nanmean(reached)) < 0.4

@@ -47,13 +47,22 @@ def test_whole_bags_once_each_in_one_shape(sizes, budget, block, seed):
     rng = np.random.default_rng(seed)
     shapes = set()
     for _ in range(3):
-        used = []
-        for plan in batches.plans(rng):
-            used += check_plan(plan, sizes)
-            assert all(np.sum(row >= 0) % block == 0 for row in plan.bags[: plan.n_batches])
-        assert len(used) == len(set(used)) == len(sizes) // block * block
+        plans = batches.plans(rng)
+        for one_pass in passes_of(plans, batches):
+            used = []
+            for plan in one_pass:
+                used += check_plan(plan, sizes)
+                assert all(np.sum(row >= 0) % block == 0 for row in plan.bags[: plan.n_batches])
+            assert len(used) == len(set(used)) == len(sizes) // block * block
         shapes.add(frozenset(shape_of(plan) for plan in batches.plans(rng)))
     assert len(shapes) == 1
+
+
+def passes_of(plans, batches):
+    """The plans of each pass over the bags."""
+    n_shapes = len(batches.shapes)
+    assert len(plans) == batches.passes * n_shapes
+    return [plans[i : i + n_shapes] for i in range(0, len(plans), n_shapes)]
 
 
 def shape_of(plan):
@@ -75,9 +84,38 @@ def test_equal_bags_fill_the_budget():
 
 def test_a_bag_above_the_budget_is_a_batch_of_its_own():
     sizes = np.array([2048] * 19 + [650])
-    plan = only(BagBatches(sizes, 1024).plans(np.random.default_rng(0)))
-    assert plan.rows.shape[1] == 2048
-    assert plan.n_batches == 20
+    plans = BagBatches(sizes, 1024).plans(np.random.default_rng(0))
+    assert [plan.rows.shape[1] for plan in plans] == [2048, 2048]  # two passes: as many steps as with smaller bags
+    assert [plan.n_batches for plan in plans] == [20, 20]
+    assert not np.array_equal(plans[0].bags, plans[1].bags)  # each in an order of its own
+
+
+BAG_SIZES = (8, 32, 128, 512, 1024, 2048)
+
+
+@pytest.mark.parametrize("rows", [39_562, 20_093])
+@pytest.mark.parametrize("block", [1, 4])
+def test_steps_between_reports_do_not_depend_on_the_bags(rows, block):
+    """A quarter of the steps is what blocks of four bags took before; one pass over bags of 2048 took half."""
+    wanted = -(-rows // 1024)
+    for size in BAG_SIZES:
+        sizes = np.full(rows // size, size)
+        sizes = np.append(sizes, rows % size) if rows % size else sizes
+        plans = BagBatches(sizes, 1024, block).plans(np.random.default_rng(0))
+        steps = sum(plan.n_batches for plan in plans)
+        assert abs(steps - wanted) <= 0.1 * wanted, (size, steps)
+        bags = min(int((row >= 0).sum()) for plan in plans for row in plan.bags[: plan.n_batches])
+        assert bags % block == 0
+        assert bags >= block
+
+
+def test_a_row_batch_holds_rows_of_many_bags():
+    """The signs of EasyLLP's targets cancel over bags: also at 2048 a batch must not be one bag."""
+    rows, size = 20_093, 2048
+    bag_of = np.arange(rows) // size
+    (plan,) = RowBatches(rows, 1024).plans(np.random.default_rng(0))
+    assert plan.n_batches == -(-rows // 1024)
+    assert min(len(np.unique(bag_of[row])) for row in plan.rows[: plan.n_batches]) >= 8
 
 
 def test_few_rows_are_not_padded_to_the_budget():
@@ -90,7 +128,7 @@ def test_a_few_large_bags_do_not_swell_every_batch():
     batches = BagBatches(sizes, 1024)
     assert [shape.rows for shape in batches.shapes] == [1152, 2048, 9088]
     assert [shape.rows for shape in BagBatches(np.array([2050, 2000, 1990, 700]), 1024).shapes] == [2176]
-    plans = batches.plans(np.random.default_rng(0))
+    plans, *_ = passes_of(batches.plans(np.random.default_rng(0)), batches)
     used = [bag for plan in plans for bag in check_plan(plan, sizes)]
     assert sorted(used) == list(range(len(sizes)))
     padded = sum(plan.n_batches * plan.rows.shape[1] for plan in plans)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from llpbench import Param
 from llpbench_methods.inference.engines import all_engines
-from llpbench_methods.nets.params import NETWORK_PARAMS, NetworkSettings
+from llpbench_methods.nets.params import NetworkSettings, network_params
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ _AGG_EMB = (
     ),
 )
 
-_NETWORK = tuple(replace(p, default=getattr(NETWORK, p.name)) for p in NETWORK_PARAMS)
+_NETWORK = network_params(NETWORK)
 
 
 def bp_params() -> tuple[Param, ...]:

@@ -12,9 +12,10 @@ EASYLLP = network_spec(
     params=(
         Param(
             "reduction",
-            "bag_mean",
-            choices=("bag_mean", "sample_one"),
-            doc="a bag's loss: the mean over its rows, or one row drawn at random at every step",
+            "rows",
+            choices=("rows", "bag_mean", "sample_one"),
+            doc="what a batch is: rows of all bags, shuffled, each with its bag's target; or whole bags, of each the "
+            "mean over its rows or one row drawn at random at every step",
         ),
         Param(
             "loss", "log", choices=("log", "square"), doc="instance loss: log-loss, or squared error of probabilities"

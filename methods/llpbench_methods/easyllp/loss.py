@@ -90,5 +90,9 @@ def batch_loss(
         per_bag = segment_mean(per_row, bag_of, sizes)
     else:
         per_bag = segment_sum(per_row * chosen, bag_of, sizes.shape[0])
-    loss = weighted_mean(per_bag, weights)
+    return apply_remedy(weighted_mean(per_bag, weights), remedy)
+
+
+def apply_remedy(loss: Tensor, remedy: str) -> Tensor:
+    """A batch's loss as it is (``none``), its absolute value, or 0 where it is below (``relu``)."""
     return {"none": lambda x: x, "absolute": ops.abs, "relu": ops.relu}[remedy](loss)

@@ -59,10 +59,14 @@ class BagBatches:
     Bags above that go into shapes of twice, four times, ... the room, so that a few large bags do not swell
     every batch (a shape with almost nothing in it is joined with the next one); most bag schemes need one shape only.
 
+    Between two reports every method takes about as many steps as there are budgets in the data, whatever the bags:
+    where batches are larger than the budget (one bag, or one block of bags, is more), an epoch passes over the bags
+    several times, shuffled anew each time.
+
     Attributes:
         sizes: (bags,) rows of each bag.
         batch_rows: budget of rows.
-        block: number of bags that stay together (GenBags); bags beyond the last whole block are not used in that epoch.
+        block: number of bags that stay together (GenBags); bags beyond the last whole block are not used in that pass.
     """
 
     sizes: IntArray
@@ -97,10 +101,20 @@ class BagBatches:
             waiting = np.zeros(0, int)
         return found
 
+    @cached_property
+    def passes(self) -> int:
+        """Passes over the bags in an epoch: as many as give about one step for each budget of rows."""
+        wanted = -(-int(self.sizes.sum()) // self.batch_rows)
+        steps = sum(self._plan(shape, np.random.default_rng(0)).n_batches for shape in self.shapes)
+        return max(1, round(wanted / steps))
+
     def plans(self, rng: np.random.Generator) -> list[Plan]:
-        """Shuffle the bags and fill batches; shapes take turns in a shuffled order."""
-        plans = [self._plan(shape, rng) for shape in self.shapes]
-        return [plans[i] for i in rng.permutation(len(plans))]
+        """Shuffle the bags and fill batches, pass after pass; shapes take turns in a shuffled order."""
+        found: list[Plan] = []
+        for _ in range(self.passes):
+            plans = [self._plan(shape, rng) for shape in self.shapes]
+            found += [plans[i] for i in rng.permutation(len(plans))]
+        return found
 
     def _shape(self, members: IntArray, rows: int) -> _Shape:
         """Room for bags by their mean size; for batches because two that follow each other are more than full."""

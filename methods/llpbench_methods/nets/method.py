@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 from llpbench import Bags, FloatArray, Monitor, State
 from llpbench_methods.nets.batches import BagBatches, Batches
@@ -17,13 +18,14 @@ class NetworkMethod:
     """A method that trains one shared network and predicts with it; a subclass brings the loss and its data.
 
     Args:
-        **network: the shared settings of ``NetworkSettings``.
+        **network: the shared settings of ``NetworkSettings``; ``defaults`` holds for what is not given.
     """
 
+    defaults: ClassVar[NetworkSettings] = NetworkSettings()
     trainer_: Trainer
 
     def __init__(self, **network: Any) -> None:
-        self.settings = NetworkSettings(**network)
+        self.settings = replace(self.defaults, **network)
 
     def train(
         self,

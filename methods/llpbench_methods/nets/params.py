@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llpbench import BACKENDS, MethodSpec, Param
 
@@ -14,7 +14,7 @@ MLP_WIDTHS: dict[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """How a network is built and trained; the same for every method, so that budgets are equal.
+    """How a network is built and trained; the same for every method but for the rate, so that budgets are equal.
 
     Attributes:
         lr: learning rate of Adam.
@@ -74,6 +74,12 @@ NETWORK_PARAMS: tuple[Param, ...] = (
     ),
 )
 
+
+def network_params(settings: NetworkSettings) -> tuple[Param, ...]:
+    """The shared parameters with the defaults of one method."""
+    return tuple(replace(p, default=getattr(settings, p.name)) for p in NETWORK_PARAMS)
+
+
 NETWORK_PRELOAD = ("keras", "llpbench_methods.nets.training")
 
 
@@ -83,6 +89,7 @@ def network_spec(
     summary: str,
     *,
     params: tuple[Param, ...] = (),
+    settings: NetworkSettings = _DEFAULT,
     oracle: bool = False,
     control: bool = False,
     citation: str = "",
@@ -94,6 +101,7 @@ def network_spec(
         factory: ``"module:Class"``.
         summary: one sentence.
         params: parameters of its own; the shared ones come before them.
+        settings: its defaults of the shared ones.
         oracle: it is given the training labels.
         control: a reference for comparison, not a competing method.
         citation: where it comes from.
@@ -102,7 +110,7 @@ def network_spec(
         name=name,
         factory=factory,
         summary=summary,
-        params=(*NETWORK_PARAMS, *params),
+        params=(*network_params(settings), *params),
         tasks=("binary", "multiclass"),
         inputs=("features", "images"),
         backends=BACKENDS,

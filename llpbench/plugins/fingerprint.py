@@ -1,0 +1,158 @@
+"""Which code a plugin is, in one line that changes when the code does.
+
+::
+
+    file my.py sha256:0f3a...                       a plugin in a single file
+    editable my-plugins sha256:5e1c...              an editable install, or one made from a folder or a repository
+    release my-plugins 1.2.0 sha256:77b0...         installed from an index
+
+Digests are of the Python sources as they lie on the disk, so that an installed file that somebody edited shows too.
+Nothing is imported here, and nothing is remembered between calls: code may be edited while a notebook is open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+
+from llpbench.plugins.loading import GROUP, Plugin
+
+OWN = "llpbench"
+"""The distribution of the harness and of the built-in methods and datasets."""
+HARNESS = f"{OWN}:core"
+"""Origin of the harness itself."""
+_HARNESS_ROOMS = ("contracts", "system", "plugins", "datafiles", "experiment", "results", "execution")
+"""Folders of the harness that have a part in a number; the others ask for cells or show them."""
+_DIGITS = 32
+
+
+def origin_of(plugin: Plugin) -> str:
+    """How a plugin is found again without loading it: ``distribution:plugin``, or ``file:NAME`` of a single file."""
+    return f"file:{Path(plugin.distribution).name}" if plugin.from_file else f"{plugin.distribution}:{plugin.name}"
+
+
+def fingerprint(origin: str, files: Iterable[str | Path] = ()) -> str:
+    """The line that identifies the code of an origin as it is now; empty when it is not on this machine.
+
+    Args:
+        origin: as ``origin_of`` gives it.
+        files: the single-file plugins of this run, among which a ``file:`` origin is looked for.
+    """
+    kind, _, name = origin.partition(":")
+    if kind == "file":
+        path = next((Path(file) for file in files if Path(file).name == name), None)
+        return "" if path is None else _file_line(path)
+    try:
+        found = distribution(kind)
+    except PackageNotFoundError:
+        return ""
+    digest = _digest(_sources(found, name))
+    return f"editable {kind} {digest}" if _is_unreleased(found) else f"release {kind} {found.version} {digest}"
+
+
+def is_own(line: str) -> bool:
+    """Whether a line names code that ships with llpbench."""
+    return line.split(" ")[:2] in (["editable", OWN], ["release", OWN])
+
+
+def is_released(line: str) -> bool:
+    """Whether a line names code that was installed from an index."""
+    return line.startswith("release ")
+
+
+def code_name(line: str) -> str:
+    """What a line is of: the file, or the distribution."""
+    return line.split(" ")[1] if line.count(" ") else line
+
+
+def _file_line(path: Path) -> str:
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
+    except OSError:
+        return f"file {path.name} unreadable"
+    return f"file {path.name} sha256:{digest}"
+
+
+def _is_unreleased(found: Distribution) -> bool:
+    """Whether it came from a folder or a repository (PEP 610): there, one version may have many states."""
+    try:
+        noted = json.loads(found.read_text("direct_url.json") or "{}")
+    except (OSError, ValueError):
+        return True
+    return isinstance(noted, dict) and ("dir_info" in noted or "vcs_info" in noted)
+
+
+def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
+    """The Python files of a plugin with their names, in the order of the names.
+
+    They are all of its distribution's packages. Of the built-in ones, which do not know one another, a plugin's own
+    folder and what is shared count: editing one method leaves the results of the others as they are.
+    """
+    if found.name == OWN and plugin == "core":
+        return sorted(_harness_sources())
+    modules = {entry.name: entry.module for entry in found.entry_points if entry.group == GROUP}
+    if found.name == OWN:
+        own = modules.get(plugin, "")
+        others = {name.replace(".", "/") + "/" for name in modules.values() if name != own}
+        named = _files_of(own.partition(".")[0])
+        return sorted((name, path) for name, path in named if not name.startswith(tuple(others)))
+    tops = {module.partition(".")[0] for module in modules.values()} | set(_top_levels(found))
+    return sorted(pair for top in tops for pair in _files_of(top))
+
+
+def _harness_sources() -> Iterator[tuple[str, Path]]:
+    for name, path in _files_of(OWN):
+        if name.split("/")[1] in _HARNESS_ROOMS:
+            yield name, path
+
+
+def _top_levels(found: Distribution) -> list[str]:
+    try:
+        return (found.read_text("top_level.txt") or "").split()
+    except OSError:
+        return []
+
+
+def _files_of(top: str) -> Iterator[tuple[str, Path]]:
+    """The Python files of a top-level package or module, found without importing it."""
+    try:
+        spec = find_spec(top) if top else None
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return
+    for folder in spec.submodule_search_locations or ():
+        root = Path(folder)
+        yield from ((f"{top}/{path.relative_to(root).as_posix()}", path) for path in root.rglob("*.py"))
+    if spec.submodule_search_locations is None and spec.origin and Path(spec.origin).is_file():
+        yield f"{top}.py", Path(spec.origin)
+
+
+def _digest(files: Iterable[tuple[str, Path]]) -> str:
+    total = hashlib.sha256()
+    for name, path in files:
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError:
+            content = "unreadable"
+        total.update(f"{name} {content}\n".encode())
+    return f"sha256:{total.hexdigest()[:_DIGITS]}"
+
+
+def distribution_of(module: str) -> str:
+    """The distribution that brings a module (``sklearn`` comes with ``scikit-learn``); the module when none does."""
+    top = module.partition(".")[0]
+    try:
+        return distribution(top).name
+    except PackageNotFoundError:
+        return next(iter(_by_module().get(top, ())), top)
+
+
+@lru_cache(maxsize=1)
+def _by_module() -> dict[str, list[str]]:
+    return dict(packages_distributions())
