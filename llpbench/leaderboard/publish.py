@@ -235,7 +235,7 @@ def _refresh_facts(content: Content, registry: Registry) -> None:
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
     for name in stated & set(registry.metrics.entries):
         facts.metrics[name] = metric_facts(registry.metrics[name])
-    rules = {rule for r in results for rule in r.selected} & set(registry.rules.entries)
+    rules = {rule for r in results for rule in r.selected if r.protocol > 1} & set(registry.rules.entries)
     stored = facts.rules if isinstance(facts.rules, dict) else {}
     facts.rules = {**stored, **{name: rule_facts(registry.rules[name]) for name in rules}}
     given = [r for r in registry.references() if r.dataset in datasets]

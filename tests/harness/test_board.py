@@ -17,7 +17,7 @@ from llpbench.contracts.specs import Reference
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.bootstrap import Replicates, pack, unpack
 from llpbench.leaderboard.build import built_files, differences
-from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, MetricFacts, RuleFacts
+from llpbench.leaderboard.facts import BUILT_IN_RULES, FIRST_BAGS, DatasetFacts, MetricFacts, RuleFacts
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import compact, encode_line
 from llpbench.leaderboard.plan import expected_seeds, plan_of
@@ -457,3 +457,14 @@ def test_every_metric_of_the_results_is_on_the_board() -> None:
     assert {claim.metric for claim in dataset.claims} == {"auroc"}
     assert [r.method for r in dataset.ranks["log_loss"]["bags"]] == ["fair", "good", "poor"]
     assert entry(dataset, "good").scores["depth"]["bags"].mean == 25.0
+
+
+def test_an_old_board_says_what_its_rules_were() -> None:
+    """The rule bags has another version now; a board of protocol 1 goes on saying what chose its numbers."""
+    old = make_board(content_of(grid(CLEAR)))
+    assert old.protocol == 1
+    assert old.rules[0].summary == FIRST_BAGS.summary
+    results = grid(CLEAR)
+    for result in results:
+        result.protocol = 2
+    assert make_board(content_of(results)).rules[0].summary == BUILT_IN_RULES["bags"].summary

@@ -262,7 +262,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], str]] = {
         {"selected": {rule: Selected(report=0, metrics={"auroc": 2.0}) for rule in ("bags", "instances")}},
         "not between 0 and 1",
     ),
-    "a long text": ({"notes": {"a": "x" * 5000}}, "5,000 characters"),
+    "a long text": ({"notes": {"a": "x" * 5000}}, " characters: "),
     "control characters": ({"notes": {"a\x1b[2J": 1.0}}, "cannot be printed"),
     "a strange rule": (
         {"selected": {rule: Selected(report=0, metrics={"auroc": 0.5}) for rule in ("bags", "instances", "<b>")}},
