@@ -9,43 +9,52 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.cli.board import DEFAULT, FOLDER, board_option
+from llpbench.cli.options import DURATION, MEMORY, plugin_options
+
 if TYPE_CHECKING:
     from llpbench.leaderboard.publish import Added
+    from llpbench.leaderboard.verify import FreshTest, Verification
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-_folder_option = click.option("--from", "folder", type=_FOLDER, default="leaderboards", show_default=True)
+_tuned_option = click.option(
+    "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
+)
 
 
-@click.group(short_help="Publish results; build tables and the page from them.")
+@click.group(short_help="Publish results; build tables and the page from them; check and verify.")
 def leaderboard() -> None:
     """Publish results of real runs, and build tables and a page from what is published.
 
     \b
     llpbench leaderboard add results/NAME     check every result of a run and publish it
     llpbench leaderboard build --out site     tables, CSV and page, ready for any static host
-    llpbench leaderboard check                fail if a built file is not what the published cells give
+    llpbench leaderboard check                fail if anything published or built is not what it should be
+    llpbench leaderboard verify               make random cells again, and run fresh seeds
     """  # noqa: D301 - \b tells click to leave the lines as they are
 
 
 @leaderboard.command(short_help="Check every result of a run and publish it.")
-@click.argument("results", type=_FOLDER)
-@click.option("--to", "folder", type=_FOLDER, default="leaderboards", show_default=True)
+@click.argument("results", type=FOLDER)
+@board_option("--to")
 @click.option("--replace", is_flag=True, help="Replace published cells that are as well documented.")
-def add(results: Path, folder: Path, replace: bool) -> None:
+@_tuned_option
+def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...]) -> None:
     """Publish the results of a run in a leaderboards folder and build its tables and page again.
 
-    Every result is checked: its seal, its seeds, the versions that made it, its machine, and its AUROC against its
-    predictions. What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the
-    better documented one stays, the published one when both are alike. Exit code 1: some were refused.
+    Every result is checked: its seal, its seeds, its code and versions, its machine, the report that was chosen, and
+    every metric against its predictions; its labels, rows and bags against those of other cells of the same split.
+    What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the better
+    documented one stays, the published one when both are alike. Exit code 1: some were refused.
     """
     from llpbench.leaderboard.build import built_files
     from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
     from llpbench.leaderboard.publish import add_results
     from llpbench.plugins.registry import load_registry
 
+    folder = board or Path(DEFAULT)
     content = read_folder(folder) if folder.is_dir() else Content()
     before = raw_files(content)
-    report = add_results(results, content, load_registry(), replace=replace)
+    report = add_results(results, content, load_registry(), replace=replace, tuned=tuned)
     if content.lines and raw_files(content) != before:
         write_files(folder, {**raw_files(content), **built_files(content)})
     _tell(report, folder)
@@ -53,13 +62,14 @@ def add(results: Path, folder: Path, replace: bool) -> None:
 
 
 @leaderboard.command(short_help="Tables, CSV and page from what is published.")
-@_folder_option
-@click.option("--out", type=_FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
-def build(folder: Path, out: Path | None) -> None:
+@board_option("--from")
+@click.option("--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
+def build(board: Path | None, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
     from llpbench.leaderboard.build import built_files, site_files
     from llpbench.leaderboard.folder import read_folder, write_files
 
+    folder = board or Path(DEFAULT)
     content = read_folder(folder)
     files = built_files(content) if out is None else site_files(content)
     write_files(out or folder, files)
@@ -68,23 +78,148 @@ def build(folder: Path, out: Path | None) -> None:
     click.echo(f"{len(content.lines)} cells, {len(files)} files in {out or folder}")
 
 
-@leaderboard.command(short_help="Fail if a built file is not what the published cells give.")
-@_folder_option
-def check(folder: Path) -> None:
-    """Read every published cell with all checks, build everything again in memory and compare byte by byte."""
+@leaderboard.command(short_help="Fail if anything published or built is not what it should be.")
+@board_option("--from")
+@click.option(
+    "--results",
+    multiple=True,
+    type=FOLDER,
+    help="A results folder of published cells: every metric is recomputed from its predictions; may be repeated.",
+)
+@_tuned_option
+@click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
+def check(board: Path | None, results: tuple[Path, ...], tuned: tuple[Path, ...], strict: bool) -> None:
+    """Look at every published cell with all checks, build everything again in memory and compare byte by byte.
+
+    Seeds, noise, rows, bags, labels and the centres of replicates are derived again or compared between cells; what is
+    installed is held against what made the cells. What the files cannot prove is told. Exit code 1: something is wrong.
+    """
+    from llpbench.leaderboard.against import check_against
+    from llpbench.leaderboard.audit import audit
     from llpbench.leaderboard.build import differences
     from llpbench.leaderboard.folder import read_folder
+    from llpbench.plugins.registry import load_registry
 
+    folder = board or Path(DEFAULT)
     content = read_folder(folder)
-    problems = differences(folder, content)
-    for problem in problems:
-        click.echo(f"{folder}/{problem}", err=True)
-    if problems:
+    registry = load_registry()
+    report = audit(content, registry)
+    problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
+    if results:
+        wrong, seen = check_against(content, results, registry, tuned)
+        problems += wrong
+        click.echo(f"{seen} of {len(content.lines)} cells compared with their results")
+    stale = differences(folder, content)
+    for problem in (*problems, *(f"{folder}/{name}" for name in stale)):
+        click.echo(problem, err=True)
+    for note in report.notes:
+        click.echo(f"note: {note}")
+    if stale:
         click.echo(
-            f"{len(problems)} files are wrong; build them again: llpbench leaderboard build --from {folder}", err=True
+            f"{len(stale)} files are wrong; build them again: llpbench leaderboard build --board {folder}", err=True
         )
+    if problems or stale:
         sys.exit(1)
-    click.echo(f"{folder}: {len(content.lines)} cells, everything built is what they give")
+    click.echo(f"{folder}: {len(content.lines)} cells are sound, everything built is what they give")
+
+
+@leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")
+@board_option()
+@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to make again.")
+@click.option(
+    "--fresh-seeds", type=click.IntRange(min=0), default=2, show_default=True, help="Fresh seeds of each setting."
+)
+@click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
+@click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
+@click.option("--timeout", type=DURATION, help="Wall time a cell may take.  [default: as it was made]")
+@click.option("--memory", type=MEMORY, help="Memory a cell may hold.  [default: as it was made]")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of a cell.  [default: as it was made]")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
+@click.option("--offline", is_flag=True, help="Never ask the network for data.")
+@plugin_options
+def verify(
+    board: Path | None,
+    cells: int,
+    fresh_seeds: int,
+    draw: int | None,
+    against: Path | None,
+    timeout: float | None,
+    memory: float | None,
+    threads: int | None,
+    data: str | None,
+    offline: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
+    """Make random published cells again, run their settings on seeds that nobody has seen, and say what agrees.
+
+    A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
+    seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
+    corrected for the number of settings). Exit code 1: there is doubt.
+    """
+    import secrets
+
+    from llpbench.execution.session import context_of
+    from llpbench.leaderboard import verify as room
+    from llpbench.leaderboard.folder import read_folder
+    from llpbench.plugins.registry import load_registry
+    from llpbench.report.progress import QuietView, fetch_files
+
+    content = read_folder(board or Path(DEFAULT))
+    known = read_folder(against) if against is not None else None
+    candidates = room.candidates(content, known)
+    if known is not None and not candidates:
+        click.echo(f"every cell is in {against} already: nothing to verify")
+        return
+    draw = secrets.randbelow(10**9) if draw is None else draw
+    drawn = room.draw(candidates, cells, draw)
+    seeds = room.fresh_seeds(fresh_seeds, draw, (line.result.cell.seed for line in content.lines.values()))
+    click.echo(
+        f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}"
+    )
+    registry = load_registry(plugins, override)
+    for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
+        fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
+    context = context_of(data, offline, plugins, override, predictions=False)
+    limits = (timeout, memory, threads)
+    report = room.verify(drawn, content, registry, context, QuietView(), seeds=seeds, limits=limits)
+    _tell_verification(report)
+    sys.exit(1 if report.doubts else 0)
+
+
+def _tell_verification(report: Verification) -> None:
+    from llpbench.cli.results import plural
+
+    for result, verdict in report.remade:
+        cell = result.cell
+        where = f"{result.method_name} on {result.dataset_name}, bag {cell.bag_size}, seed {cell.seed}"
+        click.echo(f"{verdict.word:<8} {result.id}  {where}")
+        if verdict.changed:
+            click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
+    for test in report.fresh:
+        click.echo(_fresh_line(test))
+    words = Counter(verdict.word for _, verdict in report.remade)
+    click.echo(
+        f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
+    )
+    if report.fresh:
+        agree = sum(not test.doubt for test in report.fresh)
+        click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")
+    for doubt in report.doubts:
+        click.echo(f"doubt: {doubt}", err=True)
+
+
+def _fresh_line(test: FreshTest) -> str:
+    ours, theirs = (sum(values) / len(values) for values in (test.published, test.fresh))
+    judged = "not judged" if test.p is None else f"p {test.p:.2g}"
+    return (
+        f"{'DOUBT' if test.doubt else 'agrees':<8} {test.method} on {test.place}, rule {test.rule}: published "
+        f"{ours:.2f} ({len(test.published)} seeds), fresh {theirs:.2f} ({len(test.fresh)}), {judged}"
+    )
+
+
+def _untraced(untraced: dict[str, int]) -> list[str]:
+    return [f"{name}: not installed, so {cells} of its cells cannot be traced" for name, cells in untraced.items()]
 
 
 def _remove_stale(folder: Path, files: dict[str, bytes]) -> None:
@@ -106,8 +241,8 @@ def _tell(report: Added, folder: Path) -> None:
             click.echo(f"{plural(n, 'cell')} {name}: {reason}")
     for cell_id, reason in report.refused:
         click.echo(f"refused {cell_id}: {reason}", err=True)
-    if report.without_predictions:
-        click.echo(f"{plural(report.without_predictions, 'cell')} without predictions: intervals rest on seeds only")
+    if report.unreleased:
+        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code (an editable install): shown as such")
     if report.missing:
         click.echo(f"{plural(report.missing, 'cell')} of the run without a result yet")
     click.echo(f"{folder}: {len(report.added)} added, {len(report.replaced)} replaced, {len(report.refused)} refused")

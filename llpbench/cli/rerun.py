@@ -7,33 +7,36 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.options import DURATION, plugin_options
-
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+from llpbench.cli.board import DEFAULT, FOLDER, board_option
+from llpbench.cli.options import DURATION, MEMORY, plugin_options
 
 
 @click.command(short_help="Make one published cell again and compare.")
 @click.argument("cell", required=False, metavar="CELL-ID")
-@click.option("--results", type=_FOLDER, help="A results folder that holds the cell.")
-@click.option("--leaderboard", type=_FOLDER, help="A leaderboards folder that holds it.  [default: leaderboards]")
+@click.option("--results", type=FOLDER, help="A results folder that holds the cell, instead of a leaderboard.")
+@board_option("--leaderboard")
 @click.option("--random", "at_random", is_flag=True, help="Choose a cell at random.")
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
     help="How far a metric may be off; 0.01 is one point of AUROC.  "
-    "[default: equal bits on the same machine and versions, else 0.01]",
+    "[default: equal bits; 0.01 where the machine, a numeric library, threads or numeric flags are others]",
 )
 @click.option("--timeout", type=DURATION, help="Wall time it may take.  [default: as it was made]")
+@click.option("--memory", type=MEMORY, help="Memory it may hold.  [default: as it was made]")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads it has.  [default: as it was made]")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
 @click.option("--offline", is_flag=True, help="Never ask the network for data.")
 @plugin_options
 def rerun(
     cell: str | None,
     results: Path | None,
-    leaderboard: Path | None,
+    board: Path | None,
     at_random: bool,
     tolerance: float | None,
     timeout: float | None,
+    memory: float | None,
+    threads: int | None,
     data: str | None,
     offline: bool,
     plugins: tuple[Path, ...],
@@ -41,20 +44,21 @@ def rerun(
 ) -> None:
     """Make one published cell again in a temporary folder and compare every metric with what was published.
 
-    CELL-ID is the id of a cell, or the beginning of one. On the machine and with the versions that made it, the
-    numbers must be equal bit for bit; elsewhere they may differ by the tolerance. Exit code 0: reproduced; 1: not.
+    CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit, unless something that
+    is known to change bits is another than it was: the machine, a numeric library, the number of threads, flags of a
+    backend. Then they may differ by the tolerance. Exit code 0: reproduced; 1: not.
     """
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.rerun import choose, compare, limits_of, published_results, run_again
+    from llpbench.leaderboard.rerun import choose, compare, limits_of, machine_type, published_results, run_again
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
     if (cell is None) != at_random:
         raise UsageError("give the id of a cell, or --random to have one chosen.")
-    if results is not None and leaderboard is not None:
-        raise UsageError("give --results or --leaderboard, not both.")
-    folder = results or leaderboard or Path("leaderboards")
+    if results is not None and board is not None:
+        raise UsageError("give --results or --board, not both.")
+    folder = results or board or Path(DEFAULT)
     before = choose(published_results(folder), cell, folder)
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
@@ -63,8 +67,8 @@ def rerun(
     )
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
-    now = run_again(before, registry, context, QuietView(), limits_of(before, timeout))
-    verdict = compare(before, now, tolerance)
+    now = run_again(before, registry, context, QuietView(), limits_of(before, timeout, memory, threads))
+    verdict = compare(before, now, tolerance, machine_type(folder, before.machine))
     if verdict.lines:
         click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")
     for line in verdict.lines:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from llpbench.contracts.result import CellResult
+from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
 from llpbench.leaderboard.claims import compare_best, mark_best
 from llpbench.leaderboard.entries import DIGITS, make_entry, make_score, paper_rows, rounded
 from llpbench.leaderboard.facts import MethodFacts, rules_of, styles_of
 from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.plan import board_groups
 from llpbench.leaderboard.schema import (
     SCHEMA,
@@ -31,6 +32,7 @@ from llpbench.leaderboard.schema import (
 from llpbench.leaderboard.statistics import pareto_front, standings
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
+from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Group, data_key, value_of
 
 TITLE = "llpbench leaderboard"
@@ -78,6 +80,7 @@ def make_board(content: Content) -> Board:
     datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
     return Board(
         schema=SCHEMA,
+        protocol=max((r.protocol for r in results), default=PROTOCOL),
         title=TITLE,
         metrics=[_metric(style) for style in styles.values()],
         rules=[Rule(name=name, title=r.title, summary=r.summary, higher=r.higher) for name, r in rules.items()],
@@ -126,7 +129,8 @@ def _board_dataset(
         cells: dict[str, dict[str, Entry]] = {}
         for (noise, bag), group in groups.items():
             cells.setdefault(noise, {})[str(bag)] = make_entry(group, styles, rules, known)
-        return _board_row(next(iter(groups.values())), cells, content)
+        results = [result for group in groups.values() for result in group.found]
+        return _board_row(next(iter(groups.values())), cells, content, results)
 
     rows = [row({(n, b): dataset.group(m, n, b) for n in noises for b in bags}) for m in dataset.methods]
     claims = [
@@ -159,7 +163,9 @@ def _board_dataset(
     )
 
 
-def _board_row(group: Group, cells: dict[str, dict[str, Entry]], content: Content) -> BoardRow:
+def _board_row(
+    group: Group, cells: dict[str, dict[str, Entry]], content: Content, results: list[CellResult]
+) -> BoardRow:
     facts = content.facts.methods.get(group.base_method, MethodFacts())
     return BoardRow(
         method=group.method,
@@ -168,6 +174,7 @@ def _board_row(group: Group, cells: dict[str, dict[str, Entry]], content: Conten
         oracle=group.oracle,
         control=facts.control,
         origin=facts.origin,
+        unreleased=any(map(is_unreleased, results)),
         cells=cells,
     )
 
@@ -175,18 +182,24 @@ def _board_row(group: Group, cells: dict[str, dict[str, Entry]], content: Conten
 def _judge_column(
     dataset: _Dataset, rows: list[BoardRow], place: Place, style: MetricStyle, rule: str, content: Content
 ) -> Claim | None:
-    """Mark the best of a column among methods with all seeds; a claim where its metric has replicates."""
+    """Mark the best of a column on the seeds that methods share; a claim where its metric has replicates."""
     noise, bag = place
-    entries = {row.method: row.cells[noise][str(bag)] for row in rows}
+    groups = {row.method: dataset.group(row.method, noise, bag) for row in rows}
     scores = {
-        m: e.scores[style.name][rule]
-        for m, e in entries.items()
-        if e.status == "ok" and rule in e.scores.get(style.name, {})
+        row.method: score
+        for row in rows
+        if (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
     }
-    ranked = mark_best(scores, style.higher_is_better)
+    values = {m: _by_seed(groups[m], style, rule) for m in scores}
+    shared, means = shared_keys({m: list(v) for m, v in values.items()}), shared_means(values)
+    usual = usual_number(map(len, values.values()))
+    for method, score in scores.items():
+        score.note = seeds_note(values[method], usual)
+        score.shared = rounded(means.get(method), style.scale)
+    ranked = mark_best(scores, means, style.higher_is_better)
     if style.name != JUDGED:
         return None
-    column = {method: dataset.group(method, noise, bag).found for method in ranked}
+    column = {m: [r for r in groups[m].fine if r.cell.seed in shared.keys] for m in ranked}
     compared = compare_best(ranked, column, scores, rule, content.replicates, style.higher_is_better)
     if compared is None:
         return None
@@ -201,10 +214,17 @@ def _judge_column(
         difference=round(i.mean, DIGITS),
         low=rounded(i.low),
         high=rounded(i.high),
-        separated=i.separated,
+        separated=compared.separated,
         text=compared.text,
         basis=compared.basis,
+        p=rounded(compared.p),
+        rivals=compared.rivals,
+        seeds=sorted(shared.keys),
     )
+
+
+def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:
+    return {r.cell.seed: value for r in group.fine if (value := value_of(r, style.name, rule)) is not None}
 
 
 def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
@@ -224,17 +244,14 @@ def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict
 
 
 def _ranks(dataset: _Dataset, style: MetricStyle, rule: str) -> list[Rank]:
-    """Over the cells without noise (if there are such) that at least half of the methods have.
+    """Over the cells (bag size, seed) without noise, if there are such, that methods share (``results.shared``).
 
-    A method that lacks one of them is left out, so that a few ablations at one bag size do not decide for all.
+    A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
     """
     noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
     scores = {method: _by_cell(groups, noises, style, rule) for method, groups in dataset.methods.items()}
-    usual = Counter(cell for found in scores.values() for cell in found)
-    wanted = {cell for cell, n in usual.items() if 2 * n >= len(scores)}
-    compared = {
-        m: {c: v for c, v in found.items() if c in wanted} for m, found in scores.items() if wanted <= set(found)
-    }
+    shared = shared_keys({method: list(found) for method, found in scores.items()})
+    compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
     ranks = [
         Rank(method=m, mean_rank=round(s.mean_rank, DIGITS), win_rate=round(s.win_rate, DIGITS), cells=s.cells)
@@ -256,18 +273,20 @@ def _by_cell(groups: dict[Place, Group], noises: list[str], style: MetricStyle, 
 
 
 def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str) -> dict[str, list[str]]:
-    """Fronts of value against seconds without noise, among the entries of the machine that made most of them."""
+    """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
     fronts = {}
     for bag in bags:
         entries = {row.method: row.cells["none"][str(bag)] for row in rows if not row.oracle}
-        there = {m: e for m, e in entries.items() if e.status == "ok" and rule in e.scores.get(style.name, {})}
+        there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:
             continue
         machine = Counter(e.machine for e in there.values()).most_common(1)[0][0]
         points = {
             m: (value, e.seconds.fit)
             for m, e in there.items()
-            if e.machine == machine and e.seconds is not None and (value := e.scores[style.name][rule].mean) is not None
+            if e.machine == machine
+            and e.seconds is not None
+            and (value := e.scores[style.name][rule].shared) is not None
         }
         fronts[str(bag)] = pareto_front(points, style.higher_is_better)
     return fronts

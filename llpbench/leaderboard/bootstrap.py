@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import io
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -82,46 +82,47 @@ def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.g
     return found
 
 
-def replicate(result: CellResult, path: Path) -> Replicates | None:
-    """Replicates of a cell from its predictions, which must give the AUROC that the result states.
-
-    Predictions are kept in single precision, which may turn scores that differ into ties, but never turns them
-    around: the stated AUROC must lie between what the ties give when all are lost and when all are won. Where ties
-    moved it by more than ``TOLERANCE`` the predictions are too coarse to say anything: None.
-    """
-    from llpbench.experiment.metrics import auroc
-
-    arrays = read_predictions(path, result.selected)
+def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> Replicates:
+    """Replicates of a cell from its predictions (whose metrics were compared: ``recompute.check_metrics``)."""
     labels = arrays["labels"].astype(np.int64)
-    if result.rows.get("test") != len(labels):
-        raise Unsound(f"{path.name}: {len(labels)} rows, the result says {result.rows.get('test')}")
-    test = hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
     rules: dict[str, Packed] = {}
     same: dict[str, str] = {}
-    for rule, chosen in result.selected.items():
-        scores = arrays[rule].astype(np.float64)
-        stated = chosen.metrics.get(METRIC)
-        found = auroc(labels, scores)
-        if stated is None or not abs(found - stated) <= TOLERANCE + tied_share(labels, scores) / 2:
-            raise Unsound(f"its predictions give AUROC {found:.4f} under {rule!r}, the result says {stated}")
-        if abs(found - stated) > TOLERANCE:
-            return None
+    for rule in result.selected:
         twin = next((r for r in rules if np.array_equal(arrays[r], arrays[rule])), None)
         if twin is not None:
             same[rule] = twin
         else:
+            scores = arrays[rule].astype(np.float64)
             rules[rule] = pack(auroc_replicates(labels, scores, resampling_seed(result)))
-    return Replicates(id=result.id, test=test, rules=rules, same=same)
+    return Replicates(id=result.id, test=short_digest(labels), rules=rules, same=same)
 
 
-def tied_share(labels: NDArray[np.int64], scores: NDArray[np.float64]) -> float:
-    """Share of pairs of a positive and a negative with equal scores (mean over classes where there are several)."""
-    if scores.ndim == 2:
-        return float(np.mean([tied_share((labels == c).astype(np.int64), s) for c, s in enumerate(scores.T)]))
-    _, place = np.unique(scores, return_inverse=True)
-    positives, negatives = np.bincount(place, labels == 1), np.bincount(place, labels != 1)
-    pairs = positives.sum() * negatives.sum()
-    return float((positives * negatives).sum() / pairs) if pairs else 0.0
+def short_digest(labels: NDArray[np.int64]) -> str:
+    """The digest of test labels that replicates carry."""
+    return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
+
+
+def check_replicates(result: CellResult, replicates: Replicates) -> None:
+    """Refuse replicates that cannot be those of a result.
+
+    Their mean must be the published AUROC, up to five standard errors of 128 resamples. They must have a spread: a
+    resampled AUROC ``a`` of ``n`` rows moves by at least ``sqrt(a (1 - a)) / n`` however evenly its errors lie.
+    """
+    for rule, chosen in result.selected.items():
+        stated, values = chosen.metrics.get(METRIC), replicates.values(rule)
+        if stated is None or values is None:
+            raise Unsound(f"it has no replicates of its {METRIC} under {rule!r}")
+        finite = values[np.isfinite(values)]
+        if len(finite) < 2:
+            continue
+        centre, sd = float(finite.mean()), float(finite.std(ddof=1))
+        rows = max(1, result.rows.get("test", 1))
+        if sd < (max(0.0, stated * (1.0 - stated))) ** 0.5 / rows:
+            raise Unsound(f"its replicates under {rule!r} have a spread of {sd:.2g}, which {rows} rows cannot have")
+        if abs(centre - stated) > 5.0 * sd / len(finite) ** 0.5 + TOLERANCE:
+            raise Unsound(
+                f"its replicates lie around {METRIC} {centre:.4f} under {rule!r}, the result says {stated:.4f}"
+            )
 
 
 def resampling_seed(result: CellResult) -> int:

@@ -12,6 +12,7 @@ from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
 from llpbench.leaderboard.facts import rules_of, styles_of
 from llpbench.leaderboard.folder import Content, raw_files
+from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.plan import board_groups
 from llpbench.leaderboard.schema import BoardDataset, encode_board
 from llpbench.report import phases, tables
@@ -127,7 +128,18 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Time", tables.to_markdown(phases.time_tables(groups))),
     ]
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)
-    return f"# {dataset}\n\nBuilt by `llpbench leaderboard build`; do not edit.\n\n{body or _NOTHING}\n"
+    return f"# {dataset}\n\n{_heading(groups)}\n\n{body or _NOTHING}\n"
+
+
+def _heading(groups: list[Group]) -> str:
+    """What holds for the whole page: the protocol, and whose code has no release."""
+    results = [result for group in groups for result in group.found]
+    protocols = " and ".join(map(str, sorted({result.protocol for result in results})))
+    unreleased = sorted({group.method for group in groups if any(map(is_unreleased, group.found))})
+    lines = ["Built by `llpbench leaderboard build`; do not edit.", f"Protocol {protocols}." if protocols else ""]
+    if unreleased:
+        lines.append(tables.markdown_text(f"Made by unreleased code (an editable install): {', '.join(unreleased)}."))
+    return " ".join(filter(None, lines))
 
 
 def _claims(boards: list[BoardDataset]) -> str:
@@ -146,7 +158,10 @@ def _ranks(boards: list[BoardDataset]) -> str:
             counted = [r for r in ranks if r.mean_rank is not None]
             if not counted:
                 continue
-            lines = [f"**{d.name} · selection rule: {rule} · {counted[0].cells} cells that all of these have**", ""]
+            lines = [
+                f"**{d.name} · selection rule: {rule} · {counted[0].cells} cells (bag size, seed) that these share**",
+                "",
+            ]
             lines += ["| method | mean rank | duels won |", "|---|---:|---:|"]
             lines += [
                 f"| {tables.markdown_text(r.method)} | {r.mean_rank:.2f} | {100 * (r.win_rate or 0):.0f} % |"

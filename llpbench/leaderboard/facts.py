@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import MetricSpec, Reference, RuleSpec
+from llpbench.contracts.specs import DEFAULT_RULE, MetricSpec, Reference, RuleSpec
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle, style_of
 
@@ -85,11 +85,26 @@ BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rul
 """The rules that every result has; a result may have numbers under others beside them."""
 
 
+FIRST_BAGS = RuleFacts(
+    title="cross-entropy",
+    summary="cross-entropy of the mean prediction on held-back bags: what a user of LLP has",
+    higher=False,
+)
+"""What the rule ``bags`` was in protocol 1, whose boards say nothing of the built-in rules."""
+
+
 def rules_of(results: Iterable[CellResult], facts: Facts) -> dict[str, RuleFacts]:
     """The rules that results have numbers under: the built-in ones first, then the others by name."""
+    results = list(results)
     stated = {rule for result in results for rule in result.selected}
     stored = facts.rules if isinstance(facts.rules, dict) else {}
-    known = {**BUILT_IN_RULES, **{name: RuleFacts() for name in sorted(stated - set(BUILT_IN_RULES))}, **stored}
+    first = {DEFAULT_RULE: FIRST_BAGS} if any(result.protocol == 1 for result in results) else {}
+    known = {
+        **BUILT_IN_RULES,
+        **first,
+        **{name: RuleFacts() for name in sorted(stated - set(BUILT_IN_RULES))},
+        **stored,
+    }
     return {name: rule for name, rule in known.items() if name in stated}
 
 

@@ -4,6 +4,7 @@
 
     cells/<dataset>.jsonl       published cells, one on a line, sorted by id
     bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
+    searches/<dataset>.jsonl    searches that chose the parameters of tuned rows, with every trial
     machines/<id>.json          the machines that made them
     facts.json                  what methods, datasets, metrics and rules say of themselves; numbers from publications
 
@@ -23,8 +24,10 @@ from llpbench.contracts.errors import StoreError
 from llpbench.leaderboard.bootstrap import Replicates, decode_replicates
 from llpbench.leaderboard.facts import Facts, MachineFacts
 from llpbench.leaderboard.lines import Line, decode_line, encode_line
+from llpbench.leaderboard.searched import decode_history
 from llpbench.leaderboard.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.system.files import write_atomically
+from llpbench.tuning.chosen import History
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Content:
     replicates: dict[str, Replicates] = field(default_factory=dict)
     machines: dict[str, MachineFacts] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
+    searches: dict[str, History] = field(default_factory=dict)
 
 
 def read_folder(root: Path) -> Content:
@@ -50,6 +54,9 @@ def read_folder(root: Path) -> Content:
     for path in _files(root / "bootstrap", ".jsonl"):
         for replicates in _lines(path, decode_replicates):
             _once(content.replicates, replicates.id, replicates, path)
+    for path in _files(root / "searches", ".jsonl"):
+        for history in _lines(path, decode_history):
+            _once(content.searches, history.study, history, path)
     for path in _files(root / "machines", ".json"):
         content.machines[check_machine(path.stem)] = read_machine(path)
     if (root / "facts.json").exists():
@@ -79,6 +86,9 @@ def raw_files(content: Content) -> dict[str, bytes]:
             files[f"bootstrap/{dataset}.jsonl"] = _joined(
                 msgspec.json.encode(replicates, order="deterministic") for replicates in kept
             )
+    for dataset in sorted({history.setting.cell.dataset for history in content.searches.values()}):
+        of_dataset = [h for _, h in sorted(content.searches.items()) if h.setting.cell.dataset == dataset]
+        files[f"searches/{dataset}.jsonl"] = _joined(msgspec.json.encode(h, order="deterministic") for h in of_dataset)
     for name, machine in content.machines.items():
         files[f"machines/{name}.json"] = _pretty(machine)
     files["facts.json"] = _pretty(content.facts)

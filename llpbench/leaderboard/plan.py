@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import msgspec
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
+from llpbench.results.shared import shared_keys
 from llpbench.results.table import Group, Setting, group_cells, older_settings, setting_of
 
 
@@ -52,18 +52,16 @@ def plan_of(results: Iterable[CellResult]) -> BoardPlan:
 
 
 def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | None = None) -> dict[Setting, set[int]]:
-    """For each setting, the seeds that at least half of its methods have.
+    """For each setting, its usual seeds (``results.shared``): those that more than half of its methods have.
 
     Whoever publishes more seeds than others does not make theirs incomplete. ``older`` tells methods of one name apart.
     """
-    methods: dict[Setting, set[tuple[str, str, str]]] = {}
-    seeds: dict[Setting, Counter[int]] = {}
+    seeds: dict[Setting, dict[str, set[int]]] = {}
     for r in results:
         if not r.oracle:
-            setting = setting_of(r)
-            methods.setdefault(setting, set()).add((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
-            seeds.setdefault(setting, Counter())[r.cell.seed] += 1
-    return {s: {seed for seed, n in seeds[s].items() if 2 * n >= len(methods[s])} for s in seeds}
+            method = repr((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
+            seeds.setdefault(setting_of(r), {}).setdefault(method, set()).add(r.cell.seed)
+    return {setting: set(shared_keys(of_method).keys) for setting, of_method in seeds.items()}
 
 
 def _planned(r: CellResult) -> Planned:

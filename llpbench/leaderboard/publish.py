@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from llpbench.contracts.errors import StoreError
-from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.bootstrap import Replicates, replicate
+from llpbench.contracts.result import PROTOCOL, CellResult
+from llpbench.experiment.plan import Planned
+from llpbench.leaderboard.audit import protocol_of
+from llpbench.leaderboard.bootstrap import Replicates, read_predictions, replicate
+from llpbench.leaderboard.curve import check_curve
+from llpbench.leaderboard.derived import check_derived
 from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, metric_facts, rule_facts
 from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
-from llpbench.leaderboard.trace import check_commands, check_traced, name_today, set_names
+from llpbench.leaderboard.origin import is_unreleased
+from llpbench.leaderboard.recompute import check_metrics
+from llpbench.leaderboard.searched import check_search, check_trials, is_tuned, read_studies
+from llpbench.leaderboard.splits import Splits
+from llpbench.leaderboard.trace import check_commands, check_stated, check_traced, name_today, set_names
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, plain_folder, read_plain, short_line
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Manifest
+from llpbench.tuning.chosen import History
 
 
 @dataclass
@@ -29,11 +39,13 @@ class Added:
     kept: list[tuple[str, str]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     renamed: list[tuple[str, str]] = field(default_factory=list)
-    without_predictions: int = 0
+    unreleased: int = 0
     missing: int = 0
 
 
-def add_results(run: Path, content: Content, registry: Registry, *, replace: bool = False) -> Added:
+def add_results(
+    run: Path, content: Content, registry: Registry, *, replace: bool = False, tuned: Iterable[Path] = ()
+) -> Added:
     """Put the results of a run into ``content``. What is refused is left out, the rest goes in.
 
     Args:
@@ -41,9 +53,11 @@ def add_results(run: Path, content: Content, registry: Registry, *, replace: boo
         content: what is published already; it is changed.
         registry: what is installed: results of anything else cannot be traced.
         replace: results of this run win over published ones that are no better documented.
+        tuned: folders of searches that chose parameters of this run.
     """
-    manifest = _manifest(run)
+    manifest = read_manifest(run)
     report = Added()
+    desk = Desk(run, content, registry, tuned)
     for cell_id, planned in manifest.planned.items():
         try:
             check_id(cell_id)
@@ -52,28 +66,98 @@ def add_results(run: Path, content: Content, registry: Registry, *, replace: boo
                 report.missing += 1
                 continue
             check_commands(manifest.commands)
-            data = read_plain(path, RESULT_BYTES)
-            result = decode_result(data)
-            if result.id != cell_id:
-                raise Unsound(f"it holds the result of cell {result.id}")
-            result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
-            if result.status != "ok":  # a cell that was stopped could not say so itself
-                result.oracle = planned.oracle
-            check_result(result)
-            check_traced(result, registry)
-            set_names(result, registry)
-            machine = read_machine(run / "machines" / f"{result.machine}.json")
-            replicates = _replicates(run, result)
+            if planned.cell.id != cell_id:
+                raise Unsound("its plan is of another cell")
+            submission = desk.read(cell_id, planned)
         except (Unsound, Damaged, RecursionError) as problem:
             report.refused.append((short_line(cell_id), short_line(str(problem))))
             continue
-        _take(content, report, result, _source(data), machine, replicates, replace=replace)
+        if _take(content, report, submission, replace=replace):
+            desk.splits.add(submission.result, submission.replicates)
+            if submission.search is not None:
+                content.searches[submission.search.study] = submission.search
     _rename(content, report, registry)
     _refresh_facts(content, registry)
     return report
 
 
-def _manifest(run: Path) -> Manifest:
+@dataclass(frozen=True)
+class Submission:
+    """A result that passed every check, and what is published beside it."""
+
+    result: CellResult
+    source: str
+    machine: MachineFacts
+    replicates: Replicates | None
+    search: History | None
+
+
+class Desk:
+    """Where the results of one run are checked: each by itself, and beside what is published."""
+
+    def __init__(self, run: Path, content: Content, registry: Registry, tuned: Iterable[Path] = ()) -> None:
+        self.run, self.content, self.registry = run, content, registry
+        self.protocol = protocol_of(content) or PROTOCOL
+        self.studies = read_studies(tuned)
+        self.splits = Splits()
+        for cell_id, line in content.lines.items():
+            if line.result.status == "ok":
+                self.splits.add(line.result, content.replicates.get(cell_id))
+
+    def read(self, cell_id: str, planned: Planned) -> Submission:
+        """A result with everything that is published beside it; ``Unsound`` with the reason when it is refused."""
+        data = read_plain(self.run / "cells" / f"{cell_id}.json", RESULT_BYTES)
+        result = decode_result(data)
+        if result.id != cell_id:
+            raise Unsound(f"it holds the result of cell {result.id}")
+        result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
+        if result.status != "ok":  # a cell that was stopped could not say so itself
+            result.oracle = planned.oracle
+            result.protocol = result.protocol if result.versions else self.protocol
+        check_result(result)
+        if result.protocol != self.protocol:
+            raise Unsound(
+                f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
+            )
+        check_traced(result, self.registry)
+        set_names(result, self.registry)
+        machine = self._machine(result)
+        check_stated(result, machine)
+        replicates, search = None, None
+        if result.status == "ok":
+            method, dataset = self.registry.methods[result.cell.method], self.registry.datasets[result.cell.dataset]
+            check_derived(result, dataset.classes)
+            higher = {rule: self.registry.rules[rule].higher_is_better for rule in result.selected}
+            check_curve(result, higher, kind_may_change=method.scores == "auto")
+            replicates = self._replicates(result)
+            self.splits.check(result, replicates)
+            search = self._search(result) if is_tuned(result.cell) else None
+        return Submission(result, _source(data), machine, replicates, search)
+
+    def _machine(self, result: CellResult) -> MachineFacts:
+        machine = read_machine(self.run / "machines" / f"{result.machine}.json")
+        if self.content.machines.get(result.machine, machine) != machine:
+            raise Unsound(f"its machine {result.machine} is published with another description")
+        return machine
+
+    def _replicates(self, result: CellResult) -> Replicates | None:
+        path = self.run / "predictions" / f"{result.id}.npz"
+        if not path.exists() and not path.is_symlink():
+            raise Unsound("it has no predictions, so its metrics cannot be recomputed (run without --no-predictions)")
+        arrays = read_predictions(path, result.selected)
+        method = self.registry.methods[result.cell.method]
+        fine = check_metrics(result, arrays, method, self.registry.metrics.specs)
+        return replicate(result, arrays) if fine else None
+
+    def _search(self, result: CellResult) -> History:
+        method = self.registry.methods[result.cell.method]
+        found = check_search(result, (shown.history for shown in self.studies), method, self.splits)
+        check_trials(next(shown for shown in self.studies if shown.history is found))
+        return found
+
+
+def read_manifest(run: Path) -> Manifest:
+    """The plan of a results folder that is really one."""
     try:
         for folder in (run, run / "cells"):
             plain_folder(folder)
@@ -87,54 +171,40 @@ def _source(data: bytes) -> str:
     return digest
 
 
-def _replicates(run: Path, result: CellResult) -> Replicates | None:
-    path = run / "predictions" / f"{result.id}.npz"
-    if result.status != "ok" or (not path.exists() and not path.is_symlink()):
-        return None
-    return replicate(result, path)
-
-
-def _take(
-    content: Content,
-    report: Added,
-    result: CellResult,
-    source: str,
-    machine: MachineFacts,
-    replicates: Replicates | None,
-    *,
-    replace: bool,
-) -> None:
+def _take(content: Content, report: Added, new: Submission, *, replace: bool) -> bool:
+    """Put a submission in, or leave what is there; whether it went in."""
+    result, replicates = new.result, new.replicates
     small = compact(result)
-    line = seal(small, source)
     old = content.lines.get(result.id)
-    report.without_predictions += result.status == "ok" and replicates is None
     if old is not None:
-        if old.source == source and (replicates is None or result.id in content.replicates):
+        if old.source == new.source and (replicates is None or result.id in content.replicates):
             report.kept.append((result.id, "it is there already"))
-            return
+            return False
         before = _documentation(old.result, result.id in content.replicates)
         now = _documentation(small, replicates is not None)
         why = next((name for name, a, b in zip(_ASPECTS, before, now, strict=True) if a != b), "")
         if now < before or (now == before and not replace):
             report.kept.append((result.id, why or "it was published first and is as well documented"))
-            return
+            return False
         why = why or "asked for, and as well documented"
         report.replaced.append((result.id, why))
     else:
         report.added.append(result.id)
-    content.lines[result.id] = line
-    content.machines[result.machine] = machine
+    report.unreleased += is_unreleased(result)
+    content.lines[result.id] = seal(small, new.source)
+    content.machines[result.machine] = new.machine
     content.replicates.pop(result.id, None)
     if replicates is not None:
         content.replicates[result.id] = replicates
+    return True
 
 
-_ASPECTS = ("only one has a number", "only one has predictions", "one names more versions")
+_ASPECTS = ("only one has a number", "only one has replicates")
 
 
-def _documentation(result: CellResult, predictions: bool) -> tuple[bool, bool, int]:
-    """How well a result is documented, the weightiest part first."""
-    return (result.status == "ok", predictions, len(result.versions))
+def _documentation(result: CellResult, replicates: bool) -> tuple[bool, bool]:
+    """How well a result is documented, the weightiest part first. How much it lists is no merit."""
+    return (result.status == "ok", replicates)
 
 
 def _rename(content: Content, report: Added, registry: Registry) -> None:
@@ -165,7 +235,7 @@ def _refresh_facts(content: Content, registry: Registry) -> None:
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
     for name in stated & set(registry.metrics.entries):
         facts.metrics[name] = metric_facts(registry.metrics[name])
-    rules = {rule for r in results for rule in r.selected} & set(registry.rules.entries)
+    rules = {rule for r in results for rule in r.selected if r.protocol > 1} & set(registry.rules.entries)
     stored = facts.rules if isinstance(facts.rules, dict) else {}
     facts.rules = {**stored, **{name: rule_facts(registry.rules[name]) for name in rules}}
     given = [r for r in registry.references() if r.dataset in datasets]

@@ -10,7 +10,7 @@ import msgspec
 
 from llpbench.contracts.specs import Scalar
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,15 +48,21 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
         mean: over seeds, with ``sd`` (n - 1; None for one seed) and ``values`` in the order of the seeds.
-        best: best of its column among methods that have all seeds; ``second`` likewise.
+        note: how many seeds are behind it where that is not usual in its column, or which where they were picked.
+        shared: the mean that is compared: over the seeds that the compared methods of its column share. None when the
+            method lacks some of these and is not compared.
+        best: best of its column by ``shared``; ``second`` likewise.
         separated: of the best, whether it is separated from the second; of any other, whether it is separated from
-            the best. None when that cannot be judged: one seed, missing seeds, or a metric without replicates.
+            the best, corrected for the number of rivals. None when that cannot be judged: one seed, missing seeds, or
+            a metric without replicates.
     """
 
     mean: float | None
     sd: float | None
     seeds: int
     values: list[float]
+    note: str = ""
+    shared: float | None = None
     best: bool = False
     second: bool = False
     separated: bool | None = None
@@ -106,7 +112,10 @@ class Entry(msgspec.Struct, kw_only=True):
 
 
 class BoardRow(msgspec.Struct, kw_only=True):
-    """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size."""
+    """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size.
+
+    ``unreleased`` says that cells of it were made by an editable install: code that has no release.
+    """
 
     method: str
     name: str
@@ -114,6 +123,7 @@ class BoardRow(msgspec.Struct, kw_only=True):
     oracle: bool = False
     control: bool = False
     origin: str = ""
+    unreleased: bool = False
     cells: dict[str, dict[str, Entry]] = {}
 
 
@@ -142,7 +152,11 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """The best of a column against the second, with a 95 % interval of the difference; ``text`` says it in words."""
+    """The best of a column against the second, with a 95 % interval of the difference; ``text`` says it in words.
+
+    ``p`` is the p-value of no difference, corrected for the ``rivals`` that the best was compared with; ``seeds`` are
+    those that all compared methods share.
+    """
 
     metric: str
     rule: str
@@ -156,6 +170,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     separated: bool | None
     text: str
     basis: str = ""
+    p: float | None = None
+    rivals: int = 1
+    seeds: list[int] = []
 
 
 class BoardDataset(msgspec.Struct, kw_only=True):
@@ -206,6 +223,7 @@ class Board(msgspec.Struct, kw_only=True):
     """A leaderboard. ``built`` is the date of the newest result, not of the building."""
 
     schema: int
+    protocol: int = 1
     title: str
     metrics: list[Metric]
     rules: list[Rule]

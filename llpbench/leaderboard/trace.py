@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
+from importlib.metadata import packages_distributions
 from typing import TypeVar
 
 from llpbench.contracts.cell import Cell
@@ -12,6 +14,8 @@ from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameErr
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
 from llpbench.experiment.grid import Variant, shown_data
+from llpbench.leaderboard.facts import MachineFacts
+from llpbench.leaderboard.origin import check_code
 from llpbench.leaderboard.validate import Unsound, clip
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.options import format_scalar, parse_options
@@ -29,15 +33,46 @@ def check_traced(result: CellResult, registry: Registry) -> None:
     method = _registered(registry.methods, result.cell.method)
     dataset = _registered(registry.datasets, result.cell.dataset)
     for rule in result.selected:
-        _registered(registry.rules, rule)
+        spec = _registered(registry.rules, rule).spec
+        version = getattr(spec, "version", 1)
+        if result.protocol > 1 and result.rules.get(rule) != version:
+            raise Unsound(f"it was chosen by version {result.rules.get(rule)} of rule {rule!r}, installed is {version}")
     if result.status == "ok" or result.versions:
-        _check_versions(result, [method.plugin, dataset.plugin])
-    if result.status == "ok":
-        _check_seeds(result)
+        _check_versions(result, [method.plugin, dataset.plugin], [*method.spec.requires, *dataset.spec.requires])
+    if result.status == "ok" and result.protocol > 1:
+        brought = {"method": method.plugin, "dataset": dataset.plugin}
+        check_code(result, {"harness": "llpbench", **{part: p.distribution for part, p in brought.items()}})
     if result.oracle != method.spec.oracle:
         raise Unsound(f"{method.spec.name} {'is' if method.spec.oracle else 'is not'} given labels, the result differs")
     _check_declared(method.spec, result.cell.params)
     _check_declared(dataset.spec, result.cell.dataset_options)
+
+
+def check_stated(result: CellResult, machine: MachineFacts) -> None:
+    """Refuse a result that lacks what every result states, whatever is installed; its machine must have its Python."""
+    if result.status != "ok":
+        return
+    numeric = ("scipy", "scikit-learn") if result.protocol > 1 else ()
+    backend = ("keras", result.cell.backend) if result.cell.backend else ()
+    for name in ("llpbench", "python", "numpy", *backend, *numeric):
+        if name not in result.versions:
+            raise Unsound(f"it does not say which version of {name} made it")
+    if result.versions["python"] != machine.python:
+        raise Unsound(f"its python is {result.versions['python']}, that of its machine {machine.python}")
+    if result.protocol > 1:
+        check_code(result, {})
+        if "test_labels" not in result.digests:
+            raise Unsound("it has no digest of the labels it was judged on")
+        for rule in result.selected:
+            if rule not in result.rules:
+                raise Unsound(f"it does not say which version of rule {rule!r} chose")
+
+
+def check_named(result: CellResult, method: MethodSpec) -> None:
+    """Refuse a name that is not that of the settings."""
+    name = name_today(result.cell, method)
+    if name is not None and name != result.method_name:
+        raise Unsound(f"it is shown as {clip(result.method_name)}, its settings are those of {clip(name)}")
 
 
 def check_commands(commands: Iterable[str]) -> None:
@@ -64,30 +99,23 @@ def _registered(shelf: Shelf[S], name: str) -> Entry[S]:
     return entry
 
 
-def _check_versions(result: CellResult, plugins: list[Plugin]) -> None:
+def _check_versions(result: CellResult, plugins: list[Plugin], requires: list[str]) -> None:
     backend = ["keras", result.cell.backend] if result.cell.backend else []
     code = ["llpbench", *(p.distribution for p in plugins if not p.builtin)]
-    for name in ("python", "numpy", *backend, *code):
-        version = result.versions.get(name)
-        if version is None:
+    needed = ["scipy", "scikit-learn", *requires] if result.protocol > 1 and result.status == "ok" else []
+    for name in (*code, "python", "numpy", *backend, *needed):
+        known = {name, *_distributions().get(name.partition(".")[0], ())} & set(result.versions)
+        if not known:
             raise Unsound(f"it does not say which version of {name} made it")
+        version = result.versions[min(known)]
         if name in code and not _RELEASE.fullmatch(version):
             raise Unsound(f"version {clip(version)} of {name} is not a release: nobody else has it")
 
 
-def _check_seeds(result: CellResult) -> None:
-    from llpbench.experiment.split import bags_seed, split_seed
-
-    cell = result.cell
-    for name, derived in (("split", split_seed(cell)), ("bags", bags_seed(cell))):
-        if result.seeds.get(name) != derived:
-            raise Unsound(f"its {name} seed is {result.seeds.get(name)}, the cell's is {derived}")
-    if "method" not in result.seeds:
-        raise Unsound("it does not say which seed the method had")
-    if not result.rows or not result.bags:
-        raise Unsound("it does not say how many rows and bags it had")
-    if not result.limits:
-        raise Unsound("it does not say which limits it ran under")
+@lru_cache(maxsize=1)
+def _distributions() -> dict[str, list[str]]:
+    """Which distributions bring a module: ``sklearn`` comes with ``scikit-learn``."""
+    return dict(packages_distributions())
 
 
 def name_today(cell: Cell, method: MethodSpec) -> str | None:

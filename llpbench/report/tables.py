@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from llpbench.results.metric_style import MetricStyle
+from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
 
 Mark = Literal["", "best", "second"]
@@ -68,13 +69,22 @@ class Table:
         return [self.entries.get((method, key), Entry("", number=False)) for key in self.columns]
 
 
-def format_value(row: Row) -> str:
-    """``mean (sd)``; the seeds behind it when some are missing; the status when there is no number."""
+def format_value(row: Row, usual: int | None = None, shared: float | None = None) -> str:
+    """``mean (sd)`` and what must be said of its seeds; the status when there is no number.
+
+    ``usual`` is the number of seeds that is usual in its column; another one is told, with ``shared``, the mean that is
+    compared.
+    """
     if row.mean is None:
         return row.status
     n = row.digits
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
-    text = text if row.status == "ok" else f"{text} [{row.seeds}/{row.planned}]"
+    partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
+    picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
+    compared = [] if shared is None else [f"shared {shared:.{n}f}"] if f"{shared:.{n}f}" != f"{row.mean:.{n}f}" else []
+    said = [*partial, *([picked] if picked else [])]
+    said += compared if said else []
+    text += f" [{', '.join(said)}]" if said else ""
     if row.paper is not None and row.paper_rule == row.rule:
         text += f" [{row.paper:.{n}f}, {row.mean - row.paper:+.{n}f}]"
     return text
@@ -143,8 +153,14 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
 
 def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
     marks = _marks(rows, metric.higher_is_better, key)
+    means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
+    usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in map(key, rows)}
     return {
-        (row.method, key(row)): Entry(format_value(row), marks.get((row.method, key(row)), ""), row.mean is not None)
+        (row.method, key(row)): Entry(
+            format_value(row, usual[key(row)], means[key(row)].get(row.method)),
+            marks.get((row.method, key(row)), ""),
+            row.mean is not None,
+        )
         for row in rows
     }
 
@@ -155,23 +171,18 @@ def _sources(rows: list[Row]) -> list[str]:
 
 
 def _unequal_seeds(rows: list[Row]) -> list[str]:
-    """How many seeds are behind the means, where methods differ: means over other seeds are not quite comparable."""
-    of_method: dict[str, set[int]] = {}
+    """Says how marks were given where methods of a column have other seeds than others."""
+    places: dict[tuple[str, int], dict[str, list[int]]] = {}
     for row in rows:
-        if row.status == "ok":
-            of_method.setdefault(row.method, set()).add(row.seeds)
-    kinds: dict[tuple[int, ...], list[str]] = {}
-    for method, seeds in of_method.items():
-        kinds.setdefault(tuple(sorted(seeds)), []).append(method)
-    if len(kinds) < 2:
+        places.setdefault((row.noise, row.bag_size), {})[row.method] = row.value_seeds
+    unequal = [of for of in places.values() if len({tuple(sorted(seeds)) for seeds in of.values() if seeds}) > 1]
+    if not unequal:
         return []
-    usual = max(kinds, key=lambda kind: len(kinds[kind]))
-    others = [f"{_number(kind)} behind {', '.join(kinds[kind])}" for kind in sorted(kinds) if kind != usual]
-    return [f"{_number(usual)} seeds behind each mean; {'; '.join(others)}"]
-
-
-def _number(seeds: tuple[int, ...]) -> str:
-    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    shared = [shared_keys(of) for of in unequal]
+    seeds = " or ".join(dict.fromkeys(", ".join(map(str, sorted(s.keys))) or "none" for s in shared))
+    left = sorted({m for of, s in zip(unequal, shared, strict=True) for m in of if of[m] and m not in s.methods})
+    out = f"; not compared, for lack of some of them: {', '.join(left)}" if left else ""
+    return [f"where seeds differ, best and second are those of the seeds that methods share ({seeds}){out}"]
 
 
 def _reasons(rows: list[Row]) -> list[str]:
@@ -190,18 +201,23 @@ def _reasons(rows: list[Row]) -> list[str]:
 
 
 def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Mark]:
-    """Best and second of each column among methods that have all seeds; ties share a mark, a lone method has none."""
+    """Best and second of each column on the seeds that methods share; ties share a mark, a lone method has none."""
     marks: dict[tuple[str, Key], Mark] = {}
     for place in {key(row) for row in rows}:
-        column = [row for row in rows if key(row) == place and row.mean is not None and row.status == "ok"]
-        if len(column) < 2:
+        means = _shared_means(rows, key, place)
+        if len(means) < 2:
             continue
-        ranked = sorted({round(row.mean or 0.0, 10) for row in column}, reverse=higher_is_better)
-        for row in column:
-            rank = ranked.index(round(row.mean or 0.0, 10))
+        ranked = sorted({round(mean, 10) for mean in means.values()}, reverse=higher_is_better)
+        for method, mean in means.items():
+            rank = ranked.index(round(mean, 10))
             if rank < 2:
-                marks[(row.method, place)] = "best" if rank == 0 else "second"
+                marks[(method, place)] = "best" if rank == 0 else "second"
     return marks
+
+
+def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
+    column = {row.method: row for row in rows if key(row) == place and row.mean is not None}
+    return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

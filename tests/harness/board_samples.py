@@ -10,13 +10,14 @@ import numpy as np
 from helpers import make_cell, make_plan, make_result
 
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.result import CellResult, Selected
+from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import Reference
-from llpbench.experiment.metrics import auroc
-from llpbench.experiment.split import bags_seed, split_seed
-from llpbench.leaderboard.facts import DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.experiment.metrics import to_probabilities
+from llpbench.leaderboard.derived import derived_seeds
+from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import Line, compact, encode_line
+from llpbench.leaderboard.recompute import labels_digest
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.results.store import Store
 
@@ -29,7 +30,10 @@ MACHINE_FACTS = {
     "architecture": "x86_64",
     "python": "3.12.0",
 }
-VERSIONS = {"llpbench": "0.1.0", "python": "3.12.0", "numpy": "2.0.0"}
+VERSIONS = {"llpbench": "0.1.0", "python": "3.12.0", "numpy": "2.0.0", "scipy": "1.14.0", "scikit-learn": "1.5.0"}
+CODE = dict.fromkeys(("harness", "method", "dataset"), "release llpbench 0.1.0 sha256:" + "0" * 32)
+CURVE = [{"bags": 0.5 - 0.01 * min(i, 1), "instances": 0.6 + 0.01 * i} for i in range(6)]
+CURVE[3]["bags"], CURVE[5]["instances"] = 0.4, 0.7  # what make_result says was chosen
 
 
 def published(value: float | None = 0.8, cell: Cell | None = None, **facts: Any) -> CellResult:
@@ -41,7 +45,7 @@ def published(value: float | None = 0.8, cell: Cell | None = None, **facts: Any)
         "started": "2025-03-04T05:06:07Z",
         "versions": dict(VERSIONS),
         "rows": {"train": 100, "valid": 20, "test": 30},
-        "bags": {"train": 12, "valid": 3},
+        "bags": {"train": -(-100 // cell.bag_size), "valid": -(-20 // cell.bag_size)},
         "seeds": {"split": 1 + cell.seed, "bags": 2, "method": 3},
         "limits": {"timeout": 3600.0, "memory_mb": 8192.0, "threads": 1.0},
         "fit_seconds": 1.5,
@@ -98,7 +102,7 @@ def real_cell(method: str = "mean-ridge", seed: int = 0, **changes: Any) -> Cell
 def write_run(
     folder: Path, results: list[CellResult], command: str = "llpbench run", predictions: bool = True
 ) -> Store:
-    """A results folder with these results; the AUROC of each is made to be that of its predictions."""
+    """A results folder with these results; the metrics of each are made to be those of its predictions."""
     store = Store(folder)
     store.plan([make_plan(r.cell, oracle=r.oracle) for r in results], command, "0.1.0")
     store.write_machine(MACHINE, dict(MACHINE_FACTS))
@@ -110,24 +114,43 @@ def write_run(
 
 
 def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
-    """A result of an installed method with the seeds its cell has."""
-    from llpbench.contracts.job import Job
+    """A result of an installed method as a run of the current protocol writes it."""
+    known: dict[str, Any] = {
+        "seeds": derived_seeds(cell),
+        "protocol": PROTOCOL,
+        "rules": {rule: rule_version(rule) for rule in BUILT_IN_RULES},
+        "code": dict(CODE),
+        "digests": {"test_labels": "", "features": "0" * 64},
+        "history": [dict(report) for report in CURVE],
+    }
+    return published(value, cell, **{**known, **facts})
 
-    job = Job(cell=cell, method_name="", dataset_name="", out="")
-    seeds = {"split": split_seed(job.cell), "bags": bags_seed(job.cell), "method": 3}
-    return published(value, cell, **{"seeds": seeds, **facts})
+
+def rule_version(rule: str) -> int:
+    """The version of a rule as installed."""
+    entry = shared().rules.entries.get(rule)
+    return int(getattr(entry.spec, "version", 1)) if entry is not None else 1
 
 
 def _predict(store: Store, result: CellResult) -> None:
     rng = np.random.default_rng(result.cell.seed)
-    labels = rng.integers(0, 2, result.rows["test"]).astype(np.int16)
+    labels = rng.integers(0, 2, result.rows.get("test", 30)).astype(np.int16)
     rng = np.random.default_rng(int(result.id[:8], 16))
-    arrays = {}
-    for rule, chosen in result.selected.items():
-        arrays[rule] = (labels + rng.normal(size=len(labels))).astype(np.float32)
-        metrics = {**chosen.metrics, "auroc": auroc(labels, arrays[rule])}
-        result.selected[rule] = Selected(report=chosen.report, value=chosen.value, metrics=metrics)
+    arrays = {rule: (labels + rng.normal(size=len(labels))).astype(np.float32) for rule in result.selected}
+    set_metrics(result, labels, arrays)
     np.savez_compressed(store.predictions_path(result.id), labels=labels, **arrays)
+
+
+def set_metrics(result: CellResult, labels: np.ndarray, scores: dict[str, np.ndarray]) -> None:
+    """State what predictions give: every metric, and the digest of the labels."""
+    entry = shared().methods.entries.get(result.cell.method)
+    kind = "auto" if entry is None else entry.spec.scores
+    for rule, chosen in result.selected.items():
+        given = {"scores": scores[rule], "probabilities": to_probabilities(scores[rule], kind)}
+        for spec in shared().metrics.specs:
+            chosen.metrics = {**chosen.metrics, spec.name: float(spec.load()(labels.astype(int), given[spec.needs]))}
+    if "test_labels" in result.digests:
+        result.digests = {**result.digests, "test_labels": labels_digest(labels)}
 
 
 _REGISTRY: list[Registry] = []

@@ -71,7 +71,8 @@ def fake_board(
     versions = {"llpbench": "0.1.0", "numpy": "2.1.0", "keras": "3.6.0", "jax": "0.4.38"}
     machine = {"cpu": "A Processor @ 2.50GHz", "cores": 2, "ram": 15.6, "os": "Linux", "python": "3.11.2"}
     return {
-        "schema": 2,
+        "schema": 3,
+        "protocol": 2,
         "title": "llpbench leaderboard",
         "metrics": copy.deepcopy(METRICS[:metrics]),
         "rules": [{"name": rule, "title": rule, "summary": f"selected by {rule}", "higher": True} for rule in RULES],
@@ -202,7 +203,7 @@ def _score(values: list[float]) -> Tree:
     mean = math.fsum(values) / len(values)
     sd = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
     score: Tree = {"mean": round(mean, 4), "sd": sd and round(sd, 4), "seeds": len(values), "values": values}
-    return score | {"best": False, "second": False, "separated": None}
+    return score | {"note": "", "shared": None, "best": False, "second": False, "separated": None}
 
 
 def _column(rows: list[Tree], noise: str, bag: str, metric: Tree, rule: str) -> list[tuple[str, Tree]]:
@@ -218,7 +219,10 @@ def _mark(rows: list[Tree], bags: tuple[int, ...], noises: tuple[str, ...]) -> N
     for noise in noises:
         for bag in map(str, bags):
             for metric, rule in itertools.product(METRICS, RULES):
-                (_, best), (_, second), *rest = _column(rows, noise, bag, metric, rule)
+                column = _column(rows, noise, bag, metric, rule)
+                for _, score in column:
+                    score["shared"] = score["mean"]
+                (_, best), (_, second), *rest = column
                 best["best"] = second["second"] = True
                 if metric["name"] != "auroc":
                     continue

@@ -13,19 +13,34 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from board_samples import MACHINE, content_of, grid, published, real_cell, shared, traced, write_run
+from board_samples import (
+    CODE,
+    MACHINE,
+    VERSIONS,
+    as_line,
+    content_of,
+    grid,
+    published,
+    real_cell,
+    shared,
+    traced,
+    write_run,
+)
 from helpers import make_cell, make_plan
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
+from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.bootstrap import tied_share
 from llpbench.leaderboard.build import built_files, differences
 from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import seal
+from llpbench.leaderboard.origin import Origin, read_origin
 from llpbench.leaderboard.publish import Added, add_results
+from llpbench.leaderboard.recompute import labels_digest, tied_share
+from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
 
@@ -41,6 +56,11 @@ def add(folder: Path, content: Content | None = None, **how: Any) -> tuple[Conte
     return content, add_results(folder, content, shared(), **how)
 
 
+def old_board() -> Content:
+    """A leaderboard of protocol 1."""
+    return content_of([published(0.5, make_cell())])
+
+
 def the_reason(report: Added) -> str:
     assert report.added == []
     ((_, reason),) = report.refused
@@ -53,7 +73,7 @@ def the_reason(report: Added) -> str:
 def test_sound_results_go_in_and_come_back(tmp_path: Path) -> None:
     write_run(tmp_path / "run", runs())
     content, report = add(tmp_path / "run")
-    assert (len(report.added), report.refused, report.without_predictions) == (6, [], 0)
+    assert (len(report.added), report.refused, report.unreleased) == (6, [], 0)
     write_files(tmp_path / "board", {**raw_files(content), **built_files(content)})
     again = read_folder(tmp_path / "board")
     assert again == content
@@ -82,18 +102,15 @@ def test_the_same_result_twice_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_better_documented_of_two_stays(tmp_path: Path) -> None:
+    """A cell of protocol 1 may have come without predictions."""
     cell = real_cell()
-    poor, rich = traced(cell, started="2025-01-01T00:00:00Z"), traced(cell)
-    write_run(tmp_path / "poor", [poor], predictions=False)
+    poor, rich = traced(cell, started="2025-01-01T00:00:00Z", protocol=1), traced(cell, protocol=1)
     write_run(tmp_path / "rich", [rich])
-    content, report = add(tmp_path / "poor")
-    assert report.without_predictions == 1
-    assert content.replicates == {}
+    content = old_board()
+    content.lines[cell.id] = as_line(poor)
     _, report = add(tmp_path / "rich", content)
-    assert report.replaced == [(cell.id, "only one has predictions")]
+    assert report.replaced == [(cell.id, "only one has replicates")]
     assert content.lines[cell.id].result.started == rich.started
-    _, report = add(tmp_path / "poor", content, replace=True)  # not even when asked: it is documented worse
-    assert report.kept == [(cell.id, "only one has predictions")]
     assert list(content.replicates) == [cell.id]
 
 
@@ -220,7 +237,7 @@ def test_published_cells_are_named_anew_when_defaults_change(tmp_path: Path) -> 
 def test_a_bound_is_named_for_its_data_whichever_run_it_was_part_of(tmp_path: Path) -> None:
     oracle = next(e.spec.name for e in shared().methods if e.spec.oracle)
     cell = real_cell(oracle, bag_size=1, backend="jax")
-    versions = {"llpbench": "0.1.0", "python": "3.12.0", "numpy": "2.0.0", "keras": "3.6.0", "jax": "0.5.0"}
+    versions = {**VERSIONS, "keras": "3.6.0", "jax": "0.5.0"}
     result = traced(cell, oracle=True, versions=versions)
     store = write_run(tmp_path / "run", [result])
     store.plan([make_plan(cell, dataset="synthetic, by-feature", oracle=True)], "llpbench run", "0.1.0")
@@ -381,7 +398,7 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
     "NaN": (lambda: npz(**labels_and(bags=np.full(30, np.nan, np.float32))), "not all finite"),
     "three dimensions": (lambda: npz(**labels_and(bags=np.zeros((30, 2, 2), np.float32))), "do not fit"),
     "words for labels": (lambda: npz(**{**labels_and(), "labels": np.array(["a"] * 30)}), "not whole numbers"),
-    "another AUROC": (lambda: npz(**labels_and()), "its predictions give AUROC"),
+    "other labels": (lambda: npz(**labels_and()), "the digest of its test labels"),
 }
 
 
@@ -401,13 +418,61 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     fine = 0.5 + 1e-12 * np.arange(30)  # all ties once stored
     coarse = fine.astype(np.float32)
     stated = Selected(report=0, metrics={"auroc": auroc(labels, fine)})
-    result = traced(real_cell(), selected={"bags": stated, "instances": stated})
+    result = traced(real_cell(), selected={"bags": stated, "instances": stated}, protocol=1)
+    result.history = [{"bags": None, "instances": None}]
     store = write_run(tmp_path / "run", [result], predictions=False)
     np.savez(store.predictions_path(result.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
     assert abs(auroc(labels, coarse) - auroc(labels, fine)) > 1e-3
-    content, report = add(tmp_path / "run")
-    assert (report.added, report.without_predictions) == ([result.id], 1)
+    content, report = add(tmp_path / "run", old_board())
+    assert (report.added, report.refused) == ([result.id], [])
     assert content.replicates == {}
+    # What is judged today is kept as it was judged.
+    newer = traced(real_cell(seed=1), selected={"bags": stated, "instances": stated})
+    newer.history, newer.digests = result.history, {"test_labels": labels_digest(labels)}
+    store = write_run(tmp_path / "newer", [newer], predictions=False)
+    np.savez(store.predictions_path(newer.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
+    assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])
+
+
+def test_protocols_are_never_mixed(tmp_path: Path) -> None:
+    write_run(tmp_path / "old", [traced(real_cell(), protocol=1)])
+    write_run(tmp_path / "new", [traced(real_cell())])
+    assert "protocol 1, this leaderboard is of protocol 2" in the_reason(add(tmp_path / "old")[1])
+    assert "protocol 2, this leaderboard is of protocol 1" in the_reason(add(tmp_path / "new", old_board())[1])
+    assert add(tmp_path / "old", old_board())[1].refused == []
+    mixed = old_board()
+    mixed.lines[real_cell().id] = as_line(traced(real_cell()))
+    assert any("protocol 1 and 2" in problem for problem in audit(mixed).problems)
+    with pytest.raises(Unsound, match="protocol 1 and 2"):
+        add(tmp_path / "new", mixed)
+
+
+@pytest.mark.parametrize(
+    ("line", "origin"),
+    [
+        ("release llpbench 0.3.0 sha256:0f", Origin("release", "llpbench", "0.3.0", "0f")),
+        ("package my-plugins 1.2 sha256:0f", Origin("release", "my-plugins", "1.2", "0f")),
+        ("editable llpbench sha256:0f", Origin("editable", "llpbench", "", "0f")),
+        ("editable llpbench 0.3.0 sha256:0f", Origin("editable", "llpbench", "0.3.0", "0f")),
+        ("file my.py sha256:0f", Origin("file", "my.py", "", "0f")),
+        ("file my.py unreadable", None),
+        ("", None),
+        ("believe me sha256:0f", None),
+    ],
+)
+def test_what_a_fingerprint_says(line: str, origin: Origin | None) -> None:
+    assert read_origin(line) == origin
+
+
+def test_unreleased_code_is_published_and_marked(tmp_path: Path) -> None:
+    code = {**CODE, "method": "editable llpbench sha256:" + "1" * 32}
+    write_run(tmp_path / "run", [traced(real_cell(), code=code), traced(real_cell("best-feature"))])
+    content, report = add(tmp_path / "run")
+    assert (report.refused, report.unreleased) == ([], 1)
+    rows = make_board(content).datasets[0].rows
+    assert {row.method: row.unreleased for row in rows} == {"mean-ridge": True, "best-feature": False}
+    for name in ("index.html", "tables/synthetic.md"):
+        assert b"unreleased" in built_files(content)[name]
 
 
 def test_tied_pairs_by_brute_force() -> None:

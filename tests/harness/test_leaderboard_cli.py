@@ -10,15 +10,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from board_samples import as_line
+from board_samples import as_line, published
 from cli_runner import llpbench
+from forge import bring_up_to_date
 from plugin_install import with_plugins
 
 from llpbench.contracts.result import CellResult, Selected
+from llpbench.execution.jobs import Limits
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import encode_line
-from llpbench.leaderboard.rerun import compare
+from llpbench.leaderboard.rerun import compare, limits_of, this_type
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
@@ -32,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published")
     done = llpbench("run", *GRID, cwd=folder, **with_plugins("good-method"))
     assert done.returncode == 0, done.stderr
+    bring_up_to_date(folder / "run")
     return folder
 
 
@@ -69,7 +72,7 @@ def test_what_was_added_is_all_there(board: Path) -> None:
     content = read_folder(board / "leaderboards")
     assert (len(content.lines), len(content.replicates), len(content.machines)) == (12, 12, 1)
     assert content.facts.methods["bag-means"].origin == "llpbench-good-method 1.2.0"
-    assert max(len(encode_line(line.result, line.source)) for line in content.lines.values()) < 1500
+    assert max(len(encode_line(line.result, line.source)) for line in content.lines.values()) < 2500
     tables = (board / "leaderboards" / "tables" / "synthetic.md").read_text()
     assert tables.count("selection rule: bags") >= 3  # two noise levels, and one table across them
     rows = list(csv.DictReader(io.StringIO((board / "leaderboards" / "results.csv").read_text())))
@@ -86,7 +89,7 @@ def test_adding_again_changes_no_byte(copy: Path, board: Path) -> None:
 
 
 def test_results_of_what_is_not_installed_are_refused_and_the_rest_goes_in(run: Path, tmp_path: Path) -> None:
-    done = llpbench("leaderboard", "add", str(run / "run"), "--to", "here", cwd=tmp_path)
+    done = llpbench("leaderboard", "add", str(run / "run"), "--board", "here", cwd=tmp_path)
     assert done.returncode == 1
     assert "here: 8 added, 0 replaced, 4 refused" in done.stdout
     assert done.stderr.count("no installed plugin brings the method 'bag-means'") == 4
@@ -95,7 +98,11 @@ def test_results_of_what_is_not_installed_are_refused_and_the_rest_goes_in(run: 
 def test_building_and_checking_need_no_plugin(copy: Path) -> None:
     done = llpbench("leaderboard", "check", cwd=copy)
     assert done.returncode == 0, done.stderr
-    assert "12 cells, everything built is what they give" in done.stdout
+    assert "12 cells are sound, everything built is what they give" in done.stdout
+    assert "method bag-means: not installed here, so 4 of its cells were not traced" in done.stdout
+    strict = llpbench("leaderboard", "check", "--strict", cwd=copy)
+    assert strict.returncode == 1
+    assert "method bag-means: not installed, so 4 of its cells cannot be traced" in strict.stderr
     done = llpbench("leaderboard", "build", "--out", "site", cwd=copy)
     assert done.returncode == 0, done.stderr
     page = (copy / "site" / "index.html").read_text()
@@ -131,13 +138,15 @@ def test_a_method_in_a_single_file_is_refused(tmp_path: Path) -> None:
     grid = ["--plugin", "single.py", "--methods", "bag-means", "--datasets", "synthetic[rows=600]", "--bags", "8"]
     done = llpbench("run", *grid, "--seeds", "1", "--quiet", "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    bring_up_to_date(tmp_path / "run")
     done = llpbench("leaderboard", "add", "run", cwd=tmp_path)
     assert done.returncode == 1
     assert "make it a package" in done.stderr
     assert not (tmp_path / "leaderboards").exists()
-    # Installed afterwards, it still does not say which version made the result.
+    # Installed afterwards, it is still not the code that made the result.
     done = llpbench("leaderboard", "add", "run", cwd=tmp_path, **with_plugins("good-method"))
-    assert "which version of llpbench-good-method" in done.stderr
+    assert done.returncode == 1
+    assert "version of llpbench-good-method" in done.stderr or "single file" in done.stderr
 
 
 # -- rerun -------------------------------------------------------------------------------------------------------------
@@ -153,14 +162,16 @@ def test_a_random_cell_is_made_again_bit_for_bit(copy: Path) -> None:
 def test_a_forged_cell_is_found_out(copy: Path) -> None:
     result = cell_of(copy, "mean-ridge")
     for chosen in result.selected.values():
-        chosen.metrics["auroc"] = min(1.0, (chosen.metrics["auroc"] or 0) + 0.03)
+        chosen.metrics["auroc"] = min(1.0, (chosen.metrics["auroc"] or 0) + 0.1)
     replace(copy, result)
-    assert llpbench("leaderboard", "check", cwd=copy).returncode == 0  # a forger seals what he forges
+    checked = llpbench("leaderboard", "check", cwd=copy)  # a forger seals what he forges
+    assert checked.returncode == 1
+    assert f"cell {result.id}: its replicates lie around auroc" in checked.stderr
     done = llpbench("rerun", result.id[:10], cwd=copy)
     assert done.returncode == 1, done.stdout
     assert "not reproduced: 2 of 10 numbers differ" in done.stdout
     assert "DIFFERS" in done.stdout
-    assert llpbench("rerun", result.id, "--tolerance", "0.05", cwd=copy).returncode == 0
+    assert llpbench("rerun", result.id, "--tolerance", "0.2", cwd=copy).returncode == 0
 
 
 def test_a_cell_of_a_results_folder(board: Path) -> None:
@@ -177,8 +188,9 @@ def test_a_cell_of_a_results_folder(board: Path) -> None:
         (("abc", "--random"), "give the id of a cell, or --random"),
         (("zzzz",), "no cell has it"),
         (("../../etc",), "no cell has it"),
-        (("--random", "--results", "a", "--leaderboard", "b"), "not both"),
-        (("--random", "--leaderboard", "nowhere"), "not a leaderboards folder"),
+        (("--random", "--results", "a", "--board", "b"), "not both"),
+        (("--random", "--leaderboard", "nowhere"), "not a leaderboards folder"),  # an older spelling
+        (("--random", "--leaderboard", "a", "--board", "b"), "give --board once"),
     ],
 )
 def test_a_request_that_cannot_be_served(copy: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -207,18 +219,49 @@ def test_verdicts(board: Path) -> None:
     before = cell_of(board, "mean-ridge")
     assert compare(before, changed(before)).text == "reproduced, bit for bit"
     nearly = compare(before, changed(before, 1e-12))
-    assert (nearly.exact, nearly.reproduced) == (True, False)
+    assert (nearly.exact, nearly.reproduced, nearly.word) == (True, False, "DIFFERS")
     elsewhere = compare(before, changed(before, 0.005, machine="ffffffffff"))
-    assert (elsewhere.exact, elsewhere.reproduced) == (False, True)
+    assert (elsewhere.exact, elsewhere.reproduced, elsewhere.word) == (False, True, "close")
     assert elsewhere.changed == ["the machine"]
     assert not compare(before, changed(before, 0.02, machine="ffffffffff")).reproduced
     newer = compare(before, changed(before, 0.005, versions={**before.versions, "numpy": "9.9"}))
     assert newer.reproduced
     assert newer.changed == [f"numpy {before.versions['numpy']} -> 9.9"]
     assert not compare(before, changed(before, 0.005), tolerance=0.001).reproduced
-    assert not compare(before, changed(before, seeds={"split": 1})).reproduced
     failed = compare(before, changed(before, status="failed", reason="it broke"))
     assert (failed.reproduced, "it broke" in failed.text) == (False, True)
+
+
+@pytest.mark.parametrize("facts", [{"seeds": {"split": 1}}, {"rows": {"test": 7}}, {"bags": {"train": 7}}])
+def test_other_data_is_not_reproduced(board: Path, facts: dict[str, object]) -> None:
+    before = cell_of(board, "mean-ridge")
+    assert not compare(before, changed(before, **facts)).reproduced
+
+
+def test_only_what_changes_bits_excuses_a_difference(board: Path) -> None:
+    """Another release of the harness, of a plugin or of anything else must give the same bits."""
+    before = cell_of(board, "mean-ridge")
+    for name in ("llpbench", "some-plugin", "rich"):
+        verdict = compare(before, changed(before, 1e-9, versions={**before.versions, name: "9.9"}))
+        assert (verdict.exact, verdict.reproduced) == (True, False)
+        assert any(name in word for word in verdict.changed)
+    assert compare(before, changed(before, 1e-9, machine="f" * 10), made_on="Another CPU (z80)").reproduced
+    assert not compare(before, changed(before, 1e-9, machine="f" * 10), made_on=this_type()).reproduced
+    threads = compare(before, changed(before, 1e-9, limits={**before.limits, "threads": 2.0}))
+    assert (threads.reproduced, threads.changed) == (True, ["threads 1.0 -> 2.0"])
+
+
+def test_limits_can_be_others() -> None:
+    result = published(limits={"timeout": 60.0, "memory_mb": 100.0, "threads": 4.0})
+    assert limits_of(result) == Limits(threads=4, timeout=60.0, memory_mb=100.0)
+    assert limits_of(result, 5.0, 700.0, 1) == Limits(threads=1, timeout=5.0, memory_mb=700.0)
+
+
+def test_a_cell_made_again_under_other_limits(board: Path) -> None:
+    result = cell_of(board, "mean-ridge")
+    done = llpbench("rerun", result.id, "--threads", "2", "--memory", "2GB", "--timeout", "5m", cwd=board)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "threads 1.0 -> 2" in done.stdout
 
 
 # -- tables of a run ---------------------------------------------------------------------------------------------------
@@ -311,6 +354,7 @@ def test_a_rule_and_a_metric_of_a_plugin_reach_the_board(tmp_path: Path) -> None
     grid = ("--methods", "bag-means,mean-ridge", "--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "2")
     done = llpbench("run", *grid, "--quiet", "--out", "run", cwd=tmp_path, **installed)
     assert done.returncode == 0, done.stderr
+    bring_up_to_date(tmp_path / "run")
     refused = llpbench("leaderboard", "add", "run", "--to", "other", cwd=tmp_path, **with_plugins("good-method"))
     assert refused.returncode == 1
     assert "no installed plugin brings the selection rule 'bag-error'" in refused.stderr

@@ -32,6 +32,8 @@ def row(method: str, bag_size: int = 8, mean: float | None = 90.0, **facts: obje
         "status": "missing" if mean is None else "ok",
         "unit": "%",
     }
+    seeds = facts.get("seeds", known["seeds"])
+    facts = {"values": [mean] * seeds, "value_seeds": list(range(seeds)), **facts}  # type: ignore[call-overload]
     return Row(method=method, bag_size=bag_size, mean=mean, **{**known, **facts})  # type: ignore[arg-type]
 
 
@@ -137,7 +139,14 @@ def test_unequal_numbers_of_seeds_are_told() -> None:
     table = one_table(
         row("a", seeds=3), row("b", seeds=3), row("c", seeds=10), row("d", 32, seeds=5), row("d", seeds=3)
     )
-    assert table.notes == ["3 seeds behind each mean; 3 to 5 behind d; 10 behind c"]
+    assert table.notes == ["where seeds differ, best and second are those of the seeds that methods share (0, 1, 2)"]
+    assert [table.entries[m, 8].text for m in "abcd"] == ["90.00 (0.50)"] * 2 + [
+        "90.00 (0.50) [10 seeds]",
+        "90.00 (0.50)",
+    ]
+    short = one_table(row("a", seeds=3), row("b", seeds=3), row("c", seeds=1, mean=99.0))
+    assert short.notes[0].endswith("(0, 1, 2); not compared, for lack of some of them: c")
+    assert marks(short) == {"a": "best", "b": "best", "c": ""}
     bound = row("top", seeds=1, oracle=True)
     assert one_table(row("a", seeds=3), bound).notes == []
 

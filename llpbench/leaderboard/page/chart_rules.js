@@ -14,7 +14,7 @@ function ruleChart(view, styles, width) {
   const bag = state.bag;
   const [rule, other] = view.rules.filter((r) => r === view.rule || r === view.other);
   const rows = view.rows.filter((r) => !r.control).map((r) => r.row);
-  const sides = [rule, other].map((r) => placesBy(rows, (row) => view.mean(row, noise, bag, r), view.lowIsBest));
+  const sides = [rule, other].map((r) => placesBy(rows, (row) => view.fair(row, noise, bag, r), view.lowIsBest));
   const both = rows.filter((row) => sides.every((places) => places.has(str(row.method))));
   const order = sides.map((places) => [...both].sort(by((row) => places.get(str(row.method)))));
   const step = Math.max(26, Math.min(36, 330 / Math.max(1, both.length)));
@@ -28,7 +28,7 @@ function ruleChart(view, styles, width) {
     const method = str(row.method);
     const style = styles.get(method);
     const [a, b] = sides.map((places) => places.get(method));
-    const [u, v] = [view.mean(row, noise, bag, rule), view.mean(row, noise, bag, other)];
+    const [u, v] = [view.fair(row, noise, bag, rule), view.fair(row, noise, bag, other)];
     const tip = `${method} · ${rule} ${view.number(u)} (place ${a}) · ${other} ${view.number(v)} (place ${b})`;
     const mid = (left + right) / 2;
     return s(
@@ -63,13 +63,13 @@ function ruleChart(view, styles, width) {
     width: wide,
     height,
     title: `The rule makes the ranking, bag size ${bag}`,
-    note: `The same fits, selected by two rules. ${[rule, other].map((r) => ruleSentence(view.board, r)).join(' ')} ${moved} of ${plural(both.length, 'method')} change place${both.length < rows.length ? `; ${rows.length - both.length} without a number` : ''}.`,
+    note: `The same fits, selected by two rules. ${[rule, other].map((r) => ruleSentence(view.board, r)).join(' ')} ${moved} of ${plural(both.length, 'method')} change place${both.length < rows.length ? `; ${rows.length - both.length} not compared` : ''}.`,
     describe: `Places under rule ${rule} on the left, under rule ${other} on the right, a line for each method.`,
     empty: !other
       ? 'The board has one selection rule.'
       : both.length
         ? null
-        : 'No method has a number under both rules here.',
+        : 'No two methods share seeds under both rules here.',
     draw: [
       s('text', {class: `column${rule === view.rule ? '' : ' off'}`, x: left, y: 18, 'text-anchor': 'end'}, rule),
       s('text', {class: `column${other === view.rule ? '' : ' off'}`, x: right, y: 18}, other),
@@ -78,7 +78,7 @@ function ruleChart(view, styles, width) {
     columns: ['method', `${rule}: place`, `${rule}: ${view.metric}`, `${other}: place`, `${other}: ${view.metric}`],
     rows: order[0].map((row) => [
       str(row.method),
-      ...[rule, other].flatMap((r, i) => [sides[i].get(str(row.method)), view.number(view.mean(row, noise, bag, r))]),
+      ...[rule, other].flatMap((r, i) => [sides[i].get(str(row.method)), view.number(view.fair(row, noise, bag, r))]),
     ]),
   });
 }

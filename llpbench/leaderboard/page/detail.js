@@ -50,7 +50,7 @@ function renderDetail(view, cellAt, styles, actions) {
     status === 'ok'
       ? null
       : h('p', {class: 'state'}, h('b', null, status), ': ', str(cell.reason) || statusWords(status)),
-    scoreSection(view, row, cell),
+    scoreSection(view, row, cell, cellAt.bag),
     paperSection(view, cell),
     timeSection(cell),
     pairs(
@@ -68,6 +68,7 @@ function renderDetail(view, cellAt, styles, actions) {
       [
         ...list(cell.seed_ids).map((id, i) => [`result ${i + 1}`, str(id)]),
         ...(row.origin ? [['method from', str(row.origin)]] : []),
+        ...(row.unreleased ? [['code', 'unreleased (an editable install)']] : []),
       ],
       true,
     ),
@@ -92,7 +93,7 @@ function pairs(title, entries, mono = false) {
     : null;
 }
 
-function scoreSection(view, row, cell) {
+function scoreSection(view, row, cell, bag) {
   const rules = view.rules.filter((rule) => num(view.score(cell, rule).mean) !== null);
   if (!rules.length) return null;
   const domain = valueDomain(
@@ -141,6 +142,10 @@ function scoreSection(view, row, cell) {
               : `${view.number(Math.abs(bound - score.mean))} ${bound < score.mean ? 'above' : 'below'} the bound`,
             mark,
             judged,
+            score.note ? seedsNote(view, score) : '',
+            row.oracle || view.fair(row, view.noise, bag, rule) !== null
+              ? ''
+              : 'not compared: it lacks seeds that most have',
           ]
             .filter(Boolean)
             .join(' · '),

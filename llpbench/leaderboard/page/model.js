@@ -64,6 +64,11 @@ function viewOf(board, state) {
   const other = rules.find((r) => r !== rule) || '';
   const score = (cell, under = rule) => scoreOf(cell, state.metric, under);
   const mean = (row, at, bag, under = rule) => num(score(cellOf(row, at, bag), under).mean);
+  /** The number by which methods of a column are compared: over the seeds they share; none for who lacks some. */
+  const fair = (row, at, bag, under = rule) => {
+    const found = score(cellOf(row, at, bag), under);
+    return num(own(found, 'shared') ? found.shared : found.mean); // as trim.py writes it
+  };
   const paper = (row, bag) => {
     const found = dict(dict(cellOf(row, noise, bag).paper)[state.metric]);
     return num(found.mean) === null ? null : found;
@@ -98,6 +103,7 @@ function viewOf(board, state) {
           : null,
       fit: median(bags.map((bag) => fitOf(cellOf(row, noise, bag)))),
       means: bags.map((bag) => mean(row, noise, bag)),
+      fair: bags.map((bag) => fair(row, noise, bag)),
     }));
   return {
     board,
@@ -112,6 +118,7 @@ function viewOf(board, state) {
     digits,
     score,
     mean,
+    fair,
     paper,
     papers,
     lowIsBest: low,
@@ -136,7 +143,7 @@ function sortRows(rows, {sort, down}, bags, low) {
   const column = sort.startsWith('bag-') ? bags.indexOf(sort.slice(4)) : -1;
   const key =
     {method: (r) => r.method.toLowerCase(), rank: (r) => r.rank, time: (r) => r.fit}[sort] ||
-    ((r) => r.means[column] ?? null);
+    ((r) => r.fair[column] ?? null);
   const fallback = (r) => r.means[r.means.length - 1] ?? null;
   return rows
     .map((r, i) => [r, i])

@@ -36,6 +36,9 @@ function panel(view) {
     {class: 'legend'},
     h('b', null, 'best'),
     h('u', null, 'second'),
+    view.rows.some((r) => view.bags.some((bag) => view.score(cellOf(r.row, view.noise, bag)).note))
+      ? h('span', null, 'compared on the seeds that methods share; other numbers of seeds are told')
+      : null,
     view.judged ? h('span', null, '≈ not separated from the best (for the best: from the second)') : null,
     view.rows.some((r) => view.bags.some((bag) => cellOf(r.row, view.noise, bag).status === 'partial'))
       ? h('span', null, '◌ some seeds are missing')
@@ -193,7 +196,7 @@ function claimList(view) {
     h(
       'p',
       {class: 'note'},
-      `Is the best of a column separated from the second? The dot is the difference, the line its 95 % interval${bases.size === 1 && [...bases][0] ? ` over ${[...bases][0]}` : ''}.`,
+      `Is the best of a column separated from the second? The dot is the difference, the line its 95 % interval${bases.size === 1 && [...bases][0] ? ` over ${[...bases][0]}` : ''}, widened because splits of two seeds share rows. The verdict is corrected for the number of rivals (Holm).`,
     ),
     claims.length
       ? h('ul', {class: 'claim-list'}, claims.sort(by((c) => Number(c.bag))).map(item))
@@ -259,7 +262,7 @@ function renderFoot() {
           'p',
           null,
           'All methods see the same split, bags and noise for the same seed, and never a label of a row. A number is the mean over seeds with the sample standard deviation; the selection rule that chose the model stands next to it. ' +
-            'Compare seconds within one machine only. A cell without a number shows its status.',
+            'Best, second, ranks and verdicts use the seeds that the compared methods share. Compare seconds within one machine only. A cell without a number shows its status.',
         ),
       ),
       machines.length
@@ -294,6 +297,7 @@ function renderFoot() {
         h(
           'p',
           null,
+          num(board.protocol) === null ? '' : `Protocol ${board.protocol}. `,
           built ? ['Newest result ', name(built), '. '] : '',
           missing.length
             ? `${plural(missing.length, 'planned cell')} without a number.`

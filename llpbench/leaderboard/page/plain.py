@@ -34,8 +34,11 @@ def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
         return f"<i>{'undefined' if status == 'ok' else status}</i>"
     sd = number(scored.get("sd"), digits)
     text += f" ({sd})" if sd is not None else ""
-    if status != "ok":
-        text += f" <i>{status}</i>"
+    note = escape(str(scored.get("note") or ""))
+    shared = number(scored.get("shared"), digits)
+    note += f", shared {shared}" if note and shared not in (None, text) else ""
+    if status != "ok" or note:
+        text += f" <i>{', '.join(part for part in (status if status != 'ok' else '', note) if part)}</i>"
     return f"<b>{text}</b>" if scored.get("best") else f"<u>{text}</u>" if scored.get("second") else text
 
 
@@ -91,4 +94,5 @@ def _rows(rows: Iterable[Tree], bags: list[object], metric: Tree, noise: str, ru
     for row in rows:
         cells = (row.get("cells") or {}).get(noise) or {}
         entries = "".join(f"<td>{entry(cells.get(str(bag)), metric, rule)}" for bag in bags)
-        yield f"<tr><th scope=row>{escape(str(row.get('method')))}{entries}"
+        unreleased = " <i>unreleased</i>" if row.get("unreleased") else ""
+        yield f"<tr><th scope=row>{escape(str(row.get('method')))}{unreleased}{entries}"

@@ -40,7 +40,7 @@ function renderTable(view, actions) {
       view,
       'rank',
       'Rank',
-      {class: 'rank', title: `By mean rank over the cells that all methods have, rule ${view.rule}`},
+      {class: 'rank', title: `By mean rank over the cells that methods share, rule ${view.rule}`},
       actions.change,
     ),
     sortHeader(view, 'method', 'Method', {class: 'method'}, actions.change),
@@ -129,6 +129,7 @@ function tableRow(view, r, extents, spark, actions) {
       'th',
       {scope: 'row', class: 'method', title: r.row.summary ? `${r.method}: ${str(r.row.summary)}` : r.method},
       h('span', {class: 'who'}, glyph(actions.styles.get(r.method)), name(r.method)),
+      r.row.unreleased ? h('span', {class: 'unreleased', title: 'Made by an editable install: code without a release'}, 'unreleased') : null,
     ),
     view.bags.map((bag, i) =>
       h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
@@ -139,7 +140,7 @@ function tableRow(view, r, extents, spark, actions) {
 }
 
 function placeOf(view, r) {
-  if (r.place === null) return h('span', {class: 'muted', title: 'Lacks cells the others have'}, '–');
+  if (r.place === null) return h('span', {class: 'muted', title: 'Lacks cells that most have'}, '–');
   const moved = r.moved || 0;
   const word = moved > 0 ? 'higher' : 'lower';
   const arrow =
@@ -162,6 +163,10 @@ function placeOf(view, r) {
   );
 }
 
+/** What must be said of the seeds behind a mean, and the mean that is compared. */
+const seedsNote = (view, score) =>
+  str(score.note) + (num(score.shared) === null ? '' : `, shared ${view.number(score.shared)}`);
+
 function cellButton(view, r, bag, warmth, actions) {
   const cell = cellOf(r.row, view.noise, bag);
   const score = view.score(cell);
@@ -178,6 +183,7 @@ function cellButton(view, r, bag, warmth, actions) {
     score.best ? ', best' : score.second ? ', second' : '',
     tied ? (score.best ? ', not separated from the second' : ', not separated from the best') : '',
     has && status !== 'ok' ? `, ${statusWords(status)}` : '',
+    has && score.note ? `, ${seedsNote(view, score)}` : '',
     paper ? `, paper ${view.number(paper.mean)}` : '',
   ]
     .join(' ')
@@ -202,6 +208,7 @@ function cellButton(view, r, bag, warmth, actions) {
           h('span', {class: 'tie'}, tied ? '≈' : status === 'ok' ? '' : '◌'),
         ]
       : h('span', {class: 'pill'}, status === 'ok' ? 'undefined' : status),
+    has && score.note ? h('span', {class: 'paper seeds'}, seedsNote(view, score)) : null,
     paper ? h('span', {class: 'paper'}, `paper ${view.number(paper.mean)}`) : null,
   );
 }

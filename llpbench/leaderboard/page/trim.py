@@ -48,10 +48,15 @@ def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
 
 
 def _score(score: Tree, metric: str, digits: int) -> Tree:
-    if metric == MAIN_METRIC:
-        return {key: value for key, value in score.items() if key != "seeds"}
-    kept = {key: value for key, value in score.items() if key not in ("values", "separated")}
-    return {**kept, **{key: _round(kept.get(key), digits) for key in ("mean", "sd")}}
+    """A score as the page reads it: ``shared`` is left out where it is the mean, and null for who is not compared."""
+    dropped = {"seeds"} if metric == MAIN_METRIC else {"seeds", "values", "separated"}
+    dropped |= {"note"} if not score.get("note") else set()
+    kept = {**{key: value for key, value in score.items() if key not in dropped}, "shared": score.get("shared")}
+    if metric != MAIN_METRIC:
+        kept |= {key: _round(kept.get(key), digits) for key in ("mean", "sd", "shared")}
+    if kept["shared"] is not None and kept["shared"] == kept.get("mean"):
+        del kept["shared"]
+    return kept
 
 
 def _round(value: object, digits: int) -> object:

@@ -1,0 +1,32 @@
+"""The option that names the folder of a leaderboard: the same in every verb."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+DEFAULT = "leaderboards"
+
+
+def board_option(*older: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--board DIR``, handed over as ``board`` (None when not given); ``older`` spellings still work, unseen."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def run(*given: Any, older_board: Path | None = None, **options: Any) -> Any:
+            from llpbench.contracts.errors import UsageError
+
+            if older_board is not None and options["board"] is not None:
+                raise UsageError(f"give --board once; {older[0]} is its older spelling.")
+            options["board"] = options["board"] or older_board
+            return command(*given, **options)
+
+        named = click.option("--board", type=FOLDER, help=f"Folder of the leaderboard.  [default: {DEFAULT}]")(run)
+        return click.option(*older, "older_board", type=FOLDER, hidden=True)(named) if older else named
+
+    return decorate

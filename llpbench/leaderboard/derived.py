@@ -1,0 +1,103 @@
+"""What of a result follows from its cell: it is derived again and compared, so that nobody has to be believed."""
+
+from __future__ import annotations
+
+import math
+
+from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.errors import LLPBenchError
+from llpbench.contracts.result import CellResult
+from llpbench.leaderboard.validate import Unsound
+
+_LEAST_MEMORY_MB = 5.0  # no interpreter with numpy takes less
+_SLACK = 1.1  # a limit is looked at from time to time, so it may be passed by a little
+_ROUNDING = 0.0005  # published seconds have three decimals
+
+
+def check_derived(result: CellResult, classes: int | None) -> None:
+    """Refuse a result with a number whose seeds, noise, bags or costs are not what its cell gives.
+
+    Args:
+        result: a result with status ``ok``.
+        classes: of its dataset; None when that is not known (the size of the noise is then not compared).
+    """
+    if not result.rows or not result.bags:
+        raise Unsound("it does not say how many rows and bags it had")
+    if not result.limits:
+        raise Unsound("it does not say which limits it ran under")
+    _check_seeds(result)
+    _check_noise(result, classes)
+    _check_bags(result)
+    _check_costs(result)
+    _check_shares(result)
+
+
+def derived_seeds(cell: Cell) -> dict[str, int]:
+    """The seeds of a cell by purpose."""
+    from llpbench.experiment.fit_cell import method_seed
+    from llpbench.experiment.split import bags_seed, split_seed
+
+    return {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
+
+
+def derived_count_sd(cell: Cell, classes: int) -> float:
+    """The standard deviation of the noise on each count of a cell."""
+    from llpbench.experiment.privacy import count_noise_sd, count_sensitivity, epsilon_of
+
+    return count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(classes))
+
+
+def derived_bags(cell: Cell, rows: int) -> int | None:
+    """How many bags the rows of a part make; None where the scheme draws their sizes."""
+    return -(-rows // cell.bag_size) if cell.scheme in (USUAL.scheme, "by-feature") else None
+
+
+def _check_seeds(result: CellResult) -> None:
+    for name, derived in derived_seeds(result.cell).items():
+        if result.seeds.get(name) != derived:
+            raise Unsound(f"its {name} seed is {result.seeds.get(name)}, the cell's is {derived}")
+
+
+def _check_noise(result: CellResult, classes: int | None) -> None:
+    try:
+        wanted = None if classes is None else derived_count_sd(result.cell, classes)
+    except LLPBenchError as error:
+        raise Unsound(f"its noise cannot be: {error}") from None
+    if wanted is not None and not math.isclose(result.count_sd, wanted, rel_tol=1e-9, abs_tol=1e-12):
+        raise Unsound(f"its count_sd is {result.count_sd:.6g}, that of its noise is {wanted:.6g}")
+
+
+def _check_bags(result: CellResult) -> None:
+    for part in ("train", "valid"):
+        rows, bags = result.rows.get(part, 0), result.bags.get(part, 0)
+        wanted = derived_bags(result.cell, rows)
+        if rows < 1 or not 1 <= bags <= rows or (wanted is not None and bags != wanted):
+            raise Unsound(f"it had {bags} bags of {rows} {part} rows, its cell makes {wanted or 'others'}")
+    if result.rows.get("test", 0) < 1:
+        raise Unsound("it had no test rows")
+
+
+def _check_costs(result: CellResult) -> None:
+    """Seconds and memory are stated, not proved; but they must be possible and agree with one another."""
+    if any(seconds < 0 for seconds in result.phases.values()):
+        raise Unsound("seconds of a phase are negative")
+    phases, fit = math.fsum(result.phases.values()), result.fit_seconds
+    if abs(phases - fit) > _ROUNDING * (len(result.phases) + 2) + 1e-6 * fit:
+        raise Unsound(f"its phases take {phases:.3f} s, its fit_seconds are {fit:.3f}")
+    if result.wall_seconds and fit > result.wall_seconds + _ROUNDING:
+        raise Unsound(f"its fit_seconds are {fit:.3f}, more than the {result.wall_seconds:.3f} s of its process")
+    timeout, memory = result.limits.get("timeout", math.inf), result.limits.get("memory_mb", math.inf)
+    if fit > _SLACK * timeout + 60:
+        raise Unsound(f"it took {fit:.0f} s, beyond its limit of {timeout:.0f}")
+    if not _LEAST_MEMORY_MB <= result.peak_memory_mb <= _SLACK * memory + 64:
+        raise Unsound(f"a peak memory of {result.peak_memory_mb:.0f} MB cannot be under a limit of {memory:.0f}")
+
+
+def _check_shares(result: CellResult) -> None:
+    for stage, value in result.pseudo_labels.items():
+        if value is not None and not 0 <= value <= 1:
+            raise Unsound(f"the AUROC {value:.4g} of its pseudo-labels ({stage}) is not between 0 and 1")
+    for rule, chosen in result.selected.items():
+        error = chosen.metrics.get("bag_error")
+        if error is not None and error < 0:
+            raise Unsound(f"its bag_error under {rule!r} is {error:.4g}, which no error is")

@@ -1,0 +1,65 @@
+"""On which seeds methods are compared: one rule for every mark, rank, front and claim.
+
+A mean over ten seeds and a mean over three are not comparable: some splits are easy. So:
+
+1. The *usual* seeds of a column are those that more than half of its methods have a number for.
+2. A method is *compared* when it has all usual seeds. Others are shown, without a mark, a rank or a claim.
+3. Compared methods are compared by their means over the usual seeds alone, whatever else they have.
+
+Seeds that a method has beyond the usual ones change nothing, for it or for others; leaving out an unlucky usual seed
+takes it out of the comparison. Ranks over several bag sizes follow the same rule, with (noise, bag size, seed) in the
+place of a seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+_MANY = 6
+
+
+@dataclass(frozen=True)
+class Shared(Generic[K]):
+    """The usual seeds (or cells), and the methods that have all of them, in the order given."""
+
+    keys: frozenset[K]
+    methods: tuple[str, ...]
+
+
+def shared_keys(keys_of: Mapping[str, Collection[K]]) -> Shared[K]:
+    """What methods are compared on (see the module); methods without any number are not counted."""
+    there = {method: set(keys) for method, keys in keys_of.items() if keys}
+    counts = Counter(key for keys in there.values() for key in keys)
+    usual = frozenset(key for key, n in counts.items() if 2 * n > len(there))
+    return Shared(usual, tuple(m for m, keys in there.items() if usual and usual <= keys))
+
+
+def shared_means(values_of: Mapping[str, Mapping[K, float]]) -> dict[str, float]:
+    """The means that are compared: of each compared method, over the usual seeds."""
+    shared = shared_keys({method: list(values) for method, values in values_of.items()})
+    return {m: math.fsum(values_of[m][key] for key in shared.keys) / len(shared.keys) for m in shared.methods}
+
+
+def usual_number(numbers: Iterable[int]) -> int:
+    """The number of seeds that most means of a column rest on, the smaller one when two are as frequent; 0 of none."""
+    counts = Counter(n for n in numbers if n)
+    return min(counts, key=lambda n: (-counts[n], n), default=0)
+
+
+def seeds_note(seeds: Collection[int], usual: int) -> str:
+    """What must be said beside a mean: how many seeds it rests on where that is not usual, and which where picked.
+
+    Seeds are picked when they are not the first ones: ``seeds 3, 11, 27 of 28``.
+    """
+    there = sorted(seeds)
+    if not there:
+        return ""
+    if there == list(range(len(there))):
+        return "" if len(there) == usual else f"{len(there)} seed{'' if len(there) == 1 else 's'}"
+    shown = ", ".join(map(str, there[:_MANY])) + (f" and {len(there) - _MANY} more" if len(there) > _MANY else "")
+    return f"seed{'' if len(there) == 1 else 's'} {shown} of {there[-1] + 1}"

@@ -1,0 +1,271 @@
+"""Equal seeds: what is compared is compared on the same seeds, and what cannot be is shown without a mark."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from board_samples import content_of, grid, published
+from helpers import make_cell, make_plan, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llpbench.contracts.result import CellResult
+from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.build import built_files
+from llpbench.leaderboard.claims import LEVEL, compare_best, mark_best
+from llpbench.leaderboard.schema import BoardDataset, Score
+from llpbench.leaderboard.statistics import difference_interval, holm
+from llpbench.report.tables import build_tables, to_markdown
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
+from llpbench.results.table import aggregate, value_of
+
+columns = st.dictionaries(
+    st.sampled_from("abcdefg"),
+    st.dictionaries(st.integers(0, 9), st.integers(0, 20).map(float), max_size=8),
+    min_size=1,
+)
+
+
+# -- the rule ----------------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(columns)
+def test_compared_methods_have_every_seed_that_is_compared(values: dict[str, dict[int, float]]) -> None:
+    shared = shared_keys({m: list(v) for m, v in values.items()})
+    counted = [m for m in values if values[m]]
+    for method in counted:
+        assert (method in shared.methods) == (bool(shared.keys) and shared.keys <= set(values[method]))
+    for seed in range(10):
+        have = sum(seed in values[m] for m in counted)
+        assert (seed in shared.keys) == (2 * have > len(counted))
+    means = shared_means(values)
+    assert set(means) == set(shared.methods)
+    for method, mean in means.items():
+        assert mean == pytest.approx(np.mean([values[method][s] for s in shared.keys]))
+
+
+@quick
+@given(columns, st.integers(10, 40), st.floats(-1e3, 1e3))
+def test_a_seed_that_one_method_has_more_changes_nothing(
+    values: dict[str, dict[int, float]], seed: int, value: float
+) -> None:
+    """Nobody rises or falls by seeds that the others do not have."""
+    before = shared_means(values)
+    if sum(bool(v) for v in values.values()) < 2:
+        return
+    for method in [m for m in values if values[m]]:
+        assert shared_means({**values, method: {**values[method], seed: value}}) == before
+
+
+@quick
+@given(columns)
+def test_leaving_out_an_unlucky_seed_ends_the_comparison(values: dict[str, dict[int, float]]) -> None:
+    """Of three or more methods with all usual seeds, one that hides a usual seed is not compared any more."""
+    shared = shared_keys({m: list(v) for m, v in values.items()})
+    others = [m for m in values if values[m]]
+    for method in shared.methods:
+        for seed in shared.keys:
+            have = sum(seed in values[m] for m in others)
+            less = {s: v for s, v in values[method].items() if s != seed}
+            if 2 * (have - 1) > len(others) and less:
+                assert method not in shared_means({**values, method: less})
+
+
+@quick
+@given(columns, st.randoms(use_true_random=False))
+def test_order_does_not_matter(values: dict[str, dict[int, float]], rng: random.Random) -> None:
+    names = list(values)
+    rng.shuffle(names)
+    assert shared_means({m: dict(sorted(values[m].items(), reverse=True)) for m in names}) == shared_means(values)
+
+
+def test_no_common_seed_is_no_comparison() -> None:
+    assert shared_means({"a": {0: 1.0}, "b": {1: 2.0}}) == {}
+    assert shared_means({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "usual", "note"),
+    [
+        ([0, 1, 2], 3, ""),
+        ([0], 3, "1 seed"),
+        (range(10), 3, "10 seeds"),
+        ([3, 11, 27], 3, "seeds 3, 11, 27 of 28"),
+        ([5], 1, "seed 5 of 6"),
+        (range(1, 11), 3, "seeds 1, 2, 3, 4, 5, 6 and 4 more of 11"),
+        ([], 3, ""),
+    ],
+)
+def test_what_is_said_beside_a_mean(seeds: list[int], usual: int, note: str) -> None:
+    assert seeds_note(seeds, usual) == note
+
+
+def test_the_usual_number() -> None:
+    assert usual_number([3, 3, 10, 0, 0, 0]) == 3
+    assert usual_number([10, 3]) == 3
+    assert usual_number([]) == 0
+
+
+# -- tables and boards -------------------------------------------------------------------------------------------------
+
+LUCKY = {"steady": [0.80, 0.80, 0.80], "other": [0.70, 0.70, 0.70], "keen": [0.79, 0.79, 0.79, *[0.99] * 7]}
+
+
+def only(results: list[CellResult]) -> BoardDataset:
+    (dataset,) = make_board(content_of(results)).datasets
+    return dataset
+
+
+def scores(dataset: BoardDataset, rule: str = "bags") -> dict[str, Score]:
+    return {row.method: row.cells["none"]["8"].scores["auroc"][rule] for row in dataset.rows}
+
+
+def test_easy_seeds_that_others_do_not_have_win_nothing() -> None:
+    found = scores(only(grid(LUCKY)))
+    assert (found["keen"].mean or 0) > (found["steady"].mean or 0)
+    assert [m for m, s in found.items() if s.best] == ["steady"]
+    assert (found["keen"].shared, found["keen"].note, found["keen"].second) == (79.0, "10 seeds", True)
+    assert (found["steady"].note, found["steady"].shared) == ("", 80.0)
+    dataset = only(grid(LUCKY))
+    assert dataset.claims[0].seeds == [0, 1, 2]
+    assert dataset.ranks["auroc"]["bags"][0].method == "steady"
+    assert [r.cells for r in dataset.ranks["auroc"]["bags"]] == [3, 3, 3]
+    assert dataset.pareto["auroc"]["bags"]["8"] == ["steady"]
+
+
+def test_picked_seeds_show_and_are_not_ranked() -> None:
+    picked = [published(0.99, make_cell(method="picker", seed=s)) for s in (3, 11, 27)]
+    content = content_of([*grid({"a": [0.8] * 3, "b": [0.7] * 3, "c": [0.6] * 3}), *picked])
+    (dataset,) = make_board(content).datasets
+    found = scores(dataset)["picker"]
+    assert (found.note, found.shared, found.best) == ("seeds 3, 11, 27 of 28", None, False)
+    assert next(r for r in dataset.ranks["auroc"]["bags"] if r.method == "picker").mean_rank is None
+    files = built_files(content)
+    for name in ("index.html", "tables/toy.md", "board.json"):
+        assert b"seeds 3, 11, 27 of 28" in files[name]
+    assert b"not compared, for lack of some of them: picker" in files["tables/toy.md"]
+
+
+def test_tables_of_a_run_follow_the_same_rule() -> None:
+    results = grid(LUCKY)
+    style = MetricStyle("auroc", words="AUROC")
+    plans = [make_plan(result.cell) for result in results]
+    (table,) = build_tables(aggregate(plans, results, [style], ["bags"]), style)
+    assert {m: table.entries[m, 8].mark for m in LUCKY} == {"steady": "best", "other": "", "keen": "second"}
+    assert table.entries["keen", 8].text.endswith("[10 seeds, shared 79.00]")
+    assert table.entries["steady", 8].text == "80.00 (0.00)"
+    assert "seeds that methods share (0, 1, 2)" in to_markdown([table])
+
+
+def test_every_mark_of_a_board_is_that_of_shared_seeds() -> None:
+    """Any board: best, second and claims are what a plain computation over common seeds gives."""
+    rng = random.Random(3)
+    for _ in range(20):
+        values = {m: [rng.random() for _ in range(rng.choice((2, 3, 3, 5)))] for m in "abcde"}
+        results = grid(values)
+        dataset = only(results)
+        usual = [s for s in range(5) if sum(len(v) > s for v in values.values()) > 2.5]
+        means = {m: sum(v[s] for s in usual) / len(usual) for m, v in values.items() if len(v) > usual[-1]}
+        best = max(means, key=lambda m: means[m])
+        assert [m for m, s in scores(dataset).items() if s.best] == [best]
+        board = json.loads(built_files(content_of(results))["board.json"])
+        assert board["datasets"][0]["claims"][0]["best"] == best
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+
+def column_of(values: np.ndarray) -> dict[str, list[CellResult]]:
+    rows = {"train": 900, "valid": 100, "test": 111}
+    return {
+        f"m{i}": [published(0.5 + v / 100, make_cell(method=f"m{i}", seed=s), rows=rows) for s, v in enumerate(of)]
+        for i, of in enumerate(values)
+    }
+
+
+def flagged(values: np.ndarray) -> tuple[bool, bool]:
+    """Whether some rival is called separated from the best: now, and without any correction."""
+    column = column_of(values)
+    found = {m: {r.cell.seed: value_of(r, "auroc", "bags") or 0.0 for r in of} for m, of in column.items()}
+    marked = {m: Score(mean=None, sd=None, seeds=3, values=[]) for m in column}
+    ranked = mark_best(marked, shared_means(found), higher=True)
+    assert compare_best(ranked, column, marked, "bags", {}, higher=True) is not None
+    best = values[int(ranked[0][1:])]
+    plain = [difference_interval((best - values[int(m[1:])]).tolist()).separated for m in ranked[1:]]
+    return any(marked[m].separated for m in ranked[1:]), any(plain)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_twelve_equal_methods_are_rarely_told_apart(seeds: int) -> None:
+    """Some rival is flagged in about one column of twenty; without correction in more than half of all columns."""
+    rng = np.random.default_rng(0)
+    trials = 300
+    now, before = np.sum([flagged(rng.normal(size=(12, seeds))) for _ in range(trials)], axis=0) / trials
+    assert now <= 0.10
+    assert before > 0.5
+
+
+def test_overlapping_splits_do_not_make_equal_methods_differ() -> None:
+    """Seeds whose splits share rows: their differences have a common part that more seeds do not average away.
+
+    With n_test / n_train = 1/9 as correlation of the differences, the uncorrected interval of two equal methods misses
+    zero far more often than one time in twenty; the corrected one does not.
+    """
+    rng = np.random.default_rng(1)
+    share, seeds, trials = 0.1, 10, 2000
+    missed = np.zeros(2)
+    for _ in range(trials):
+        d = np.sqrt(share) * rng.normal() + np.sqrt(1 - share) * rng.normal(size=seeds)
+        for i, overlap in enumerate((0.0, share / (1 - share))):
+            missed[i] += bool(difference_interval(d.tolist(), overlap=overlap).separated)
+    plain, corrected = missed / trials
+    assert plain > 0.10
+    assert corrected < 0.07
+
+
+def test_the_same_test_rows_at_every_seed_do_not_average_out() -> None:
+    own = difference_interval([1.0, 1.0, 1.0], [0.09] * 3)
+    same = difference_interval([1.0, 1.0, 1.0], [0.09] * 3, same_rows=True)
+    assert own.high is not None
+    assert same.high is not None
+    assert same.high - 1 == pytest.approx((own.high - 1) * 3**0.5)
+
+
+def test_holm_by_hand() -> None:
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": None}) == {
+        "a": pytest.approx(0.03),
+        "b": pytest.approx(0.06),
+        "c": pytest.approx(0.06),
+        "d": None,
+    }
+    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
+    assert holm({}) == {}
+
+
+@quick
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1), min_size=1))
+def test_holm_is_no_kinder_than_no_correction_and_no_stricter_than_bonferroni(p: dict[str, float]) -> None:
+    found = holm(p)
+    for name, value in p.items():
+        corrected = found[name]
+        assert corrected is not None
+        assert value <= corrected <= min(1.0, value * len(p)) or value == corrected
+    ordered = sorted(p, key=lambda name: p[name])
+    assert [found[n] for n in ordered] == sorted(found[n] for n in ordered)  # type: ignore[type-var]
+
+
+def test_many_rivals_make_a_claim_harder() -> None:
+    close = {"a": [0.900, 0.905, 0.910], "b": [0.880, 0.888, 0.886]}
+    alone = only(grid(close)).claims[0]
+    rivals = {f"r{i}": [0.87 + i / 1000, 0.889 - i / 900, 0.88 + i / 800] for i in range(9)}
+    crowded = only(grid({**close, **rivals})).claims[0]
+    assert (alone.separated, alone.rivals) == (True, 1)
+    assert crowded.rivals == 10
+    assert crowded.separated is False
+    assert (crowded.p or 0) > LEVEL >= (alone.p or 1)
+    assert "among 10 rivals" in crowded.text

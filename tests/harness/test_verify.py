@@ -1,0 +1,303 @@
+"""``leaderboard verify`` makes cells again and runs fresh seeds; ``check --results`` recomputes everything."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from board_samples import MACHINE, content_of, grid, shared
+from cli_runner import llpbench
+from forge import VICTIM, WITNESS, Bench, make_honest, write_board
+from helpers import make_cell, make_result
+
+from llpbench.contracts.errors import StoreError
+from llpbench.contracts.result import CellResult
+from llpbench.execution.jobs import Context, Limits
+from llpbench.experiment.plan import Planned
+from llpbench.leaderboard import verify as room
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.lines import seal
+from llpbench.leaderboard.rerun import TOLERANCE
+from llpbench.plugins.registry import Registry
+from llpbench.report.progress import QuietView
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("honest")
+    make_honest(folder)
+    return folder
+
+
+@pytest.fixture
+def bench(honest: Path, tmp_path: Path) -> Bench:
+    shutil.copytree(honest, tmp_path / "bench")
+    return Bench(tmp_path / "bench")
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------------
+
+
+def cells(*methods: str, seeds: int = 3) -> list[CellResult]:
+    return room.candidates(content_of(grid({m: [0.8] * seeds for m in methods})))
+
+
+def test_a_draw_can_be_repeated_and_others_differ() -> None:
+    found = cells("a", "b", "c", seeds=9)
+    assert [c.id for c in room.draw(found, 4, 7)] == [c.id for c in room.draw(found, 4, 7)]
+    assert len({tuple(c.id for c in room.draw(found, 4, seed)) for seed in range(20)}) > 10
+
+
+def test_a_draw_takes_every_method_before_any_twice() -> None:
+    for seed in range(10):
+        found = room.draw(cells("a", "b", "c", seeds=9), 5, seed)
+        assert {c.cell.method for c in found[:3]} == {"a", "b", "c"}
+        assert len({c.id for c in found}) == 5
+
+
+def test_a_draw_of_more_than_there_are_takes_all() -> None:
+    assert len(room.draw(cells("a"), 99, 0)) == 3
+    with pytest.raises(StoreError, match="no cell with a number"):
+        room.draw([], 1, 0)
+
+
+def test_only_what_is_new_or_changed_is_drawn_from_a_submission() -> None:
+    before, after = (content_of(grid({m: [0.8] * 2 for m in names})) for names in ("a", "ab"))
+    assert {c.cell.method for c in room.candidates(after, before)} == {"b"}
+    changed = next(c for c in room.candidates(after) if c.cell.method == "a")
+    changed.selected["bags"].metrics["auroc"] = 0.9
+    after.lines[changed.id] = seal(changed, "0" * 32)
+    assert {c.cell.method for c in room.candidates(after, before)} == {"a", "b"}
+
+
+def test_fresh_seeds_are_nobodys_and_can_be_repeated() -> None:
+    first = room.fresh_seeds(5, 1, [])
+    assert first == room.fresh_seeds(5, 1, [])
+    assert len(set(first)) == 5
+    assert min(first) >= 10_000
+    assert not set(room.fresh_seeds(5, 1, first)) & set(first)
+    assert room.fresh_seeds(5, 2, []) != first
+
+
+# -- the test of fresh seeds -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 2), (10, 3), (2, 2)])
+def test_honest_seeds_are_doubted_as_often_as_the_level_says(n: int, k: int) -> None:
+    rng = np.random.default_rng(0)
+    p = np.array([room.fresh_p(rng.normal(size=n).tolist(), rng.normal(size=k).tolist()) for _ in range(3000)])
+    for level in (0.01, 0.1):
+        assert abs(np.mean(p <= level) - level) < 4 * np.sqrt(level * (1 - level) / 3000)
+
+
+def test_the_spread_of_test_rows_is_a_floor() -> None:
+    lucky = room.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01])
+    assert lucky is not None
+    assert lucky < room.LEVEL
+    floored = room.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01], floor=1.0)
+    assert floored is not None
+    assert floored > 0.2
+
+
+def test_one_value_each_is_judged_by_rows_or_not_at_all() -> None:
+    assert room.fresh_p([80.0], [79.0]) is None
+    assert room.fresh_p([80.0], [80.0]) == 1.0
+    assert room.fresh_p([80.0], [79.0], floor=1.0) is not None
+
+
+# -- verdicts, without running anything --------------------------------------------------------------------------------
+
+Make = Callable[[CellResult], CellResult]
+
+
+def verified(monkeypatch: pytest.MonkeyPatch, content: Content, make: Make, seeds: list[int]) -> room.Verification:
+    """Verify every cell, with a driver that answers with what ``make`` gives for a cell."""
+
+    def run_cells(plans: Iterable[tuple[Planned, Limits]], *_: object) -> dict[str, CellResult]:
+        published = {i: line.result for i, line in content.lines.items()}
+        found = {}
+        for plan, _limits in plans:
+            same = published.get(plan.cell.id) or msgspec.structs.replace(
+                next(r for r in published.values() if r.cell.method == plan.cell.method),
+                id=plan.cell.id,
+                cell=plan.cell,
+            )
+            copy = msgspec.json.decode(msgspec.json.encode(same), type=CellResult)
+            found[plan.cell.id] = make(copy)
+        return found
+
+    monkeypatch.setattr(room, "run_cells", run_cells)
+    monkeypatch.setattr(room, "_needs", lambda *_: [])
+    drawn = room.candidates(content)
+    return room.verify(drawn, content, shared(), Context(), QuietView(), seeds=seeds)
+
+
+def with_auroc(result: CellResult, value: float) -> CellResult:
+    for chosen in result.selected.values():
+        chosen.metrics = {**chosen.metrics, "auroc": value}
+    return result
+
+
+HONEST = {"a": [0.80, 0.82, 0.81], "b": [0.70, 0.71, 0.72]}
+FRESH = [10_001, 10_002, 10_003]
+
+
+def test_what_comes_out_as_published_raises_no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = verified(monkeypatch, content_of(grid(HONEST)), lambda r: r, FRESH)
+    assert [verdict.word for _, verdict in report.remade] == ["equal"] * 6
+    assert len(report.fresh) == 4
+    assert report.doubts == []
+
+
+def test_a_number_that_differs_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def off(r: CellResult) -> CellResult:
+        return with_auroc(r, 0.805) if (r.cell.method, r.cell.seed) == ("a", 0) else r
+
+    report = verified(monkeypatch, content_of(grid(HONEST)), off, [])
+    assert [v.word for r, v in report.remade if (r.cell.method, r.cell.seed) == ("a", 0)] == ["DIFFERS"]
+    assert len(report.doubts) == 1
+
+
+def test_another_machine_is_allowed_a_tolerance_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    for change, word in ((TOLERANCE / 2, "close"), (2 * TOLERANCE, "DIFFERS")):
+
+        def elsewhere(r: CellResult, change: float = change) -> CellResult:
+            assert r.machine == MACHINE
+            r.machine = "f" * 10
+            for chosen in r.selected.values():
+                chosen.metrics = {"auroc": (chosen.metrics["auroc"] or 0.0) + change}
+            return r
+
+        report = verified(monkeypatch, content_of(grid(HONEST)), elsewhere, [])
+        assert {verdict.word for _, verdict in report.remade} == {word}
+
+
+def test_a_method_fitted_to_the_published_seeds_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes out as published wherever one looks, but not on seeds that nobody could prepare for."""
+
+    def fitted(r: CellResult) -> CellResult:
+        return with_auroc(r, 0.6 + r.cell.seed % 10 / 500) if r.cell.method == "a" and r.cell.seed in FRESH else r
+
+    report = verified(monkeypatch, content_of(grid(HONEST)), fitted, FRESH)
+    assert {verdict.word for _, verdict in report.remade} == {"equal"}
+    assert {test.method for test in report.fresh if test.doubt} == {"a"}
+    assert any("on fresh seeds 60.40" in doubt for doubt in report.doubts)
+
+
+def test_a_fresh_seed_that_fails_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(r: CellResult) -> CellResult:
+        return r if r.cell.seed < 10_000 else make_result(r.cell, None, status="failed", reason="it broke")
+
+    report = verified(monkeypatch, content_of(grid({"a": [0.8, 0.8]})), failing, FRESH[:1])
+    assert any("fresh seed 10001: failed: it broke" in doubt for doubt in report.doubts)
+
+
+def test_what_is_not_installed_is_a_doubt() -> None:
+    registry: Registry = shared()
+    content = content_of(grid({"a": [0.8]}))
+    report = room.verify(room.candidates(content), content, registry, Context(), QuietView())
+    assert "a, toy is not installed" in report.doubts[0]
+    assert make_cell().method not in registry.methods.entries
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_honest_board_is_verified(bench: Bench) -> None:
+    write_board(bench.root / "leaderboards", bench.board_of(VICTIM, WITNESS))
+    arguments = ("leaderboard", "verify", "--cells", "2", "--fresh-seeds", "2", "--draw", "5")
+    done = llpbench(*arguments, cwd=bench.root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("draw 5: 2 of 8 cells, fresh seeds ")
+    assert "made again: 2 equal to the bit, 0 within tolerance, 0 differ" in done.stdout
+    assert re.search(r"fresh seeds: (\d) of \1 comparisons agree", done.stdout)
+    same = llpbench(*arguments, "--against", "leaderboards", cwd=bench.root)
+    assert (same.returncode, "nothing to verify" in same.stdout) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_consistent_forgery_is_doubted(bench: Bench) -> None:
+    """Perfect predictions with every number made to fit: no file shows it, a run does."""
+    base = bench.board_of(WITNESS)
+    write_board(bench.root / "base", base)
+    for seed in (0, 1):
+        result = bench.result(seed=seed)
+        arrays = bench.arrays(result)
+        for rule in result.selected:
+            arrays[rule] = arrays["labels"].astype(np.float64)
+        bench.rescore(result, arrays)
+        bench.save(result)
+    shutil.copytree(bench.root / "base", bench.root / "leaderboards")
+    added = llpbench("leaderboard", "add", "run", cwd=bench.root)
+    assert added.returncode == 0, added.stderr
+    assert llpbench("leaderboard", "check", "--results", "run", cwd=bench.root).returncode == 0
+    arguments = ("--against", "base", "--cells", "9", "--fresh-seeds", "1", "--draw", "1")
+    done = llpbench("leaderboard", "verify", *arguments, cwd=bench.root)
+    assert done.returncode == 1, done.stdout
+    assert "draw 1: 4 of 4 cells" in done.stdout
+    assert "2 equal to the bit, 0 within tolerance, 2 differ" in done.stdout
+    assert done.stderr.count("doubt: cell") == 2
+
+
+# -- check with results ------------------------------------------------------------------------------------------------
+
+
+def test_a_board_is_compared_with_its_results(bench: Bench) -> None:
+    content = bench.board_of(VICTIM, WITNESS)
+    board = bench.root / "leaderboards"
+    write_board(board, content)
+    done = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
+    assert done.returncode == 0, done.stderr
+    assert "8 of 8 cells compared with their results" in done.stdout
+    # A log loss that the files of the board have nothing to compare with.
+    result = content.lines[bench.result().id].result
+    result.selected["bags"].metrics["log_loss"] = 0.1
+    write_board(board, content)
+    assert llpbench("leaderboard", "check", cwd=bench.root).returncode == 0
+    found = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
+    assert found.returncode == 1
+    assert f"cell {result.id}: it is published otherwise than its result in run says" in found.stderr
+
+
+# -- the workflow ------------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = (ROOT / ".github" / "workflows" / "verify-submission.yml").read_text()
+
+
+@pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])
+def test_every_option_that_is_written_down_exists(text: str) -> None:
+    from llpbench.cli.leaderboard import leaderboard
+
+    found = re.findall(r"llpbench leaderboard (\w+)((?:\s+(?!llpbench)\S+)*)", text.replace("`", "\n#\n"))
+    assert {verb for verb, _ in found} >= {"check", "verify"}
+    for verb, rest in found:
+        known = {name for param in leaderboard.commands[verb].params for name in param.opts}
+        line = re.split(r"#|\n\n", rest)[0]
+        assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known, verb
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [("llpbench 0.1.0", ""), ("my-plugins 1.2.0", "my-plugins==1.2.0\n"), ("x; rm -rf / 1", None), ("-e . 1", None)],
+)
+def test_the_workflow_installs_releases_only(tmp_path: Path, origin: str, wanted: str | None) -> None:
+    script = re.search(r"<<'EOF' > packages.txt\n(.*?)\n *EOF", WORKFLOW, re.DOTALL)
+    assert script is not None
+    facts = {"methods": {"m": {"origin": origin}}, "datasets": {"d": {"origin": "llpbench 0.1.0"}}}
+    (tmp_path / "submission" / "leaderboards").mkdir(parents=True)
+    (tmp_path / "submission" / "leaderboards" / "facts.json").write_text(json.dumps(facts))
+    command = [sys.executable, "-c", textwrap.dedent(script[1])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode == 0) == (wanted is not None), done.stderr
+    assert wanted is None or done.stdout == wanted
