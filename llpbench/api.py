@@ -182,8 +182,7 @@ class RunRequest:
             store = Store(Path(scratch))
             store.plan([plan], "llpbench run --debug", __version__)
             (job,) = make_jobs([plan], store, self.registry, limits_of(self.how), self.context)
-            result = worker.run_job_here(job)
-        return result
+            return worker.run_job_here(job)
 
 
 def plan_run(

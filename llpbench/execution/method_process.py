@@ -259,7 +259,9 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
     own = max(0.0, total - scoring)
     excess = max(0.0, scoring - max(FREE_SCORING, own))
     known = [(name[:_LONGEST_NAME], seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
-    parts = {name: seconds for name, seconds in known if name not in ("report", "other", "predict") and 0 <= seconds < 1e9}
+    parts = {
+        name: seconds for name, seconds in known if name not in ("report", "other", "predict") and 0 <= seconds < 1e9
+    }
     claimed = sum(parts.values())
     if claimed > own:
         parts = {name: seconds * own / claimed for name, seconds in parts.items()}

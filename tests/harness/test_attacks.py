@@ -196,7 +196,8 @@ def test_seconds_are_accounted_by_the_judges_clock() -> None:
     phases, scoring = account(10.0, 4.0, {"network": 12.0, "graph": 12.0})  # more than there was
     assert phases == {"other": 0.0, "network": 3.0, "graph": 3.0}
     assert scoring == 4.0
-    phases, scoring = account(100.0, 90.0, {"network": -5.0, "graph": float("nan"), "bp": float("inf")})  # all the work is done while scoring
+    odd = {"network": -5.0, "graph": float("nan"), "bp": float("inf")}
+    phases, scoring = account(100.0, 90.0, odd)  # all the work is done while scoring
     assert phases == {"other": 10.0, "predict": 90.0 - FREE_SCORING}
     assert scoring == FREE_SCORING
     assert account(100.0, 45.0, {}) == ({"other": 55.0}, 45.0)
