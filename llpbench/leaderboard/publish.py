@@ -19,7 +19,7 @@ from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, 
 from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
 from llpbench.leaderboard.origin import is_unreleased
-from llpbench.leaderboard.recompute import check_metrics
+from llpbench.leaderboard.recompute import Arrays, check_metrics, classes_of
 from llpbench.leaderboard.searched import check_search, check_trials, is_tuned, read_studies
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.trace import check_commands, check_stated, check_traced, name_today, set_names
@@ -125,11 +125,14 @@ class Desk:
         check_stated(result, machine)
         replicates, search = None, None
         if result.status == "ok":
-            method, dataset = self.registry.methods[result.cell.method], self.registry.datasets[result.cell.dataset]
-            check_derived(result, dataset.classes)
+            check_derived(result, (2, 3))
+            arrays = self._arrays(result)
+            check_derived(result, {classes_of(arrays[rule]) for rule in result.selected})
+            method = self.registry.methods[result.cell.method]
             higher = {rule: self.registry.rules[rule].higher_is_better for rule in result.selected}
             check_curve(result, higher, kind_may_change=method.scores == "auto")
-            replicates = self._replicates(result)
+            fine = check_metrics(result, arrays, method, self.registry.metrics.specs)
+            replicates = replicate(result, arrays) if fine else None
             self.splits.check(result, replicates)
             search = self._search(result) if is_tuned(result.cell) else None
         return Submission(result, _source(data), machine, replicates, search)
@@ -140,14 +143,11 @@ class Desk:
             raise Unsound(f"its machine {result.machine} is published with another description")
         return machine
 
-    def _replicates(self, result: CellResult) -> Replicates | None:
+    def _arrays(self, result: CellResult) -> Arrays:
         path = self.run / "predictions" / f"{result.id}.npz"
         if not path.exists() and not path.is_symlink():
             raise Unsound("it has no predictions, so its metrics cannot be recomputed (run without --no-predictions)")
-        arrays = read_predictions(path, result.selected)
-        method = self.registry.methods[result.cell.method]
-        fine = check_metrics(result, arrays, method, self.registry.metrics.specs)
-        return replicate(result, arrays) if fine else None
+        return read_predictions(path, result.selected)
 
     def _search(self, result: CellResult) -> History:
         method = self.registry.methods[result.cell.method]

@@ -26,6 +26,11 @@ def labels_digest(labels: NDArray[np.generic]) -> str:
     return hashlib.sha256(labels.astype("<i2").tobytes()).hexdigest()
 
 
+def classes_of(scores: NDArray[np.generic]) -> int:
+    """How many classes scores are of."""
+    return 2 if scores.ndim == 1 else scores.shape[1]
+
+
 def check_metrics(result: CellResult, arrays: Arrays, method: MethodSpec, metrics: Iterable[MetricSpec]) -> bool:
     """Refuse a result that states other metrics than its predictions give, under any rule.
 

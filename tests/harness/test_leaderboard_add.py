@@ -35,6 +35,7 @@ from llpbench.experiment.metrics import auroc
 from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files, differences
+from llpbench.leaderboard.derived import check_derived, derived_count_sd
 from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.origin import Origin, read_origin
@@ -432,6 +433,17 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     store = write_run(tmp_path / "newer", [newer], predictions=False)
     np.savez(store.predictions_path(newer.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
     assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])
+
+
+def test_noise_is_sized_for_the_classes_that_predictions_show() -> None:
+    """An option of a dataset may change its number of classes, and with it the noise on counts."""
+    cell = real_cell(noise="high")
+    for classes, other in ((2, 3), (3, 2)):
+        result = traced(cell, count_sd=derived_count_sd(cell, classes))
+        check_derived(result, {classes})
+        check_derived(result, (2, 3))
+        with pytest.raises(Unsound, match="count_sd"):
+            check_derived(result, {other})
 
 
 def test_protocols_are_never_mixed(tmp_path: Path) -> None:
