@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -9,9 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
 from helpers import PATIENCE
+
+from llpbench.contracts.executor import Outcome
+from llpbench.contracts.job import Job
+from llpbench.execution.settle import settle, stamp
+from llpbench.results.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -147,8 +154,6 @@ def test_two_runs_on_one_folder_share_the_work(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_no_orphans(tmp_path: Path) -> None:
-    import psutil
-
     process = subprocess.Popen(
         [sys.executable, "-m", "llpbench", "run", "--plugin", str(FAULTY), "--methods", "faulty-hang",
          "--datasets", SMALL, "--bags", "8", "--seeds", "2", "--out", "out"],
@@ -172,3 +177,57 @@ def test_results_folder_that_cannot_be_written(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "cannot write results to file/out" in done.stderr
     assert "--out" in done.stderr
+
+
+def _fork_servers(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return [p for p in psutil.Process(pid).children() if "llpbench.execution.fork_server" in p.cmdline()]
+    return []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("when", ["while it imports", "while cells run"])
+def test_a_fork_server_that_ends_or_is_stopped_is_replaced(tmp_path: Path, how: signal.Signals, when: str) -> None:
+    """Its cells are not to blame: they run again, and nothing but a warning is seen of it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "llpbench", *_grid("out")], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + PATIENCE
+    struck = False
+    while not struck and time.monotonic() < deadline and process.poll() is None:
+        for server in _fork_servers(process.pid):
+            with contextlib.suppress(psutil.Error):
+                if when == "while it imports" or server.children():
+                    server.send_signal(how)
+                    struck = True
+        time.sleep(0.01)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert struck
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "its cells start again" in errors
+    assert status(tmp_path / "out")["counts"] == {"ok": 12}
+    assert llpbench(*_grid("whole"), cwd=tmp_path).returncode == 0
+    assert table(tmp_path / "out") == table(tmp_path / "whole")
+
+
+def test_a_sound_result_stands_though_its_process_was_killed_afterwards(tmp_path: Path) -> None:
+    command = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", SMALL, "--bags", "8"]
+    assert llpbench(*command, "--seeds", "1", "--out", "out", cwd=tmp_path).returncode == 0
+    store = Store(tmp_path / "out")
+    (result,) = store.results()
+    job = Job(cell=result.cell, method_name="", dataset_name="", out=str(store.root))
+    path = store.result_path(result.id)
+    killed = Outcome(job, "crashed", "the process was killed by SIGKILL")
+    assert settle(store, killed, before=(0, 0)).status == "ok"
+    assert settle(store, killed, before=stamp(path)).status == "crashed"  # the file is from before: it has no result
+
+
+def test_a_run_is_killed_again_and_again(tmp_path: Path) -> None:
+    """Whoever of its processes dies, the table comes out the same; the loop of thirty is in ``benchmarks``."""
+    script = Path(__file__).parents[2] / "benchmarks" / "fault_loop.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--kills", "6", "--seed", "1"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "equal byte for byte" in done.stdout
