@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -103,7 +103,6 @@ class Reply(msgspec.Struct):
 
 
 FromMethod = Ready | Scoring | Report | PseudoLabels | Note | Ended
-M = TypeVar("M")
 
 
 class Misspoken(Exception):  # noqa: N818 - not an error of ours
