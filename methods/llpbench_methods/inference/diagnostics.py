@@ -205,6 +205,9 @@ class Network:
         """
         from scipy.optimize import brentq
 
+        acting = np.where(self._has_pairs(), self.bag_gain, 0.0)
+        if (acting != self.bag_gain).any():
+            return Network(self.model, acting, self.edge_gain).radius()
         floor = max(float(self.bag_gain.max(initial=0.0)), float(self.edge_gain.max(initial=0.0)))
         if floor == 0.0:
             return 0.0
@@ -213,6 +216,12 @@ class Network:
         if high <= low or self._top(low, ones) <= 1.0:
             return floor
         return float(brentq(lambda m: self._top(m, ones) - 1.0, low, high * (1.0 + 1e-9), rtol=1e-7))
+
+    def _has_pairs(self) -> NDArray[np.bool_]:
+        """Which bags have a pair of rows that no edge joins: only there the bag's own gain acts."""
+        sizes = self.model.bags.sizes
+        joined = np.bincount(self.bag_of_edge[self.same], minlength=len(sizes))
+        return np.asarray(sizes * (sizes - 1) // 2 > joined)
 
     def _top(self, m: float, guess: Floats) -> float:
         """Largest eigenvalue of the scaled node matrix at `m`, by Lanczos iteration."""
