@@ -152,12 +152,13 @@ def choose_backend(job: Job) -> None:
 
 def run_as_process(job: Job, *, fork: bool) -> None:
     """Run a cell in a process of its own, which takes in and ends whatever the method leaves behind."""
+    from llpbench.system import sandbox
     from llpbench.system.processes import adopt_orphans, end_descendants
-    from llpbench.system.sandbox import hide_memory
 
     adopt_orphans()
     choose_backend(job)
-    hide_memory()
+    if not sandbox.version():
+        sandbox.hide_memory()  # the method's process could not be locked away: the least that can be done
     try:
         run_job(job, fork=fork)
     finally:
