@@ -101,7 +101,7 @@ def _line(plan: Planned) -> str:
 
 
 def _debug(request: RunRequest) -> None:
-    """Run the first cell that would run (or the first of all) in this process, and say how it ended."""
+    """Run the first cell that would run (or the first of all) in this process; its errors are raised as they are."""
     from llpbench.report.progress import QuietView, describe_result
 
     plan = (request.wanted(QuietView())[0] or request.planned)[0]
@@ -110,9 +110,6 @@ def _debug(request: RunRequest) -> None:
     say(_line(plan), err=True)
     result = request.debug(plan)
     say(describe_result(result, request.metric))
-    if result.traceback:
-        say(printable(result.traceback, lines=True), err=True)
-    sys.exit(1 if result.status in FAILURES else 0)
 
 
 def _print_failures(results: Results, most: int = 5) -> None:

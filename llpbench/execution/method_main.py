@@ -126,10 +126,11 @@ def serve(channel: Channel, assignment: Assignment) -> None:
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     words = "".join(traceback.format_exception(error, limit=-12))
+    hint = "; a method's process may not read the results nor make files beside them: use tempfile"
     return Ended(
         phases=seconds,
         status="failed",
-        reason=describe(error)[:_LONGEST_TEXT],
+        reason=describe(error)[:_LONGEST_TEXT] + (hint if isinstance(error, PermissionError) else ""),
         traceback=words[-_LONGEST_TEXT:],
         failed_at=where_it_failed(error),
     )

@@ -25,7 +25,15 @@ from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult, Status
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.registries import shared_registry
-from llpbench.experiment.fit_cell import Predictions, fill_result, fit_here, make_judge, prepare_cell
+from llpbench.experiment.fit_cell import (
+    Predictions,
+    fill_result,
+    fit_here,
+    make_judge,
+    make_monitor,
+    prepare_cell,
+)
+from llpbench.experiment.judge import Pruned
 from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
@@ -44,7 +52,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     with _scratch(job) as job, _method_of(job, fork) as process:
         result = blank_result(job, "failed")
         predictions: Predictions = {}
-        with _telling(result):
+        with telling(result):
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
@@ -66,7 +74,12 @@ def run_job_here(job: Job) -> CellResult:
     registry = shared_registry(job.plugins, job.override)
     choose_backend(job)
     data = prepare_cell(job, registry, result)
-    monitor = fit_here(job, data, registry)
+    monitor = make_monitor(job, data, registry)
+    try:
+        fit_here(job, data, registry, monitor)
+    except Pruned as pruned:
+        result.status, result.reason = "pruned", str(pruned)
+        monitor.notes["pruned_by"] = pruned.rule
     seconds = monitor.clock.stop()
     result.report_seconds = seconds.pop("report", 0.0)
     result.phases, result.fit_seconds = seconds, sum(seconds.values())
@@ -97,7 +110,7 @@ def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
 
 
 @contextlib.contextmanager
-def _telling(result: CellResult) -> Iterator[None]:
+def telling(result: CellResult) -> Iterator[None]:
     """Put what goes wrong inside into the result."""
     try:
         yield

@@ -72,13 +72,16 @@ def make_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
     return Judge(tests=None if data.test_rows is None else len(data.test_rows), **_terms(job, data, registry))
 
 
-def fit_here(job: Job, data: Prepared, registry: Registry) -> HarnessMonitor:
-    """Fit the method of a cell in this process, labels and all: to debug a method, never to measure it."""
-    monitor = HarnessMonitor(test_rows=data.test_rows, **_terms(job, data, registry))
+def make_monitor(job: Job, data: Prepared, registry: Registry) -> HarnessMonitor:
+    """The judge of a cell whose method is to run in the same process: to debug it, never to measure it."""
+    return HarnessMonitor(test_rows=data.test_rows, **_terms(job, data, registry))
+
+
+def fit_here(job: Job, data: Prepared, registry: Registry, monitor: HarnessMonitor) -> None:
+    """Fit the method of a cell in this process, labels and all."""
     oracle = {"labels": data.train_labels} if job.method.oracle else {}
     method = registry.methods[job.cell.method].load()(**job.cell.params)
     fit_method(method, data.bags, monitor, method_seed(job.cell), **oracle)
-    return monitor
 
 
 def _terms(job: Job, data: Prepared, registry: Registry) -> dict[str, Any]:

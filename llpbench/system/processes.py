@@ -69,8 +69,11 @@ def memory_mb(pid: int) -> float:
 
     Not their sum: both are forked from one server and share its pages, which would count twice.
     """
-    own = _resident(psutil.Process(pid)) if psutil.pid_exists(pid) else 0.0
-    return max(own, sum(map(_resident, descendants(pid))))
+    try:
+        judge = psutil.Process(pid)
+    except psutil.Error:
+        return 0.0
+    return max(_resident(judge), sum(map(_resident, descendants(pid))))
 
 
 def _resident(process: psutil.Process) -> float:

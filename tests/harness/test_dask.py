@@ -171,6 +171,7 @@ def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     assert min(innocent) == 2
     assert sum(innocent) in (9, 10)  # 10: the worker also held a result that had not been collected
 
+    (cluster.folder / "near.txt").touch()
     near = llpbench(*grid(methods, "near"), cwd=cluster.folder, LLP_COUNTED=str(cluster.folder / "near.txt"))
     assert near.returncode == 1, near.stderr
     there, here = results(cluster.folder / "far"), results(cluster.folder / "near")
@@ -327,6 +328,7 @@ def test_data_is_fetched_once_for_each_machine_and_not_by_the_client(cluster: Cl
 
 
 def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path) -> None:
+    (tmp_path / "counted.txt").touch()
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted", "out", "--executor", "dask", "--jobs", "1")],
         cwd=tmp_path,
@@ -350,6 +352,7 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path)
 
 
 def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by_one(tmp_path: Path) -> None:
+    (tmp_path / "counted.txt").touch()
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted,counted[seconds=300]", "out", "--executor", "dask")],
         cwd=tmp_path,
@@ -430,12 +433,13 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 def test_paths_are_those_of_the_workers_machine(tmp_path: Path) -> None:
     here = tmp_path / "same.py"
     here.write_bytes(b"x = 1\n")
-    job = make_job(data="/no/such/folder", plugins=("/client/mine.py", str(here)))
+    job = make_job(data="/no/such/folder", plugins=("/client/mine.py", str(here)), judge_plugins=("/client/mine.py",))
     files = {"/client/mine.py": b"y = 2\n", str(here): b"x = 1\n"}
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     home = job_on_this_machine(Order(job, files=files), scratch)
-    assert (home.out, home.data) == (str(scratch), "")
+    assert (home.out, home.data) == (str(scratch / "results"), "")
+    assert home.judge_plugins == (str(scratch / "plugins" / "mine.py"),)
     assert home.plugins == (str(scratch / "plugins" / "mine.py"), str(here))
     assert Path(home.plugins[0]).read_bytes() == b"y = 2\n"
     changed = job_on_this_machine(Order(job, files={**files, str(here): b"x = 3\n"}), scratch)

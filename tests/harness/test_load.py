@@ -88,9 +88,10 @@ mount -t tmpfs -o size=6m tmpfs disk
 set +e
 run() {{ "{python}" -m llpbench run --plugin filling.py --methods filling --datasets "{data}" --bags 4,8,16 \
     --seeds 1 --jobs 1 --out disk/out "$@"; }}
-LLP_FILL=$PWD/disk/full run 2> first.err; echo $? > first.code
+mkdir disk/filler
+LLP_FILL=$PWD/disk/filler/full run 2> first.err; echo $? > first.code
 ls disk/out/cells > first.cells
-rm disk/full
+rm disk/filler/full
 run 2> second.err; echo $? > second.code
 "{python}" -m llpbench status disk/out --json > status.json
 find disk/out -name '*.tmp' -o -name .room > left
@@ -211,6 +212,7 @@ def test_a_data_folder_that_vanishes_fails_its_cells_until_it_is_back(tmp_path: 
     (data / "table.bin").write_bytes(module_at(COUNTED).TABLE)
     command = ["run", "--plugin", str(COUNTED), "--methods", "counted[seconds=0.6]", "--datasets", "counted-file"]
     command += ["--bags", "4,8,16", "--seeds", "2", "--jobs", "1", "--data", str(tmp_path / "data"), "--out"]
+    (tmp_path / "counted.txt").touch()  # a method's process may write to it, not make it beside the results
     environment = {"LLP_COUNTED": str(tmp_path / "counted.txt"), "LLPBENCH_CACHE": str(tmp_path / "cache")}
     process = started_and_one_cell_done([*command, "out"], tmp_path, environment)
     (tmp_path / "data").rename(tmp_path / "away")

@@ -28,7 +28,7 @@ from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
 from llpbench.execution.driver import Driver
 from llpbench.execution.jobs import Context, Limits
-from llpbench.execution.worker import run_job
+from llpbench.execution.worker import blank_result, run_job, run_job_here, telling
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.judge import Pruned
 from llpbench.experiment.monitor import HarnessMonitor
@@ -59,7 +59,10 @@ class Inline:
 
     def submit(self, job: Job) -> None:
         self.ran.append(job)
-        run_job(job, fork=True)
+        result = blank_result(job, "failed")
+        with telling(result):
+            result = run_job_here(job)
+        Store(Path(job.out)).write(result)
         self._done.append(Outcome(job, "finished"))
 
     def wait(self, seconds: float) -> list[Outcome]:

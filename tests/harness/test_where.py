@@ -142,7 +142,7 @@ def test_debug_runs_one_cell_in_this_process(folder: Path) -> None:
     assert "seen by a debugger" in done.stdout
     assert "--debug runs one cell, the first of 4" in done.stderr
     assert not (folder / "out").exists()
-    failing = llpbench("run", "--methods", "deep", "--seeds", "1", *SMALL, "--debug", cwd=folder)
+    failing = llpbench_process("run", "--methods", "deep", "--seeds", "1", *SMALL, "--debug", cwd=folder)
     assert failing.returncode == 1
     assert "Traceback (most recent call last)" in failing.stderr
 
