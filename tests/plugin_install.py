@@ -61,6 +61,7 @@ def with_module(folder: Path, name: str, source: str) -> dict[str, str]:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[llpbench]\n{name} = {module}\n")
+    (info / "RECORD").write_text(f"{module}.py,,\n")
     return {"PYTHONPATH": _joined(folder)}
 
 

@@ -79,7 +79,12 @@ def _file_line(path: Path) -> str:
 
 
 def _is_unreleased(found: Distribution) -> bool:
-    """Whether it came from a folder or a repository (PEP 610): there, one version may have many states."""
+    """Whether it came from a folder or a repository: there, one version may have many states.
+
+    An installer notes that (PEP 610). Metadata that no installer wrote is that of a checkout on the path.
+    """
+    if found.read_text("RECORD") is None:
+        return True
     try:
         noted = json.loads(found.read_text("direct_url.json") or "{}")
     except (OSError, ValueError):

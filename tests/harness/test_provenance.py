@@ -126,6 +126,15 @@ def test_an_installed_plugin_is_a_release_or_not(
     assert fingerprint("pkg-plugin:pkg-plugin") != second
 
 
+def test_metadata_of_a_checkout_on_the_path_is_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_module(tmp_path, "pkg-plugin", "")
+    (tmp_path / "pkg_plugin-1.0.dist-info" / "RECORD").unlink()
+    (tmp_path / "pkg_plugin-1.0.dist-info").rename(tmp_path / "pkg_plugin.egg-info")
+    (tmp_path / "pkg_plugin.egg-info" / "METADATA").rename(tmp_path / "pkg_plugin.egg-info" / "PKG-INFO")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert fingerprint("pkg-plugin:pkg-plugin").startswith("editable pkg-plugin sha256:")
+
+
 def test_what_is_not_installed_has_no_fingerprint() -> None:
     assert fingerprint("no-such-distribution:plugin") == ""
 
