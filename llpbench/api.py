@@ -13,12 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from llpbench import __version__
 from llpbench.execution.driver import Driver, View, run_jobs
 from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
 from llpbench.execution.session import context_of, limits_of, make_executor
 from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import USUAL_FOLDS, RunSpec, plan_cells
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_files, make_view
@@ -55,6 +57,7 @@ def run(
     mechanism: str | None = None,
     feature_noise: Numbers | None = None,
     backend: str | None = None,
+    folds: int | None = None,
     preset: str | None = None,
     params: str | Path | None = None,
     params_rule: str | None = None,
@@ -93,6 +96,7 @@ def run(
         mechanism: how noise is sized, gaussian or analytic.
         feature_noise: standard deviations of noise on features.
         backend: of the networks: jax, tensorflow or torch.
+        folds: fit so many more times, on folds over the bags: adds the rule ``bags-cv``.
         preset: named settings of the methods that have them.
         params: tuned parameters: the folder that ``tune`` wrote.
         params_rule: use those tuned by this rule.
@@ -315,8 +319,12 @@ def plan_tune(
     search = {name: value for name, value in settings.items() if name in of_search}
     of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
     run_spec, how = combine({}, {"seeds": 1, **of_grid})
-    names = [spec.name for spec in registry.rules.specs] if rule == "all" else _names(rule)
-    spec = TuneSpec(run_spec, tuple(registry.rules[name].name for name in names), **search)
+    rules = registry.rules.specs if rule == "all" else [registry.rules[name] for name in _names(rule)]
+    if rule == "all" and not run_spec.folds:
+        rules = [spec for spec in rules if not spec.cross_validated]
+    if any(spec.cross_validated for spec in rules) and not run_spec.folds:
+        run_spec = msgspec.structs.replace(run_spec, folds=USUAL_FOLDS)
+    spec = TuneSpec(run_spec, tuple(spec.name for spec in rules), **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
     return TuneRequest(spec, how, registry, context, Store(Path(how.out)))
 

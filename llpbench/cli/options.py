@@ -129,6 +129,9 @@ grid_options = _together(
         "--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1."
     ),
     click.option("--backend", help="Backend of the networks: jax, tensorflow or torch.  [default: jax]"),
+    click.option(
+        "--folds", type=int, help="Fit K more times, on K folds over the bags: adds rule bags-cv.  [default: 0]"
+    ),
 )
 """The axes of a grid, without its methods and seeds."""
 

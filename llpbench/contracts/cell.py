@@ -14,7 +14,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
     hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
-    held-back data alone, and its test rows are dropped unread.
+    held-back data alone, and its test rows are dropped unread. With ``folds`` the method is also fitted on so many
+    folds over the bags, for the rules that are cross-validated.
     """
 
     dataset: str
@@ -32,6 +33,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     backend: str = ""
     preset: str = ""
     tuning: bool = False
+    folds: int = 0
 
     @property
     def id(self) -> str:

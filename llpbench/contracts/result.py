@@ -37,6 +37,7 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
         count_sd: standard deviation of the noise that was added to each count.
         tuning_seconds: what the search for the cell's parameters took, when they were searched for.
+        folds_seconds: what the further fits of cross-validated rules took.
         protocol: version of the protocol it was made under; files of version 1 do not say.
         rules: version of each selection rule.
         code: which code made it, by part (``method``, ``dataset``, ``harness``).
@@ -64,6 +65,7 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     wall_seconds: float = 0.0
     peak_memory_mb: float = 0.0
     tuning_seconds: float = 0.0
+    folds_seconds: float = 0.0
     count_sd: float = 0.0
     rows: dict[str, int] = {}
     bags: dict[str, int] = {}

@@ -324,18 +324,24 @@ class RuleSpec(_Spec):
         title: what the values are, for tables and progress: ``"cross-entropy"``.
         higher_is_better: which end of the scale wins.
         uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+        cross_validated: its values come from further fits, one for each of ``Cell.folds`` folds over all bags: a
+            report is worth what reports at the same place of those fits are worth on the bags that each held back.
+            Applied to cells with folds only.
         version: counted up whenever the rule may choose another report than before; results record it.
     """
 
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
+    cross_validated: bool = False
     version: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.version) is not int or self.version < 1:
             raise PluginError(f"{self.name}: version {self.version!r} is not a whole number from 1 on.")
+        if self.cross_validated and self.uses_labels:
+            raise PluginError(f"{self.name}: a cross-validated rule looks at bags alone; it cannot use labels.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,12 +38,16 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of a fit; the arrays lie in shared memory, whose file number comes with the message."""
+    """The data of a fit; the arrays lie in shared memory, whose file number comes with the message.
+
+    ``last`` is false when another fit of the same method, on other bags, follows.
+    """
 
     places: dict[str, Place]
     classes: int
     count_sd: float
     columns: tuple[Column, ...]
+    last: bool = True
 
 
 class Ready(msgspec.Struct, tag=True):

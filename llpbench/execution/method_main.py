@@ -90,38 +90,51 @@ class Conversation:
 
 
 def serve(channel: Channel, assignment: Assignment) -> None:
-    """Load the method, wait for its data, fit it, and tell the judge how it ended."""
-    seconds: dict[str, float] = {}
-    try:
-        prepare(assignment)
-        factory = load_method(assignment)
-        channel.send(Ready())
-        material, handles = channel.receive(Material, _LONGEST)
-        arrays = attach(handles[0], material.places)
-        os.close(handles[0])
-        oracle = {"labels": arrays.pop("labels")} if "labels" in arrays else {}
-        conversation = Conversation(channel, arrays["valid.X"], arrays.pop("test.X", None))
+    """Load the method, then fit it to all data that comes, one after the other; tell the judge how each fit ended."""
+    factory: Any = None
+    more = True
+    while more:
+        seconds: dict[str, float] = {}
         try:
-            method: Method = factory(**assignment.params)
-            view = MethodView(conversation)
-            fitted = method.fit(bags_from(arrays, material), monitor=view, seed=assignment.seed, **oracle)
-            if fitted is None:
-                raise MethodError("fit returned None; it must return the fitted method (return self)")
-            if not conversation.reports:
-                conversation.report(fitted.predict_scores)
-        finally:
-            seconds = conversation.clock.stop()
-        ended = Ended(phases=seconds)
-    except EOFError:  # the judge is gone
-        return
-    except Skip as skip:
-        ended = Ended(phases=seconds, status="skipped", reason=str(skip) or "the method declined this setting")
-    except MemoryError:
-        ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
-    except Exception as error:
-        ended = _failure(error, seconds)
-    with contextlib.suppress(OSError):
-        channel.send(ended)
+            if factory is None:
+                prepare(assignment)
+                factory = load_method(assignment)
+            channel.send(Ready())
+            material, handles = channel.receive(Material, _LONGEST)
+            more = not material.last
+            fit_once(channel, factory, assignment, material, handles[0], seconds)
+            ended = Ended(phases=seconds)
+        except EOFError:  # the judge is gone
+            return
+        except Skip as skip:
+            ended = Ended(phases=seconds, status="skipped", reason=str(skip) or "the method declined this setting")
+        except MemoryError:
+            ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
+        except Exception as error:
+            ended = _failure(error, seconds)
+        more = more and ended.status == "ok"
+        with contextlib.suppress(OSError):
+            channel.send(ended)
+
+
+def fit_once(
+    channel: Channel, factory: Any, assignment: Assignment, material: Material, handle: int, seconds: dict[str, float]
+) -> None:
+    """Fit a new object of the method to the data in shared memory; ``seconds`` is told those of its phases."""
+    arrays = attach(handle, material.places)
+    os.close(handle)
+    oracle = {"labels": arrays.pop("labels")} if "labels" in arrays else {}
+    conversation = Conversation(channel, arrays["valid.X"], arrays.pop("test.X", None))
+    try:
+        method: Method = factory(**assignment.params)
+        view = MethodView(conversation)
+        fitted = method.fit(bags_from(arrays, material), monitor=view, seed=assignment.seed, **oracle)
+        if fitted is None:
+            raise MethodError("fit returned None; it must return the fitted method (return self)")
+        if not conversation.reports:
+            conversation.report(fitted.predict_scores)
+    finally:
+        seconds.update(conversation.clock.stop())
 
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:

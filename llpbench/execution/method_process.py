@@ -171,10 +171,15 @@ class MethodProcess:
         return describe_exit(self._code) + end_of_log(self.log)
 
 
-def hear(process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult) -> None:
-    """Give the method its data, judge what it reports, and fill in status, reason and seconds of the result."""
+def hear(
+    process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult, *, last: bool = True
+) -> None:
+    """Give the method its data, judge what it reports, and fill in status, reason and seconds of the result.
+
+    With ``last`` false the process waits for the data of another fit afterwards.
+    """
     try:
-        ended = _conversation(process, judge, data, job, result)
+        ended = _conversation(process, judge, data, job, result, last)
     except Pruned as pruned:
         result.status, result.reason = "pruned", str(pruned)
         judge.notes["pruned_by"] = pruned.rule
@@ -191,7 +196,9 @@ def _status(word: str) -> Status:
     return word if word in ("ok", "skipped", "memory") else "failed"  # type: ignore[return-value]
 
 
-def _conversation(process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult) -> Ended:
+def _conversation(
+    process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult, last: bool
+) -> Ended:
     """From the method's readiness to its end. Only the judge's clock counts; the method names parts of it."""
     longest = longest_message(max(len(data.train_labels), len(data.valid_labels) + (judge.tests or 0)), judge.classes)
     first = process.receive(longest)
@@ -199,7 +206,7 @@ def _conversation(process: MethodProcess, judge: Judge, data: Prepared, job: Job
         return first
     if not isinstance(first, Ready):
         raise Misspoken("a report before it had data")
-    with _shared(data, job.method.oracle) as (material, handle):
+    with _shared(data, job.method.oracle, last) as (material, handle):
         data.forget_rows()
         process.channel.send(material, handle)
     began = time.perf_counter()
@@ -273,7 +280,7 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
 
 
 @contextlib.contextmanager
-def _shared(data: Prepared, oracle: bool) -> Iterator[tuple[Material, int]]:
+def _shared(data: Prepared, oracle: bool, last: bool) -> Iterator[tuple[Material, int]]:
     """The message with the data of a fit, and the file number of the shared memory its arrays lie in."""
     arrays = arrays_of(data.bags)
     if data.test_rows is not None:
@@ -282,8 +289,9 @@ def _shared(data: Prepared, oracle: bool) -> Iterator[tuple[Material, int]]:
         arrays["labels"] = data.train_labels
     bags = data.bags
     handle, places = share(arrays)
+    material = Material(places=places, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns, last=last)
     try:
-        yield Material(places=places, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns), handle
+        yield material, handle
     finally:
         os.close(handle)
 

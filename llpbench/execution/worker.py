@@ -26,14 +26,21 @@ from llpbench.contracts.result import PROTOCOL, CellResult, Status
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.registries import shared_registry
 from llpbench.experiment.fit_cell import (
+    CrossValidated,
     Predictions,
+    Prepared,
+    cross_validated_rules,
     fill_result,
     fit_here,
+    make_fold_judge,
     make_judge,
     make_monitor,
     prepare_cell,
+    prepare_folds,
 )
+from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
+from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
@@ -56,8 +63,10 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
-            judge = make_judge(job, data, registry)
-            hear(process, judge, data, job, result)
+            of_place = cross_validate(process, data, job, registry, result) if job.cell.folds else None
+            if of_place is not None or not job.cell.folds:
+                judge = make_judge(job, data, registry, of_place)
+                hear(process, judge, data, job, result)
             if result.status in ("ok", "pruned"):
                 predictions = fill_result(result, judge, data.test_labels, registry)
         process.end()
@@ -66,6 +75,28 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     result.wall_seconds = time.perf_counter() - started
     _write(store, job, result, predictions)
     return result
+
+
+def cross_validate(
+    process: MethodProcess, data: Prepared, job: Job, registry: Registry, result: CellResult
+) -> CrossValidated | None:
+    """Fit the method without each part of the bags; the values of its places under every cross-validated rule.
+
+    None when a fit did not end well: the result then says so.
+    """
+    began = time.perf_counter()
+    folds: list[FoldValues] = []
+    for number, fold in enumerate(prepare_folds(job, data), 1):
+        of_fold = blank_result(job, "failed")
+        judge = make_fold_judge(job, fold, registry)
+        hear(process, judge, fold, job, of_fold, last=False)
+        if of_fold.status != "ok":
+            result.status, result.reason = of_fold.status, f"fold {number}: {of_fold.reason}"
+            result.traceback, result.failed_at = of_fold.traceback, of_fold.failed_at
+            return None
+        folds.append(FoldValues(len(fold.valid_labels), judge.places, judge.history))
+    result.folds_seconds = time.perf_counter() - began
+    return values_of_places(folds, cross_validated_rules(registry))
 
 
 def run_job_here(job: Job) -> CellResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,12 @@ from llpbench.contracts.errors import MethodError, Skip
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.contracts.specs import DatasetSpec
+from llpbench.contracts.specs import DEFAULT_RULE, DatasetSpec, RuleSpec
+from llpbench.experiment.folds import make_folds
 from llpbench.experiment.judge import Best, Judge, finite
 from llpbench.experiment.metrics import to_probabilities
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
-from llpbench.experiment.rules import make_rules
+from llpbench.experiment.rules import Place, bind, make_rules
 from llpbench.experiment.seeds import derive_seed
 from llpbench.experiment.split import bag_split, bags_seed, load_split, split_seed
 from llpbench.plugins.registry import Registry, unmet_needs
@@ -60,16 +62,40 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
     result.count_sd = bags.count_sd
     result.bags = {"train": len(bags), "valid": len(bags.validation)}
     result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
-    result.rules = {spec.name: spec.version for spec in registry.rules.specs}
+    result.rules = {s.name: s.version for s in registry.rules.specs if cell.folds or not s.cross_validated}
     result.digests = {"test_labels": digest_of_labels(split.test.y), "features": _digest_of_features(split)}
     _decline_mismatch(cell.method, job.method, entry.spec, split)
     tests = None if cell.tuning else split.test.X
     return Prepared(bags, tests, train_labels, valid_labels, split.test.y)
 
 
-def make_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
+CrossValidated = Mapping[str, Mapping[Place, float]]
+"""By rule, the values of the places of a fit, as the fits on other bags gave them."""
+
+
+def make_judge(job: Job, data: Prepared, registry: Registry, cross_validated: CrossValidated | None = None) -> Judge:
     """The judge of a cell. Of features it has those of the held-back bags only, which rules may look at."""
-    return Judge(tests=None if data.test_rows is None else len(data.test_rows), **_terms(job, data, registry))
+    tests = None if data.test_rows is None else len(data.test_rows)
+    return Judge(tests=tests, **_terms(job, data, registry, cross_validated))
+
+
+def prepare_folds(job: Job, data: Prepared) -> Iterator[Prepared]:
+    """The data of the further fits that cross-validated rules need: no test rows in any of them."""
+    for fold in make_folds(data.bags, data.train_labels, data.valid_labels, job.cell):
+        yield Prepared(fold.bags, None, fold.train_labels, fold.valid_labels, data.test_labels[:0])
+
+
+def make_fold_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
+    """The judge of one of the further fits: ``bags`` and the cross-validated rules look at the fold it held back."""
+    assert data.bags.validation is not None
+    specs = [registry.rules[DEFAULT_RULE], *cross_validated_rules(registry)]
+    rules = [bind(spec, data.bags.validation) for spec in specs]
+    return Judge(tests=None, **{**_terms(job, data, registry), "rules": rules, "prune": None})
+
+
+def cross_validated_rules(registry: Registry) -> list[RuleSpec]:
+    """The rules that need further fits."""
+    return [spec for spec in registry.rules.specs if spec.cross_validated]
 
 
 def make_monitor(job: Job, data: Prepared, registry: Registry) -> HarnessMonitor:
@@ -84,10 +110,12 @@ def fit_here(job: Job, data: Prepared, registry: Registry, monitor: HarnessMonit
     fit_method(method, data.bags, monitor, method_seed(job.cell), **oracle)
 
 
-def _terms(job: Job, data: Prepared, registry: Registry) -> dict[str, Any]:
+def _terms(
+    job: Job, data: Prepared, registry: Registry, cross_validated: CrossValidated | None = None
+) -> dict[str, Any]:
     assert data.bags.validation is not None
     return {
-        "rules": make_rules(data.bags.validation, data.valid_labels, registry.rules.specs),
+        "rules": make_rules(data.bags.validation, data.valid_labels, registry.rules.specs, cross_validated),
         "valid": data.bags.validation,
         "train_labels": data.train_labels,
         "classes": data.bags.classes,

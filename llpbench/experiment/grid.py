@@ -23,6 +23,9 @@ from llpbench.system.backend import BACKENDS
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
 MOST_SEEDS = 100_000
+MOST_FOLDS = 100
+USUAL_FOLDS = 5
+"""Folds of a search that is judged by a cross-validated rule and was not told how many."""
 DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
 
 
@@ -42,6 +45,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     preset: str = ""
     params: str = ""
     params_rule: str = "bags"
+    folds: int = 0
 
     @property
     def seed_list(self) -> list[int]:
@@ -56,7 +60,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         words = [parse_options(text)[0] for text in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
-        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
+        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags", "folds": 0}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
         return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
 
@@ -150,6 +154,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
             bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
             bags |= {} if noise == "none" else {"delta": spec.delta}
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
+            bags |= {"folds": spec.folds}
         params, name, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
@@ -168,12 +173,13 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
 
 
 def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
-    """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
+    """What a cell's data is called: options, bag scheme, feature noise and folds that are not the usual ones.
 
     A bound does not depend on bags, so its name has no scheme.
     """
     conditions = [scheme.name] if scheme is not None and cell.scheme != USUAL.scheme else []
     conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
+    conditions += [f"{cell.folds} folds"] if cell.folds else []
     return ", ".join([dataset.name, *conditions])
 
 
@@ -212,6 +218,8 @@ def check_axes(spec: RunSpec) -> None:
     for sigma in spec.feature_noise:
         if not 0 <= sigma < float("inf"):
             raise UsageError(f"feature noise {sigma:g} is not possible: it is a standard deviation.")
+    if spec.folds < 0 or spec.folds == 1 or spec.folds > MOST_FOLDS:
+        raise UsageError(f"--folds {spec.folds}: give from 2 to {MOST_FOLDS} folds, or 0 for none.")
     if spec.backend not in BACKENDS:
         raise UsageError(f"unknown backend {spec.backend!r}. Available: {', '.join(BACKENDS)}.")
     for text in spec.noise:

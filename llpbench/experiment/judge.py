@@ -14,7 +14,7 @@ from llpbench.contracts.errors import MethodError
 from llpbench.contracts.job import Prune
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.experiment.metrics import auroc, kind_of_scores, to_probabilities
-from llpbench.experiment.rules import SelectionRule, bag_error
+from llpbench.experiment.rules import Place, SelectionRule, bag_error
 
 MOST_REPORTS = 2000
 MOST_STAGES = 50
@@ -70,7 +70,7 @@ class _Pending:
     """A report that ``bags`` has judged and the other rules have not."""
 
     number: int
-    name: str
+    place: Place
     stage: Stage
     counts: bool
     scores: FloatArray
@@ -91,6 +91,7 @@ class Judge:
         patience: reports without improvement under ``bags`` after which a stage closes.
         prune: what a trial's reports must reach, when it is one.
         history: for each report, its value under every rule.
+        places: for each report, where it stands in the fit.
     """
 
     rules: list[SelectionRule]
@@ -103,6 +104,7 @@ class Judge:
     prune: Prune | None = None
     stages: dict[str, Stage] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     pseudo: dict[str, float | None] = field(default_factory=dict)
     notes: dict[str, float | str | bool | None] = field(default_factory=dict)
     _pending: _Pending | None = None
@@ -131,8 +133,10 @@ class Judge:
             self.stages.clear()  # earlier reports were read as probabilities: not comparable
         probabilities = to_probabilities(scores, self.score_kind)
         track = self.stages.setdefault(stage, Stage({rule.name: Best() for rule in self.rules}))
-        report = _Pending(number, stage, track, not track.closed, scores, probabilities, test_scores)
+        place = (stage, sum(earlier == stage for earlier, _ in self.places))
+        report = _Pending(number, place, track, not track.closed, scores, probabilities, test_scores)
         self.history.append({})
+        self.places.append(place)
         self._pending = report
         improved = self._judge(self.rule(DEFAULT_RULE), report)
         track.waited = 0 if improved else track.waited + 1
@@ -154,13 +158,16 @@ class Judge:
 
     def _judge(self, rule: SelectionRule, report: _Pending) -> bool:
         """Note the value of a report under a rule, and keep the report if it is the best of its stage."""
-        value = rule.value(report.probabilities, report.scores)
+        if rule.of_place is None:
+            value = rule.value(report.probabilities, report.scores)
+        else:
+            value = rule.of_place.get(report.place, float("nan"))
         self.history[report.number][rule.name] = finite(value)
         best = report.stage.best
         if not report.counts or not rule.better(value, best[rule.name].value):
             return False
         error = bag_error(report.probabilities, self.valid)
-        best[rule.name] = Best(value, report.number, report.name, report.test_scores, error)
+        best[rule.name] = Best(value, report.number, report.place[0], report.test_scores, error)
         return True
 
     def _give_up_if_behind(self, number: int) -> None:

@@ -2,6 +2,8 @@
 
 ``bags``       cross-entropy of the mean prediction on held-back bags, after the logits were shifted so that the mean
                over all held-back rows is the known rate: what a user of LLP has. Version 2.
+``bags-cv``    the same on k folds over all bags: the number of reports is chosen by fits that each left a part of the
+               bags out (``folds.py``). For cells with folds.
 ``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was
                not supposed to have.
 
@@ -11,8 +13,8 @@ to held-back data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,13 +28,21 @@ from llpbench.plugins.builtin import llpbench_selection_rules
 _EPS = 1e-7
 
 
+Place = tuple[str, int]
+"""Where a report stands in a fit: its stage, and how many reports of that stage came before it."""
+
+
 @dataclass(frozen=True)
 class SelectionRule:
-    """A rule: ``value(probabilities, scores)`` of the held-back rows, and which end is better."""
+    """A rule: ``value(probabilities, scores)`` of the held-back rows, and which end is better.
+
+    A cross-validated rule has its values from other fits: ``of_place`` holds them by the place of a report.
+    """
 
     name: str
     value: Callable[[FloatArray, FloatArray], float]
     higher_is_better: bool
+    of_place: Mapping[Place, float] | None = None
 
     def better(self, value: float, best: float | None) -> bool:
         """Whether ``value`` beats the best so far (NaN never does, anything beats nothing)."""
@@ -82,18 +92,30 @@ def bag_error(probabilities: FloatArray, bags: Bags) -> float:
     return float(np.mean(np.abs(bag_means(probabilities, bags) - bags.proportions)))
 
 
-def make_rules(bags: Bags, labels: IntArray, specs: Iterable[RuleSpec] | None = None) -> list[SelectionRule]:
+def make_rules(
+    bags: Bags,
+    labels: IntArray,
+    specs: Iterable[RuleSpec] | None = None,
+    cross_validated: Mapping[str, Mapping[Place, float]] | None = None,
+) -> list[SelectionRule]:
     """Rules bound to held-back bags; labels of rows reach those rules only that declare ``uses_labels``.
 
     Args:
         bags: the held-back bags.
         labels: labels of their rows.
         specs: the rules; the built-in ones by default.
+        cross_validated: by name, the values of cross-validated rules; those without values are not applied.
     """
-    return [_bind(spec, bags, labels if spec.uses_labels else None) for spec in specs or llpbench_selection_rules()]
+    of_place = cross_validated or {}
+    return [
+        replace(bind(spec, bags, labels if spec.uses_labels else None), of_place=of_place.get(spec.name))
+        for spec in specs or llpbench_selection_rules()
+        if not spec.cross_validated or spec.name in of_place
+    ]
 
 
-def _bind(spec: RuleSpec, bags: Bags, labels: IntArray | None) -> SelectionRule:
+def bind(spec: RuleSpec, bags: Bags, labels: IntArray | None = None) -> SelectionRule:
+    """A rule bound to held-back bags."""
     value: Callable[[HeldBack], float] = spec.load()
 
     def of_report(probabilities: FloatArray, scores: FloatArray) -> float:

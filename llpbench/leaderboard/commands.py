@@ -24,6 +24,7 @@ def command(group: Group) -> str:
         words += ["--delta", f"{cell.delta:g}"] if cell.delta != USUAL.delta else []
         words += ["--mechanism", cell.mechanism] if cell.mechanism != USUAL.mechanism else []
     words += ["--feature-noise", f"{cell.feature_noise:g}"] if cell.feature_noise else []
+    words += ["--folds", str(cell.folds)] if cell.folds else []
     words += ["--backend", cell.backend] if cell.backend not in ("", "jax") else []
     words += ["--preset", cell.preset] if cell.preset and group.options.get("preset") == cell.preset else []
     return shlex.join(words)

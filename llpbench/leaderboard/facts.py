@@ -82,7 +82,10 @@ def rule_facts(spec: RuleSpec) -> RuleFacts:
 
 
 BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules()}
-"""The rules that every result has; a result may have numbers under others beside them."""
+"""The rules that llpbench brings; a result may have numbers under others beside them."""
+
+EVERY_RESULT = tuple(spec.name for spec in llpbench_selection_rules() if not spec.cross_validated)
+"""The rules that every result has numbers under."""
 
 
 FIRST_BAGS = RuleFacts(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.leaderboard.facts import BUILT_IN_RULES
+from llpbench.leaderboard.facts import EVERY_RESULT
 from llpbench.leaderboard.validate import (
     Unsound,
     check_date,
@@ -126,7 +126,7 @@ def _check_shown_name(shown: str, name: str) -> None:
 
 
 def _check_metrics(result: CellResult) -> None:
-    for rule in BUILT_IN_RULES:
+    for rule in EVERY_RESULT:
         if rule not in result.selected:
             raise Unsound(f"it has no numbers under the rule {rule!r}")
     check_rules(result.selected)

@@ -21,7 +21,7 @@ from llpbench.contracts.specs import MethodSpec
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, check_name, check_values, clip, read_plain
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.tuning.chosen import History, Trial, bare
+from llpbench.tuning.chosen import History, Trial, bare, tuned_setting
 
 PREFIX = "tuned-"
 _OWN_METRICS = {"bag_error"}  # of held-back bags; every other metric is of test rows
@@ -75,7 +75,7 @@ def check_search(result: CellResult, studies: Iterable[History], method: MethodS
     """
     cell = result.cell
     rule = cell.preset.removeprefix(PREFIX)
-    of_setting = [h for h in studies if bare(h.setting.cell) == bare(cell) and h.setting.rule == rule]
+    of_setting = [h for h in studies if tuned_setting(h.setting.cell) == tuned_setting(cell) and h.setting.rule == rule]
     if not of_setting:
         raise Unsound(
             f"the history of the search by rule {clip(rule)} that chose its parameters is not shown "

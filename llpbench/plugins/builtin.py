@@ -84,6 +84,14 @@ def llpbench_selection_rules() -> list[RuleSpec]:
             version=2,
         ),
         RuleSpec(
+            name="bags-cv",
+            factory="llpbench.experiment.rules:bag_cross_entropy",
+            summary="rule bags on k folds over all bags, for cells that are fitted k more times (--folds K)",
+            title="cross-entropy",
+            higher_is_better=False,
+            cross_validated=True,
+        ),
+        RuleSpec(
             name="instances",
             factory="llpbench.experiment.rules:instance_auroc",
             summary="AUROC on the labels of held-back rows: what the paper did, and what a user of LLP cannot do",

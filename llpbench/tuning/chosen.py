@@ -96,6 +96,10 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     trials: int
     seconds: float
 
+    def serves(self, cell: Cell) -> bool:
+        """Whether the parameters are for the setting of a cell."""
+        return tuned_setting(self.setting.cell) == tuned_setting(cell)
+
 
 class TunedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of ``tuned.json``."""
@@ -152,6 +156,11 @@ def bare(cell: Cell) -> Cell:
     return msgspec.structs.replace(cell, params={}, seed=0, preset="", tuning=False)
 
 
+def tuned_setting(cell: Cell) -> Cell:
+    """The setting of a cell that its tuned parameters are for: whatever folds its trials were judged on."""
+    return msgspec.structs.replace(bare(cell), folds=0)
+
+
 class TunedParams:
     """Finds tuned parameters for cells, by one rule; remembers what the user should be told."""
 
@@ -176,7 +185,7 @@ class TunedParams:
             (f"on {cell.dataset}", lambda c: c.setting.cell.dataset == cell.dataset),
             (f"at bag size {cell.bag_size}", lambda c: c.setting.cell.bag_size == cell.bag_size),
             (f"with noise {cell.noise}", lambda c: c.setting.cell.noise == cell.noise),
-            ("with these options of dataset, scheme, noise and backend", lambda c: bare(c.setting.cell) == bare(cell)),
+            ("with these options of dataset, scheme, noise and backend", lambda c: c.serves(cell)),
             (f"with {dict(given) or 'nothing'} fixed", lambda c: c.setting.fixed == dict(given)),
             (f"for seed {cell.seed}", lambda c: not c.setting.own or c.setting.seeds == [cell.seed]),
         ]

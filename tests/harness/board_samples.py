@@ -14,7 +14,7 @@ from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import to_probabilities
 from llpbench.leaderboard.derived import derived_seeds
-from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.leaderboard.facts import EVERY_RESULT, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import Line, compact, encode_line
 from llpbench.leaderboard.recompute import labels_digest
@@ -118,7 +118,7 @@ def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
     known: dict[str, Any] = {
         "seeds": derived_seeds(cell),
         "protocol": PROTOCOL,
-        "rules": {rule: rule_version(rule) for rule in BUILT_IN_RULES},
+        "rules": {rule: rule_version(rule) for rule in EVERY_RESULT},
         "code": dict(CODE),
         "digests": {"test_labels": "", "features": "0" * 64},
         "history": [dict(report) for report in CURVE],

@@ -17,7 +17,7 @@ from llpbench.contracts.specs import Reference
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.bootstrap import Replicates, pack, unpack
 from llpbench.leaderboard.build import built_files, differences
-from llpbench.leaderboard.facts import BUILT_IN_RULES, FIRST_BAGS, DatasetFacts, MetricFacts, RuleFacts
+from llpbench.leaderboard.facts import BUILT_IN_RULES, EVERY_RESULT, FIRST_BAGS, DatasetFacts, MetricFacts, RuleFacts
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import compact, encode_line
 from llpbench.leaderboard.plan import expected_seeds, plan_of
@@ -358,13 +358,13 @@ def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
 def test_several_classes_have_a_table_of_accuracy_too() -> None:
     results = [
         published(
-            0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in BUILT_IN_RULES}
+            0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in EVERY_RESULT}
         )
         for m, found in (("a", {"auroc": 0.9, "accuracy": 0.7}), ("b", {"auroc": 0.8, "accuracy": 0.75}))
     ]
     content = content_of(results)
     metrics = {"auroc": MetricFacts(), "accuracy": MetricFacts()}
-    for task, wanted in (("binary", 0), ("multiclass", len(BUILT_IN_RULES))):
+    for task, wanted in (("binary", 0), ("multiclass", len(EVERY_RESULT))):
         content.facts = msgspec.structs.replace(
             content.facts, datasets={"toy": DatasetFacts(task=task)}, metrics=metrics
         )

@@ -150,7 +150,7 @@ def test_counts_of_nothing_or_everything_give_a_finite_value(counts: list[list[f
 
 def test_the_rule_of_bags_is_of_version_two() -> None:
     versions = {spec.name: spec.version for spec in llpbench_selection_rules()}
-    assert versions == {"bags": 2, "instances": 1}
+    assert versions == {"bags": 2, "bags-cv": 1, "instances": 1}
     with pytest.raises(PluginError, match="version"):
         RuleSpec(name="mine", factory="a:b", version=0)
 
