@@ -15,9 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llpbench.contracts.errors import MethodError
+from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
+from llpbench.execution.confines import out_of_reach, to_be_read
 from llpbench.execution.messages import (
     Assignment,
     Channel,
@@ -70,8 +71,10 @@ class MethodProcess:
             seed=method_seed(job.cell),
             plugins=job.plugins,
             override=job.override,
-            locked=(job.out, *job.locked),
+            locked=out_of_reach(job),
+            read_only=to_be_read(job),
             scratch=job.scratch,
+            network=job.network,
         )
         with theirs:
             self.pid = self._fork(assignment, theirs) if fork else self._spawn(assignment, theirs)
@@ -258,7 +261,7 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
     """
     own = max(0.0, total - scoring)
     excess = max(0.0, scoring - max(FREE_SCORING, own))
-    known = [(name[:_LONGEST_NAME], seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
+    known = [(printable(name[:_LONGEST_NAME]), seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
     parts = {
         name: seconds for name, seconds in known if name not in ("report", "other", "predict") and 0 <= seconds < 1e9
     }
