@@ -76,6 +76,7 @@ class _Pending:
     scores: FloatArray
     probabilities: FloatArray
     test_scores: FloatArray | None
+    bag_error: float
 
 
 @dataclass
@@ -110,7 +111,8 @@ class Judge:
     def take_report(self, valid_scores: FloatArray, test_scores: FloatArray | None, stage: str = "") -> Answer:
         """Judge a report by ``bags`` and answer; ``finish_report`` must follow, and judges it by the other rules.
 
-        In this order, so that neither the answer nor the time until it comes can depend on a label.
+        In this order, so that neither the answer nor the time until it comes can depend on a label. What is left to
+        ``finish_report`` is the same work whatever it finds: a method could time how soon its next call is answered.
 
         Raises:
             MethodError: the scores break the contract, or there are too many reports or stages.
@@ -131,7 +133,8 @@ class Judge:
             self.stages.clear()  # earlier reports were read as probabilities: not comparable
         probabilities = to_probabilities(scores, self.score_kind)
         track = self.stages.setdefault(stage, Stage({rule.name: Best() for rule in self.rules}))
-        report = _Pending(number, stage, track, not track.closed, scores, probabilities, test_scores)
+        error = bag_error(probabilities, self.valid)
+        report = _Pending(number, stage, track, not track.closed, scores, probabilities, test_scores, error)
         self.history.append({})
         self._pending = report
         improved = self._judge(self.rule(DEFAULT_RULE), report)
@@ -159,8 +162,7 @@ class Judge:
         best = report.stage.best
         if not report.counts or not rule.better(value, best[rule.name].value):
             return False
-        error = bag_error(report.probabilities, self.valid)
-        best[rule.name] = Best(value, report.number, report.name, report.test_scores, error)
+        best[rule.name] = Best(value, report.number, report.name, report.test_scores, report.bag_error)
         return True
 
     def _give_up_if_behind(self, number: int) -> None:
