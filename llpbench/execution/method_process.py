@@ -186,8 +186,9 @@ def hear(process: MethodProcess, judge: Judge, data: Prepared, job: Job, result:
     except Misspoken as words:
         result.status, result.reason = "failed", f"the method's process sent {words}"
     else:
-        result.status, result.reason = _status(ended.status), ended.reason[:_LONGEST_REASON]
-        result.traceback, result.failed_at = ended.traceback[-_LONGEST_TRACEBACK:], ended.failed_at[:_LONGEST_REASON]
+        result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
+        result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
+        result.failed_at = printable(ended.failed_at[:_LONGEST_REASON])
 
 
 def _status(word: str) -> Status:

@@ -206,6 +206,14 @@ def test_names_of_phases_are_printable_and_short(field: Field) -> None:
     assert result["phases"].keys() == {"other", "?[2J?owned", "x" * 100}
 
 
+def test_last_words_are_printable_wherever_they_are_kept(field: Field) -> None:
+    result = field.attack("last-words")
+    assert result["reason"] == result["failed_at"] == "?[2J?owned?"
+    kept = field.out / "logs" / f"{result['id']}.traceback"
+    assert kept.read_text().count("?[2J?owned?") == 2
+    assert "\x1b" not in kept.read_text()
+
+
 def test_a_stopped_clock_hides_no_seconds(field: Field) -> None:
     assert field.attack("lie-about-time")["fit_seconds"] >= 1.0
 

@@ -43,6 +43,7 @@ KINDS = (
     "handles",
     "log-pipe",
     "odd-phases",
+    "last-words",
     "connect",
 )
 PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
@@ -399,17 +400,27 @@ class LogPipe(Attack):
 class OddPhases(Attack):
     """Says how it ended in the harness's own words, with names that no phase could have."""
 
+    def ended(self):
+        return {"phases": {"\x1b[2J\x07owned": 1e-9, "x" * 9999: 1e-9}}
+
     def attack(self, bags, monitor):
         import msgspec
 
         from llpbench.execution.messages import Ended
 
         monitor.report(self.predict_scores)
-        said = msgspec.msgpack.encode(Ended(phases={"\x1b[2J\x07owned": 1e-9, "x" * 9999: 1e-9}))
+        said = msgspec.msgpack.encode(Ended(**self.ended()))
         for line in lines():
             with contextlib.suppress(OSError):
                 socket.socket(fileno=os.dup(line)).sendall(len(said).to_bytes(8, "little") + said)
         time.sleep(3600)
+
+
+class LastWords(OddPhases):
+    def ended(self):
+        words = "\x1b[2J\x07owned\u202e"
+        said = {"reason": words, "traceback": f"{words}\n{words}", "failed_at": words}
+        return {"phases": {}, "status": "failed", **said}
 
 
 class Connect(Attack):
