@@ -44,15 +44,14 @@ class Field:
         assert self.run("mean-ridge").returncode == 0
         shutil.copytree(self.out, folder / "earlier")
 
-    def run(self, *methods: str) -> Any:
+    def run(self, *methods: str, further: tuple[str, ...] = ()) -> Any:
         where = ["--executor", "dask"] if self.start == "dask" else ["--start", self.start]
-        return llpbench(
-            *HONEST, "--methods", ",".join(methods), *where, "--out", "out", cwd=self.folder, **self.environment
-        )
+        command = [*HONEST, "--methods", ",".join(methods), *where, *further, "--out", "out"]
+        return llpbench(*command, cwd=self.folder, **self.environment)
 
-    def attack(self, kind: str) -> dict[str, Any]:
+    def attack(self, kind: str, *further: str) -> dict[str, Any]:
         """Run an attack; the result it has afterwards."""
-        self.run(f"attack-{kind}[out={self.out}]")
+        self.run(f"attack-{kind}[out={self.out}]", further=further)
         return self.results()[f"attack-{kind}"]
 
     def results(self) -> dict[str, dict[str, Any]]:
@@ -170,6 +169,12 @@ def test_children_that_outlive_a_cell_are_ended(field: Field) -> None:
     (field.folder / "orphan").write_text("")
     assert field.attack("orphan")["status"] == "ok"
     assert not psutil.pid_exists(int((field.folder / "orphan").read_text()))
+
+
+def test_memory_of_such_children_counts(field: Field) -> None:
+    result = field.attack("hoard", "--memory", "800MB")
+    assert result["status"] == "memory", result
+    assert "--memory 800MB" in result["reason"]
 
 
 def test_a_flood_of_output_is_capped(field: Field) -> None:

@@ -32,6 +32,7 @@ KINDS = (
     "escape",
     "kill",
     "orphan",
+    "hoard",
     "flood",
     "garbage",
     "huge",
@@ -279,6 +280,20 @@ class Orphan(Attack):
             os._exit(0)
         while not Path(os.environ["ATTACK_ORPHAN"]).read_text():
             time.sleep(0.01)
+
+
+class Hoard(Attack):
+    """Hides its memory in a process that nobody seems to own."""
+
+    def attack(self, bags, monitor):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                hoard = np.ones(125_000_000)
+                time.sleep(3600)
+                del hoard
+            os._exit(0)
+        time.sleep(3600)
 
 
 class Flood(Attack):
