@@ -20,6 +20,7 @@ from typing import Any
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
 from llpbench.contracts.protocols import Method, Predict
+from llpbench.datafiles.cache import COMPILED, cache_root
 from llpbench.execution.messages import (
     Assignment,
     Channel,
@@ -145,7 +146,7 @@ def prepare(assignment: Assignment) -> None:
     lock_away(
         map(Path, assignment.locked),
         read_only=map(Path, assignment.read_only),
-        writable=[Path(assignment.scratch)],
+        writable=[Path(assignment.scratch), cache_root() / COMPILED],
         network=assignment.network,
     )
 

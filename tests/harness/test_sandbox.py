@@ -76,3 +76,10 @@ def test_nothing_but_the_given_is_restricted(tmp_path: Path) -> None:
 @pytest.mark.skipif(sandbox.version() < 4, reason="TCP is restricted from Linux 6.7 on")
 def test_connections_are_forbidden_where_asked(tmp_path: Path) -> None:
     assert not tried(tmp_path, network="no", locked=("results",))["connect"]
+
+
+def test_all_that_there_is_may_be_read_only(tmp_path: Path) -> None:
+    found = tried(tmp_path, locked=("results",), read_only=("/",), writable=("code/scratch",))
+    assert found["results/cell"] == ""
+    assert found["other/file"] == found["mine"] == "r"
+    assert found["code/scratch/file"] == "rwn"
