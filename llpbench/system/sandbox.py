@@ -92,7 +92,7 @@ def _permissions(locked: set[Path], fixed: set[Path], every: int) -> Iterator[tu
     be listed, and each other entry of it what it shall have.
     """
     parents = {parent for path in locked | fixed for parent in path.parents}
-    yield from ((path, _READ) for path in fixed if not path.parents)
+    yield from ((path, _READ) for path in fixed - parents if not path.parents)
     for parent in parents:
         above = {parent, *parent.parents}
         if above & locked:
