@@ -55,17 +55,23 @@ def check_stated(result: CellResult, machine: MachineFacts) -> None:
     numeric = ("scipy", "scikit-learn") if result.protocol > 1 else ()
     backend = ("keras", result.cell.backend) if result.cell.backend else ()
     for name in ("llpbench", "python", "numpy", *backend, *numeric):
-        if name not in result.versions:
+        if not result.versions.get(name):
             raise Unsound(f"it does not say which version of {name} made it")
     if result.versions["python"] != machine.python:
         raise Unsound(f"its python is {result.versions['python']}, that of its machine {machine.python}")
     if result.protocol > 1:
         check_code(result, {})
-        if "test_labels" not in result.digests:
-            raise Unsound("it has no digest of the labels it was judged on")
-        for rule in result.selected:
+        for name, what in (("test_labels", "the labels it was judged on"), ("features", "its features")):
+            if not result.digests.get(name):
+                raise Unsound(f"it has no digest of {what}")
+        for rule, chosen in result.selected.items():
             if rule not in result.rules:
                 raise Unsound(f"it does not say which version of rule {rule!r} chose")
+            if chosen.metrics.get("bag_error") is None:
+                raise Unsound(f"it has no bag_error under {rule!r}")
+        for name in ("timeout", "memory_mb", "threads"):
+            if not result.limits.get(name, 0.0) > 0:
+                raise Unsound(f"its limits say nothing sensible of {name}")
 
 
 def check_named(result: CellResult, method: MethodSpec) -> None:

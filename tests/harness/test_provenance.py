@@ -215,6 +215,8 @@ def test_flags_that_change_bits() -> None:
         "TF_ENABLE_ONEDNN_OPTS": "0",
         "JAX_COMPILATION_CACHE_DIR": "/home/somebody",
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_VAR_password": "secret",
+        "TF_CLI_CONFIG_FILE": "/home/somebody/.terraformrc",
         "HOME": "/home/somebody",
         "NUMBA_NUM_THREADS": "",
     }
