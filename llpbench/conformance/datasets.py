@@ -11,9 +11,13 @@ from llpbench.contracts.data import Split
 from llpbench.contracts.errors import DataUnavailableError, Skip
 from llpbench.contracts.specs import DatasetSpec
 from llpbench.datafiles.store import DataStore, locate
+from llpbench.experiment.metrics import auroc
 from llpbench.experiment.split import check_split
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
+
+_UNLIKELY = 5.0
+"""Standard deviations that shuffled rows stray by less than once in a million."""
 
 
 def _load(spec: DatasetSpec, seed: int) -> Split:
@@ -74,6 +78,29 @@ def parts_are_disjoint(entry: Entry[DatasetSpec], registry: Registry) -> None:
     )
 
 
+def order_tells_no_label(entry: Entry[DatasetSpec], registry: Registry) -> None:
+    """The order of the test rows tells nothing about their labels."""
+    del registry
+    split = _load(entry.spec, 0)
+    labels = split.test.y
+    place = np.arange(len(labels), dtype=np.float64)
+    for label in range(split.classes):
+        inside = labels == label
+        mine, others = int(inside.sum()), int((~inside).sum())
+        if mine and others:
+            spread = np.sqrt((len(labels) + 1) / (12 * mine * others))
+            assert abs(auroc(inside.astype(int), place) - 0.5) < _UNLIKELY * spread, (
+                f"class {label} is found at one end of the test rows; shuffle them"
+            )
+    shares = np.bincount(labels, minlength=split.classes) / len(labels)
+    pairs, chance = len(labels) - 1, float((shares**2).sum())
+    alike = int((labels[1:] == labels[:-1]).sum())
+    assert abs(alike - pairs * chance) < _UNLIKELY * np.sqrt(pairs * chance * (1.0 - chance)) + 1.0, (
+        f"{alike:,} of {pairs:,} neighbouring test rows have the same label, where shuffled ones have "
+        f"{pairs * chance:,.0f}; shuffle them"
+    )
+
+
 def files_are_pinned(entry: Entry[DatasetSpec], registry: Registry) -> None:
     """Every file declares its sha256 and size; files that are here match."""
     del registry
@@ -93,5 +120,6 @@ CHECKS = (
     same_seed_same_split,
     other_seed_other_split,
     parts_are_disjoint,
+    order_tells_no_label,
     files_are_pinned,
 )

@@ -42,6 +42,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         out: the results folder; the method's process is kept from it.
         locked: further folders that the method's process is kept from.
+        network: whether the method's process may open TCP connections; not where a scheduler runs what it is sent.
         scratch: a private folder of the cell for its method; empty to have one made.
         plugins: single-file plugins that the method's process loads.
         judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics); None
@@ -57,6 +58,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     dataset_name: str
     out: str
     locked: tuple[str, ...] = ()
+    network: bool = True
     scratch: str = ""
     data: str = ""
     offline: bool = False

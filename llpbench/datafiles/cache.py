@@ -12,10 +12,16 @@ from typing import Literal
 from llpbench.system.files import write_atomically
 
 CACHE_VARIABLE = "LLPBENCH_CACHE"
+COMPILED = "compiled"
+"""The part of the cache for machine code that methods compile; a method's process may write to no other part of it."""
 
 
 def cache_root() -> Path:
-    """The cache folder: ``LLPBENCH_CACHE``, else the platform's place for caches. It need not exist yet."""
+    """The cache folder: ``LLPBENCH_CACHE``, else the platform's place for caches. It need not exist yet.
+
+    What datasets keep in it (``data``, ``made``, ``checked``) a method's process may only read; what a method compiles
+    goes to its folder ``compiled``.
+    """
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given).expanduser().absolute()

@@ -52,11 +52,13 @@ def serve(connection: socket.socket, preload: list[str]) -> None:
             warnings.simplefilter("ignore")  # a cell that needs the module reports the failure itself
             importlib.import_module(name)
     from llpbench.execution.registries import shared_registry
+    from llpbench.plugins.fingerprint import code_folders
     from llpbench.system.machine import machine_id
 
     machine_id()
     with contextlib.suppress(Exception):
         shared_registry((), ())
+        code_folders()
     gc.collect()
     gc.freeze()  # keep the collector off shared pages, so that children do not copy them
 

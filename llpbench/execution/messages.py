@@ -25,7 +25,13 @@ _PIECE = 1 << 20
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method's process is told to do: nothing in it depends on a label."""
+    """What a method's process is told to do: nothing in it depends on a label.
+
+    Attributes:
+        locked, read_only: what it keeps itself from (see ``confines``).
+        scratch: its private folder.
+        network: whether it may open TCP connections.
+    """
 
     method: str
     params: dict[str, Scalar]
@@ -34,7 +40,9 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
     override: tuple[str, ...]
     locked: tuple[str, ...]
+    read_only: tuple[str, ...]
     scratch: str
+    network: bool
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,9 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llpbench.contracts.errors import MethodError
+from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
+from llpbench.execution.confines import out_of_reach, to_be_read
 from llpbench.execution.messages import (
     Assignment,
     Channel,
@@ -70,8 +71,10 @@ class MethodProcess:
             seed=method_seed(job.cell),
             plugins=job.plugins,
             override=job.override,
-            locked=(job.out, *job.locked),
+            locked=out_of_reach(job),
+            read_only=to_be_read(job),
             scratch=job.scratch,
+            network=job.network,
         )
         with theirs:
             self.pid = self._fork(assignment, theirs) if fork else self._spawn(assignment, theirs)
@@ -188,8 +191,9 @@ def hear(
     except Misspoken as words:
         result.status, result.reason = "failed", f"the method's process sent {words}"
     else:
-        result.status, result.reason = _status(ended.status), ended.reason[:_LONGEST_REASON]
-        result.traceback, result.failed_at = ended.traceback[-_LONGEST_TRACEBACK:], ended.failed_at[:_LONGEST_REASON]
+        result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
+        result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
+        result.failed_at = printable(ended.failed_at[:_LONGEST_REASON])
 
 
 def _status(word: str) -> Status:
@@ -265,7 +269,7 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
     """
     own = max(0.0, total - scoring)
     excess = max(0.0, scoring - max(FREE_SCORING, own))
-    known = [(name[:_LONGEST_NAME], seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
+    known = [(printable(name[:_LONGEST_NAME]), seconds) for name, seconds in list(named.items())[:_MOST_PHASES]]
     parts = {
         name: seconds for name, seconds in known if name not in ("report", "other", "predict") and 0 <= seconds < 1e9
     }

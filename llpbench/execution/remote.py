@@ -124,6 +124,7 @@ def job_on_this_machine(order: Order, scratch: Path) -> Job:
         job,
         out=str(scratch / "results"),
         locked=(job.out,) if Path(job.out).is_dir() else (),
+        network=False,
         data=data,
         plugins=tuple(moved.values()),
         judge_plugins=None if job.judge_plugins is None else tuple(moved[path] for path in job.judge_plugins),

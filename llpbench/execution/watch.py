@@ -21,6 +21,7 @@ import psutil
 from llpbench.contracts.errors import printable
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
+from llpbench.results.reading import open_regular
 from llpbench.system.processes import end_tree, memory_mb
 
 _PREFIX = "llpbench-cell-"
@@ -121,15 +122,13 @@ class Watched:
 
 def keep_log(printed: Path, log: Path) -> None:
     """Append what a method printed to a log: its beginning and its end when it is long. An empty log is removed."""
-    with contextlib.suppress(OSError):
-        if printed.is_file() and not printed.is_symlink() and printed.stat().st_size:
-            with printed.open("rb") as file, log.open("ab") as target:
-                size = os.fstat(file.fileno()).st_size
-                target.write(file.read(_LOG_HEAD))
-                if size > _LOG_HEAD + _LOG_TAIL:
-                    target.write(b"\n[... %d bytes left out ...]\n" % (size - _LOG_HEAD - _LOG_TAIL))
-                file.seek(max(_LOG_HEAD, size - _LOG_TAIL))
-                target.write(file.read(_LOG_TAIL))
+    with contextlib.suppress(OSError), open_regular(printed, links=False) as file, log.open("ab") as target:
+        size = os.fstat(file.fileno()).st_size
+        target.write(file.read(_LOG_HEAD))
+        if size > _LOG_HEAD + _LOG_TAIL:
+            target.write(b"\n[... %d bytes left out ...]\n" % (size - _LOG_HEAD - _LOG_TAIL))
+        file.seek(max(_LOG_HEAD, size - _LOG_TAIL))
+        target.write(file.read(_LOG_TAIL))
     with contextlib.suppress(OSError):
         if log.stat().st_size == 0:
             log.unlink()
@@ -160,7 +159,7 @@ def describe_exit(returncode: int) -> str:
 def end_of_log(log: Path) -> str:
     """The end of what a cell printed, on one line."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log, links=False) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL))
             text = file.read(_LOG_TAIL).decode(errors="replace")
     except OSError:

@@ -76,6 +76,7 @@ class _Pending:
     scores: FloatArray
     probabilities: FloatArray
     test_scores: FloatArray | None
+    bag_error: float
 
 
 @dataclass
@@ -112,7 +113,8 @@ class Judge:
     def take_report(self, valid_scores: FloatArray, test_scores: FloatArray | None, stage: str = "") -> Answer:
         """Judge a report by ``bags`` and answer; ``finish_report`` must follow, and judges it by the other rules.
 
-        In this order, so that neither the answer nor the time until it comes can depend on a label.
+        In this order, so that neither the answer nor the time until it comes can depend on a label. What is left to
+        ``finish_report`` is the same work whatever it finds: a method could time how soon its next call is answered.
 
         Raises:
             MethodError: the scores break the contract, or there are too many reports or stages.
@@ -134,7 +136,8 @@ class Judge:
         probabilities = to_probabilities(scores, self.score_kind)
         track = self.stages.setdefault(stage, Stage({rule.name: Best() for rule in self.rules}))
         place = (stage, sum(earlier == stage for earlier, _ in self.places))
-        report = _Pending(number, place, track, not track.closed, scores, probabilities, test_scores)
+        error = bag_error(probabilities, self.valid)
+        report = _Pending(number, place, track, not track.closed, scores, probabilities, test_scores, error)
         self.history.append({})
         self.places.append(place)
         self._pending = report
@@ -166,8 +169,7 @@ class Judge:
         best = report.stage.best
         if not report.counts or not rule.better(value, best[rule.name].value):
             return False
-        error = bag_error(report.probabilities, self.valid)
-        best[rule.name] = Best(value, report.number, report.place[0], report.test_scores, error)
+        best[rule.name] = Best(value, report.number, report.place[0], report.test_scores, report.bag_error)
         return True
 
     def _give_up_if_behind(self, number: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from llpbench.contracts.data import FloatArray
 
 _TINY = 1e-300
+_HUGE = 1e100  # logits beyond this are as good as certain; sums and differences of them stay finite
 _TOLERANCE = 1e-11
 _MOST_STEPS = 200
 
@@ -29,6 +30,7 @@ def log_odds(scores: FloatArray, probabilities: FloatArray) -> FloatArray:
 
     scores, p = np.asarray(scores, np.float64), np.asarray(probabilities, np.float64)
     if not np.array_equal(scores, p):
+        scores = np.clip(scores, -_HUGE, _HUGE)
         return scores if scores.ndim == 1 else np.asarray(log_softmax(scores, axis=1))
     if p.ndim == 1:
         p = np.clip(p, _TINY, 1.0 - np.finfo(np.float64).epsneg)

@@ -86,6 +86,9 @@ def _check_alone(result: CellResult, content: Content, splits: Splits) -> None:
     facts = content.facts.methods[cell.method]
     if result.oracle != facts.oracle:
         raise Unsound(f"{cell.method} {'is' if facts.oracle else 'is not'} given labels, the result differs")
+    stated = {name for chosen in result.selected.values() for name in chosen.metrics} - {"bag_error"}
+    for name in sorted(stated - set(content.facts.metrics)):
+        raise Unsound(f"facts.json knows no metric {name!r}")
     machine = content.machines[result.machine]
     check_stated(result, machine)
     if result.status != "ok":

@@ -26,6 +26,9 @@ def check_derived(result: CellResult, classes: Iterable[int]) -> None:
         raise Unsound("it does not say how many rows and bags it had")
     if not result.limits:
         raise Unsound("it does not say which limits it ran under")
+    for name in ("timeout", "memory_mb", "threads") if result.protocol > 1 else ():
+        if not result.limits.get(name, 0.0) > 0:
+            raise Unsound(f"it does not say which limits it ran under: {name} is {result.limits.get(name)}")
     _check_seeds(result)
     _check_noise(result, classes)
     _check_bags(result)

@@ -111,7 +111,9 @@ def check_result(result: CellResult) -> None:
     _check_shown_name(result.dataset_name, result.cell.dataset)
     if result.cell.bag_size < 1 or result.cell.seed < 0:
         raise Unsound(f"bag size {result.cell.bag_size}, seed {result.cell.seed}: neither may be negative")
-    for name in ("fit_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):
+    if result.cell.feature_noise < 0:
+        raise Unsound(f"its feature noise is {result.cell.feature_noise:.4g}, which no noise is")
+    for name in ("fit_seconds", "data_seconds", "report_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):
         if getattr(result, name) < 0:
             raise Unsound(f"{name} is negative")
     if result.status == "ok":

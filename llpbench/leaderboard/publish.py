@@ -125,6 +125,8 @@ class Desk:
         check_stated(result, machine)
         replicates, search = None, None
         if result.status == "ok":
+            if self.protocol > 1 and not result.wall_seconds:
+                raise Unsound("it does not say how long its process took (wall_seconds)")
             check_derived(result, (2, 3))
             arrays = self._arrays(result)
             check_derived(result, {classes_of(arrays[rule]) for rule in result.selected})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec, MetricSpec
 from llpbench.experiment.metrics import auroc, kind_of_scores, to_probabilities
-from llpbench.leaderboard.validate import Unsound
+from llpbench.leaderboard.validate import Unsound, clip
 
 EXACT = 1e-9
 """How far a metric may be off when predictions are what was judged: sums in another order."""
@@ -47,9 +47,12 @@ def check_metrics(result: CellResult, arrays: Arrays, method: MethodSpec, metric
     if result.protocol > 1 and stated != labels_digest(labels):
         raise Unsound("the digest of its test labels is not that of the labels in its predictions")
     task = "binary" if arrays[next(iter(result.selected))].ndim == 1 else "multiclass"
-    wanted = [spec for spec in metrics if task in spec.tasks]
+    known = list(metrics)
+    wanted = [spec for spec in known if task in spec.tasks]
     fine = True
     for rule, chosen in result.selected.items():
+        for name in chosen.metrics.keys() - {spec.name for spec in known} - {"bag_error"}:
+            raise Unsound(f"it states {clip(name)} under {rule!r}, a metric that is not installed here")
         scores = arrays[rule].astype(np.float64)
         slack = EXACT if result.protocol > 1 else COARSE + tied_share(labels, scores)
         for spec in wanted:

@@ -55,7 +55,7 @@ def check_stated(result: CellResult, machine: MachineFacts) -> None:
     numeric = ("scipy", "scikit-learn") if result.protocol > 1 else ()
     backend = ("keras", result.cell.backend) if result.cell.backend else ()
     for name in ("llpbench", "python", "numpy", *backend, *numeric):
-        if name not in result.versions:
+        if not result.versions.get(name):
             raise Unsound(f"it does not say which version of {name} made it")
     if result.versions["python"] != machine.python:
         raise Unsound(f"its python is {result.versions['python']}, that of its machine {machine.python}")
@@ -63,9 +63,13 @@ def check_stated(result: CellResult, machine: MachineFacts) -> None:
         check_code(result, {})
         if "test_labels" not in result.digests:
             raise Unsound("it has no digest of the labels it was judged on")
-        for rule in result.selected:
+        if not result.digests.get("features"):
+            raise Unsound("it has no digest of its features")
+        for rule, chosen in result.selected.items():
             if rule not in result.rules:
                 raise Unsound(f"it does not say which version of rule {rule!r} chose")
+            if chosen.metrics.get("bag_error") is None:
+                raise Unsound(f"it has no bag_error under {rule!r}")
 
 
 def check_named(result: CellResult, method: MethodSpec) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    file my.py sha256:0f3a...                       a plugin in a single file
+    file my.py sha256:0f3a...                       a plugin in a single file, with what it imports from beside it
     editable my-plugins sha256:5e1c...              an editable install, or one made from a folder or a repository
     release my-plugins 1.2.0 sha256:77b0...         installed from an index
 
@@ -12,11 +12,13 @@ Nothing is imported here, and nothing is remembered between calls: code may be e
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -72,10 +74,40 @@ def code_name(line: str) -> str:
 
 def _file_line(path: Path) -> str:
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
+        content = path.read_bytes()
     except OSError:
         return f"file {path.name} unreadable"
-    return f"file {path.name} sha256:{digest}"
+    beside = sorted(_imported_beside(path, content).items())
+    digest = _digest([(path.name, path), *beside]) if beside else f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return f"file {path.name} {digest[: len('sha256:') + _DIGITS]}"
+
+
+def _imported_beside(path: Path, content: bytes) -> dict[str, Path]:
+    """The Python files in the folder of a file that it imports, and those that these import, by name."""
+    found: dict[str, Path] = {}
+    waiting = [content]
+    while waiting:
+        for name in _imported_names(waiting.pop()):
+            module, package = path.parent / f"{name}.py", path.parent / name
+            files = [module] if module.is_file() else package.rglob("*.py") if package.is_dir() else []
+            for file in files:
+                named = file.relative_to(path.parent).as_posix()
+                if named not in found and file != path:
+                    found[named] = file
+                    with contextlib.suppress(OSError):
+                        waiting.append(file.read_bytes())
+    return found
+
+
+def _imported_names(source: bytes) -> set[str]:
+    """The top-level modules that a source imports; none when it is no Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in modules} - {""}
 
 
 def _is_unreleased(found: Distribution) -> bool:
@@ -147,6 +179,15 @@ def _digest(files: Iterable[tuple[str, Path]]) -> str:
             content = "unreadable"
         total.update(f"{name} {content}\n".encode())
     return f"sha256:{total.hexdigest()[:_DIGITS]}"
+
+
+@lru_cache(maxsize=1)
+def code_folders() -> tuple[Path, ...]:
+    """The folders and files with the code of llpbench and of every installed plugin; nothing is imported."""
+    tops = {OWN, *(entry.module.partition(".")[0] for entry in entry_points(group=GROUP))}
+    specs = [find_spec(top) for top in sorted(tops)]
+    folders = [Path(f) for spec in specs if spec for f in spec.submodule_search_locations or [spec.origin or ""]]
+    return tuple(folder for folder in folders if folder.exists())
 
 
 def distribution_of(module: str) -> str:

@@ -37,7 +37,12 @@ _FLAGS = (
     "PYTHONHASHSEED",
     "XLA_FLAGS",
 )
-_FLAG_FAMILIES = ("BLIS_", "GOTO_", "JAX_", "MKL_", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "TF_", "TORCH_", "VECLIB_")
+_TENSORFLOW = ("CPU_", "CUDNN_", "DETERMINISTIC", "DISABLE_", "ENABLE_", "GPU_", "NUM_", "USE_", "XLA_")
+"""What names of TensorFlow's variables go on with after ``TF_``, which begins Terraform's too, with its secrets."""
+_FLAG_FAMILIES = (
+    *("BLIS_", "GOTO_", "JAX_", "MKL_", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "TORCH_", "VECLIB_"),
+    *(f"TF_{word}" for word in _TENSORFLOW),
+)
 _NO_BITS = ("CACHE", "DIR", "DUMP", "HOST", "LOG", "PATH", "PROFIL", "TOKEN", "VERBOSE")
 """Words in names of variables that say where something is written or what is printed, not how it is computed."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 RESULT_BYTES = 64 << 20
 MANIFEST_BYTES = 1 << 30
@@ -21,17 +22,33 @@ def read_regular(path: Path, most: int = RESULT_BYTES) -> bytes:
         FileNotFoundError: there is none.
         OSError: it cannot be read, is no regular file, or holds more than ``most`` bytes.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
-    with os.fdopen(handle, "rb", closefd=True) as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"not a regular file but {_kind(status.st_mode)}")
-        if status.st_size > most:
-            raise OSError(f"too large ({status.st_size:,} bytes)")
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(f"too large ({size:,} bytes)")
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(f"too large (more than {most:,} bytes)")
     return data
+
+
+def open_regular(path: Path, *, links: bool = True) -> BinaryIO:
+    """Open a regular file to be read; whatever else lies there is refused without waiting.
+
+    Args:
+        path: where it lies.
+        links: whether a symbolic link to a file will do.
+
+    Raises:
+        OSError: it cannot be opened or is no regular file.
+    """
+    flags = ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", *(() if links else ("O_NOFOLLOW",)))
+    handle = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise OSError(f"not a regular file but {_kind(mode)}")
+    return os.fdopen(handle, "rb")
 
 
 def is_odd(path: Path) -> bool:

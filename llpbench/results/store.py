@@ -41,6 +41,11 @@ def is_machine_name(name: str) -> bool:
     return _MACHINE.fullmatch(name) is not None
 
 
+def is_results_folder(folder: Path) -> bool:
+    """Whether a folder looks like one of results, without reading anything in it."""
+    return (folder / "manifest.json").is_file() and (folder / "cells").is_dir()
+
+
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a folder is meant to hold."""
 

@@ -1,8 +1,9 @@
 """Locking folders away from this process and its children, by Landlock (Linux 5.13 and later).
 
-A process that has locked itself can neither read nor write files under the given folders, cannot look into the memory
-of processes outside, and (Linux 6.12) cannot send them signals. It needs no rights and cannot be undone. Landlock knows
-permissions only, no prohibitions; so everything else is permitted: each entry beside the paths to the folders.
+A process that has locked itself can neither read nor write files under the given folders, cannot write under those it
+may only read, cannot look into the memory of processes outside, and (Linux 6.12) cannot send them signals. It needs no
+rights and cannot be undone. Landlock knows permissions only, no prohibitions; so everything else is permitted: each
+entry beside the paths to the folders.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
@@ -22,7 +23,9 @@ _PATH_BENEATH = 1
 _SCOPE_SOCKETS_AND_SIGNALS = 0b11
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
 _FOR_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_EVERY_TCP = 0b11  # to bind and to connect
 _KNOWN_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # number of rights by version; 16 from version 5 on
 
 
@@ -42,34 +45,64 @@ def available() -> str:
     return f"Landlock version {found}: a method's process is kept from results and other processes{signals}"
 
 
-def lock_away(folders: Iterable[Path]) -> bool:
+def lock_away(
+    folders: Iterable[Path],
+    *,
+    read_only: Iterable[Path] = (),
+    writable: Iterable[Path] = (),
+    network: bool = True,
+) -> bool:
     """Keep this process and all it will start from reading or writing under ``folders``; False when impossible.
 
     What can be done afterwards: everything elsewhere, except making new entries directly in a folder on the path to one
     of them. Names under them can still be listed.
+
+    Args:
+        folders: what may neither be read nor written.
+        read_only: files and folders that may be read; where one is also under ``folders`` it may not.
+        writable: folders that may be written wherever they are.
+        network: whether TCP connections may be made (forbidden from Linux 6.7 on).
     """
     found = version()
     if not found:
         return False
     every = (1 << _KNOWN_RIGHTS.get(found, 16)) - 1
-    attributes = struct.pack("=QQQ", every, 0, _SCOPE_SOCKETS_AND_SIGNALS if found >= 6 else 0)
+    tcp = 0 if network or found < 4 else _EVERY_TCP
+    attributes = struct.pack("=QQQ", every, tcp, _SCOPE_SOCKETS_AND_SIGNALS if found >= 6 else 0)
     size = 24 if found >= 6 else 16 if found >= 4 else 8
     rules = _syscall(_CREATE_RULESET, attributes[:size], ctypes.c_size_t(size), ctypes.c_uint32(0))
     if rules < 0:
         return False
     try:
-        locked = {folder.resolve() for folder in folders}
-        parents = {parent for folder in locked for parent in folder.parents}
-        for parent in parents - locked:
-            _permit(rules, parent, _READ_DIR)
-            with contextlib.suppress(OSError), os.scandir(parent) as entries:
-                for entry in entries:
-                    if Path(entry.path) not in locked | parents and not entry.is_symlink():
-                        _permit(rules, Path(entry.path), every)
+        locked, fixed = ({path.resolve() for path in paths} for paths in (folders, read_only))
+        for path, rights in _permissions(locked, fixed, every):
+            _permit(rules, path, rights)
+        for path in writable:
+            _permit(rules, path.resolve(), every)
         no_new_rights = _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         return no_new_rights and _syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0)) == 0
     finally:
         os.close(rules)
+
+
+def _permissions(locked: set[Path], fixed: set[Path], every: int) -> Iterator[tuple[Path, int]]:
+    """Paths and what is permitted at and under each: nothing under ``locked``, no writing under ``fixed``.
+
+    Permissions add up along a path. So a folder on the way to a locked or fixed one is given no more than the right to
+    be listed, and each other entry of it what it shall have.
+    """
+    parents = {parent for path in locked | fixed for parent in path.parents}
+    yield from ((path, _READ) for path in fixed - parents if not path.parents)
+    for parent in parents:
+        above = {parent, *parent.parents}
+        if above & locked:
+            continue
+        yield parent, _READ_DIR
+        with contextlib.suppress(OSError), os.scandir(parent) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if path not in locked | parents and not entry.is_symlink():
+                    yield path, _READ if path in fixed or above & fixed else every
 
 
 def hide_memory() -> None:

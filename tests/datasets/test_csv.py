@@ -104,6 +104,16 @@ def test_own_bags_stay_whole_and_are_no_feature(tmp_path: Path) -> None:
         assert np.unique(part.bag_of, return_counts=True)[1].tolist() == [50] * bags
 
 
+@pytest.mark.parametrize("bag", ["", "shop"])
+def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_path: Path, bag: str) -> None:
+    """Test rows are scored in the order of the split: one that a file brought along would be the answer."""
+    lines = [f"{i % 7},shop {i % 10},{'no' if i < 500 else 'yes'}" for i in range(1000)]
+    split = loaded(write(tmp_path, "x,shop,y\n" + "\n".join(lines)), bag=bag)
+    for part in (split.train, split.valid, split.test):
+        half = len(part) // 2
+        assert abs(part.y[:half].mean() - part.y[half:].mean()) < 0.5
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,22 @@ class Field:
     def __init__(self, folder: Path, start: str) -> None:
         self.folder, self.out, self.start = folder, folder / "out", start
         (folder / "orphan").write_text("")
+        self.environment = {"LLPBENCH_DATA": str(folder / "data"), "LLPBENCH_CACHE": str(folder / "cache")}
+        for file in ("data/rows.csv", "cache/made/features.npy"):
+            (folder / file).parent.mkdir(parents=True)
+            (folder / file).write_text("")
         os.environ["ATTACK_ORPHAN"] = str(folder / "orphan")
         assert self.run("mean-ridge").returncode == 0
+        shutil.copytree(self.out, folder / "earlier")
 
-    def run(self, *methods: str) -> Any:
+    def run(self, *methods: str, further: tuple[str, ...] = ()) -> Any:
         where = ["--executor", "dask"] if self.start == "dask" else ["--start", self.start]
-        return llpbench(*HONEST, "--methods", ",".join(methods), *where, "--out", "out", cwd=self.folder)
+        command = [*HONEST, "--methods", ",".join(methods), *where, *further, "--out", "out"]
+        return llpbench(*command, cwd=self.folder, **self.environment)
 
-    def attack(self, kind: str) -> dict[str, Any]:
+    def attack(self, kind: str, *further: str) -> dict[str, Any]:
         """Run an attack; the result it has afterwards."""
-        self.run(f"attack-{kind}[out={self.out}]")
+        self.run(f"attack-{kind}[out={self.out}]", further=further)
         return self.results()[f"attack-{kind}"]
 
     def results(self) -> dict[str, dict[str, Any]]:
@@ -69,11 +76,24 @@ def test_no_label_is_in_the_methods_process(field: Field, kind: str) -> None:
 
 
 @locked
-@pytest.mark.parametrize("kind", ["other-memory", "predictions"])
+@pytest.mark.parametrize("kind", ["other-memory", "predictions", "other-results", "handles"])
 def test_no_label_is_reached_elsewhere(field: Field, kind: str) -> None:
     result = field.attack(kind)
     assert result["status"] == "ok", result
     assert not result["notes"]["found"]
+
+
+@locked
+def test_code_on_the_disk_stays_as_it_is(field: Field) -> None:
+    """What is patched there would judge the cells that come after."""
+    assert field.attack("code")["notes"]["found"] == ""
+
+
+@locked
+def test_data_on_the_disk_stays_as_it_is(field: Field) -> None:
+    notes = field.attack("data")["notes"]
+    assert notes["found"] == ""
+    assert notes["compiled"] == "compiled"  # the one part of the cache that is for methods
 
 
 def held_back_labels() -> np.ndarray:
@@ -151,6 +171,12 @@ def test_children_that_outlive_a_cell_are_ended(field: Field) -> None:
     assert not psutil.pid_exists(int((field.folder / "orphan").read_text()))
 
 
+def test_memory_of_such_children_counts(field: Field) -> None:
+    result = field.attack("hoard", "--memory", "800MB")
+    assert result["status"] == "memory", result
+    assert "--memory 800MB" in result["reason"]
+
+
 def test_a_flood_of_output_is_capped(field: Field) -> None:
     result = field.attack("flood")
     assert result["status"] == "ok"
@@ -173,6 +199,26 @@ def test_a_line_held_open_does_not_hold_the_judge(field: Field) -> None:
     assert "code 3" in result["reason"]
 
 
+def test_a_log_that_became_a_pipe_does_not_hold_the_judge(field: Field) -> None:
+    result = field.attack("log-pipe")
+    assert result["status"] == "crashed"
+    assert "code 3" in result["reason"]
+
+
+def test_names_of_phases_are_printable_and_short(field: Field) -> None:
+    result = field.attack("odd-phases")
+    assert result["status"] == "ok"
+    assert result["phases"].keys() == {"other", "?[2J?owned", "x" * 100}
+
+
+def test_last_words_are_printable_wherever_they_are_kept(field: Field) -> None:
+    result = field.attack("last-words")
+    assert result["reason"] == result["failed_at"] == "?[2J?owned?"
+    kept = field.out / "logs" / f"{result['id']}.traceback"
+    assert kept.read_text().count("?[2J?owned?") == 2
+    assert "\x1b" not in kept.read_text()
+
+
 def test_a_stopped_clock_hides_no_seconds(field: Field) -> None:
     assert field.attack("lie-about-time")["fit_seconds"] >= 1.0
 
@@ -181,12 +227,15 @@ def test_a_stopped_clock_hides_no_seconds(field: Field) -> None:
 def test_the_same_holds_on_a_cluster(tmp_path: Path) -> None:
     field = Field(tmp_path, "dask")
     before = field.files()
-    kinds = ("objects", "predictions", "rival", "scorer")
+    kinds = ("objects", "predictions", "other-results", "rival", "scorer", "connect")
     field.run(*(f"attack-{kind}[out={field.out}]" for kind in kinds))
     results = field.results()
     assert {results[f"attack-{kind}"]["status"] for kind in kinds} == {"ok"}
     assert not results["attack-objects"]["notes"]["found"]
     assert not results["attack-predictions"]["notes"]["found"]
+    assert not results["attack-other-results"]["notes"]["found"]
+    assert results["attack-connect"]["notes"]["listening"]
+    assert sandbox.version() < 4 or not results["attack-connect"]["notes"]["found"]
     assert results["attack-scorer"]["selected"]["bags"]["metrics"]["auroc"] == 0.5
     assert before.items() <= field.files().items()
 

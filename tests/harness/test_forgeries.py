@@ -55,6 +55,14 @@ def drop_metric(_: Bench, r: CellResult) -> None:
         del chosen.metrics["log_loss"]
 
 
+def state_metric(name: str, value: float | None) -> Edit:
+    def edit(_: Bench, r: CellResult) -> None:
+        for chosen in r.selected.values():
+            chosen.metrics = {k: v for k, v in {**chosen.metrics, name: value}.items() if v is not None}
+
+    return edit
+
+
 def field(**facts: Any) -> Edit:
     def edit(_: Bench, r: CellResult) -> None:
         for name, value in facts.items():
@@ -192,6 +200,10 @@ def unknown_rule(_: Bench, r: CellResult) -> None:
     r.rules = {**r.rules, "test-rows": 1}
 
 
+def negative_feature_noise(_: Bench, r: CellResult) -> None:
+    r.cell = msgspec.structs.replace(r.cell, feature_noise=-1.0)
+
+
 NOISY = {"a noisy cell without noise", "noise of another size", "count noise where there is none"}
 
 ADD: dict[str, tuple[Edit, str]] = {
@@ -249,6 +261,15 @@ ADD: dict[str, tuple[Edit, str]] = {
     "no digest of the labels": (field(digests={}), "digest"),
     "labels the method did not ask for": (field(oracle=True), "labels"),
     "pseudo-labels better than perfect": (field(pseudo_labels={"all": 1.5}), "pseudo"),
+    "a metric that nobody registered": (state_metric("usefulness", 0.99), "usefulness"),
+    "no bag error": (state_metric("bag_error", None), "bag_error"),
+    "no digest of the features": (part("digests", features=""), "features"),
+    "an empty version": (part("versions", numpy=""), "numpy"),
+    "a limit that is none": (part("limits", timeout=-1.0), "timeout"),
+    "no word about threads": (part("limits", threads=None), "threads"),
+    "no seconds of its process": (field(wall_seconds=0.0), "wall_seconds"),
+    "negative seconds of scoring": (field(report_seconds=-5.0), "report_seconds"),
+    "negative noise of features": (negative_feature_noise, "feature noise"),
 }
 
 
@@ -451,6 +472,12 @@ CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "other settings under the plain name": (hidden_settings, "penalty"),
     "another Python than its machine": (set_parts("versions", python="3.99.0"), "python"),
     "no limits": (set_fields(limits={}), "limits"),
+    "a metric that nobody registered": (
+        line_edit(lambda r: state_metric("usefulness", 0.99)(None, r)),  # type: ignore[arg-type]
+        "usefulness",
+    ),
+    "no digest of the features": (set_parts("digests", features=""), "features"),
+    "an empty version": (set_parts("versions", scipy=""), "scipy"),
     "a trial as a result": (
         line_edit(lambda r: setattr(r, "cell", msgspec.structs.replace(r.cell, tuning=True))),
         "id|trial",

@@ -88,7 +88,8 @@ class Shy(Fine):
 
 @hookimpl
 def llpbench_datasets():
-    return [DatasetSpec(name=f"bad-{kind}", factory=f"bad:{kind}") for kind in ("restless", "stuck", "overlapping")]
+    kinds = ("restless", "stuck", "overlapping", "ordered", "clumped")
+    return [DatasetSpec(name=f"bad-{kind}", factory=f"bad:{kind}") for kind in kinds]
 
 def _split(rng, overlap=False):
     X = rng.normal(size=(300, 3)).astype(np.float32)
@@ -104,6 +105,16 @@ def stuck(files, *, seed):
 
 def overlapping(files, *, seed):
     return _split(np.random.default_rng(seed), overlap=True)
+
+def _sorted(split, key):
+    order = np.argsort(key(split.test.y), kind="stable")
+    return Split(split.train, split.valid, Part(split.test.X[order], split.test.y[order]))
+
+def ordered(files, *, seed):
+    return _sorted(_split(np.random.default_rng(seed)), lambda y: y)
+
+def clumped(files, *, seed):
+    return _sorted(_split(np.random.default_rng(seed)), lambda y: np.where(y == 0, 1, np.cumsum(y) % 2 * 2))
 """
 
 
@@ -127,6 +138,8 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Registry:
         ("bad-restless", {"same_seed_same_split"}),
         ("bad-stuck", {"other_seed_other_split"}),
         ("bad-overlapping", {"parts_are_disjoint"}),
+        ("bad-ordered", {"order_tells_no_label"}),
+        ("bad-clumped", {"order_tells_no_label"}),
         ("bad-excused", set()),
         ("bad-needless", {"learns"}),
         ("bad-fine", set()),

@@ -429,7 +429,7 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     assert content.replicates == {}
     # What is judged today is kept as it was judged.
     newer = traced(real_cell(seed=1), selected={"bags": stated, "instances": stated})
-    newer.history, newer.digests = result.history, {"test_labels": labels_digest(labels)}
+    newer.history, newer.digests = result.history, {**newer.digests, "test_labels": labels_digest(labels)}
     store = write_run(tmp_path / "newer", [newer], predictions=False)
     np.savez(store.predictions_path(newer.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
     assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import quick
+from helpers import bags_of, make_part, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -12,6 +12,7 @@ from scipy.special import expit, logit, softmax
 
 from llpbench.experiment.levelling import binary_shift, class_shifts, inner_rate, level, log_odds
 from llpbench.experiment.metrics import to_probabilities
+from llpbench.experiment.rules import make_rules
 
 rates = st.floats(1e-5, 1 - 1e-5)
 seeds = st.integers(0, 10_000)
@@ -120,3 +121,14 @@ def test_the_shares_of_extreme_logits_are_reached() -> None:
     z = np.random.default_rng(0).normal(0, 100, (500, 5))
     wanted = inner_rate(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), 500)
     assert np.abs(softmax(z + class_shifts(z, wanted), axis=1).mean(axis=0) - wanted).max() < 1e-6
+
+
+@pytest.mark.parametrize("size", [1e3, 1e30, 1e150, 1.7e308])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_as_large_as_numbers_go_have_a_value(size: float, classes: int) -> None:
+    """A fit that ran away is a poor report, not a failure of the judge."""
+    bags, labels = bags_of(make_part(60, classes), 6, classes)
+    scores = np.random.default_rng(0).choice([-size, 0.0, size], 60 if classes == 2 else (60, classes))
+    with np.errstate(over="ignore"):
+        probabilities = to_probabilities(scores, "logit")
+    assert np.isfinite(make_rules(bags, labels)[0].value(probabilities, scores))

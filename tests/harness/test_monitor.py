@@ -85,6 +85,20 @@ def test_should_stop_follows_bags_alone() -> None:
     assert seen == [False, False, True, True, True]
 
 
+def test_a_report_takes_the_same_work_whatever_other_rules_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the time until the next call is answered would tell whether labels liked the report."""
+    calls: list[int] = []
+
+    def counted(*_: object) -> float:
+        calls.append(1)
+        return 0.0
+
+    monkeypatch.setattr(judge, "bag_error", counted)
+    for instances in ([1, 2, 3, 4], [1, 0, 0, 0]):
+        feed(scripted(patience=9, bags=[4, 3, 2, 1], instances=instances), 4)
+    assert len(calls) == 8  # once for each report, also for those that no rule keeps
+
+
 def test_another_rule_without_improvement_closes_nothing() -> None:
     monitor = scripted(patience=2, bags=[1, 2, 3, 4, 5], instances=[5, 1, 1, 1, 9])
     feed(monitor, 5)

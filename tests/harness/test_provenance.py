@@ -80,6 +80,24 @@ def rewrite(folder: Path, **facts: object) -> None:
 # -- fingerprints ------------------------------------------------------------------------------------------------------
 
 
+def test_files_that_a_file_imports_from_beside_it_count(tmp_path: Path) -> None:
+    plugin = tmp_path / "my.py"
+    plugin.write_text("import os\nfrom helper import sign\n")
+    alone = fingerprint("file:my.py", [plugin])
+    (tmp_path / "stranger.py").write_text("x = 1\n")
+    assert fingerprint("file:my.py", [plugin]) == alone  # nobody imports it
+    (tmp_path / "helper.py").write_text("import my\nimport deep.er\nsign = 1\n")
+    lines = {alone, fingerprint("file:my.py", [plugin])}
+    (tmp_path / "deep").mkdir()
+    for file, text in (("deep/er.py", "y = 1\n"), ("deep/er.py", "y = 2\n"), ("helper.py", "sign = -1\n")):
+        (tmp_path / file).write_text(text)
+        lines.add(fingerprint("file:my.py", [plugin]))
+    assert len(lines) == 5
+    assert len({len(line) for line in lines}) == 1
+    plugin.write_text("this is no Python (")
+    assert fingerprint("file:my.py", [plugin]).startswith("file my.py sha256:")
+
+
 def test_a_file_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = write_method(tmp_path)
     first = fingerprint("file:my.py", [str(path)])
@@ -206,6 +224,8 @@ def test_flags_that_change_bits() -> None:
         "TF_ENABLE_ONEDNN_OPTS": "0",
         "JAX_COMPILATION_CACHE_DIR": "/home/somebody",
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_VAR_password": "secret",
+        "TF_CLI_CONFIG_FILE": "/home/somebody/.terraformrc",
         "HOME": "/home/somebody",
         "NUMBA_NUM_THREADS": "",
     }

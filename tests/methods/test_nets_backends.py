@@ -212,7 +212,7 @@ def test_normal_numbers_depend_on_the_key_alone(probe):
 @pytest.mark.slow
 def test_jax_does_not_compile_again_in_another_process(probes):
     first = figures(probes, "jax")
-    folder = probes[0] / "cache" / "jax"
+    folder = probes[0] / "cache" / "compiled" / "jax"
     before = {path.name for path in folder.iterdir() if path.name.endswith("-cache")}
     assert any("run_epoch" in name for name in before)
     second = run_probe("jax", probes[0], "training")

@@ -77,7 +77,7 @@ def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
 
 
 def split_rows(n: int, bag_of: IntArray | None, shares: Sequence[float], seed: int, bag: str = "") -> list[IntArray]:
-    """Training, validation and test rows of the given shares; bags stay whole when rows have bags."""
+    """Training, validation and test rows of the given shares, shuffled; bags stay whole when rows have bags."""
     if bag_of is None:
         if n < 10:
             raise DatasetError(f"the file has {n} rows; at least 10 are needed for training, validation and test.")
@@ -85,10 +85,12 @@ def split_rows(n: int, bag_of: IntArray | None, shares: Sequence[float], seed: i
     bags = np.unique(bag_of)
     if len(bags) < 3:
         raise DatasetError(f"column {bag!r} makes {len(bags)} bags; training, validation and test need one each.")
-    order = np.random.default_rng(seed).permutation(bags)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(bags)
     valid, test = (max(1, round(share / sum(shares) * len(bags))) for share in shares[1:])
     cuts = [len(bags) - valid - test, len(bags) - test]
-    return [np.flatnonzero(np.isin(bag_of, part)) for part in np.split(order, cuts)]
+    # Shuffled, because a file may be sorted by its labels, and test rows are scored in this order.
+    return [rng.permutation(np.flatnonzero(np.isin(bag_of, part))) for part in np.split(order, cuts)]
 
 
 def fill_gaps(table: Table, train: IntArray) -> Table:

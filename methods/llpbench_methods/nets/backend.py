@@ -71,7 +71,7 @@ class _Jax:
         import jax
 
         self._jax = jax
-        folder = cache_root() / "jax"
+        folder = cache_root() / "compiled" / "jax"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:

@@ -32,11 +32,20 @@ KINDS = (
     "escape",
     "kill",
     "orphan",
+    "hoard",
     "flood",
     "garbage",
     "huge",
     "hold-line",
     "lie-about-time",
+    "other-results",
+    "code",
+    "data",
+    "handles",
+    "log-pipe",
+    "odd-phases",
+    "last-words",
+    "connect",
 )
 PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
 NEXT = "2c7a6d964838dc9955edb63484cd29a5439c7561a79edb796c47ce678d677b16"
@@ -273,6 +282,20 @@ class Orphan(Attack):
             time.sleep(0.01)
 
 
+class Hoard(Attack):
+    """Hides its memory in a process that nobody seems to own."""
+
+    def attack(self, bags, monitor):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                hoard = np.ones(125_000_000)
+                time.sleep(3600)
+                del hoard
+            os._exit(0)
+        time.sleep(3600)
+
+
 class Flood(Attack):
     def attack(self, bags, monitor):
         for _ in range(400):
@@ -316,3 +339,115 @@ class LieAboutTime(Attack):
         stopped = time.perf_counter()
         time.perf_counter = lambda: stopped
         time.sleep(1.0)
+
+
+class OtherResults(Predictions):
+    """Labels from results folders of other runs that lie beside this one."""
+
+    def attack(self, bags, monitor):
+        self.out = self.out.parent
+        super().attack(bags, monitor)
+
+
+def writable(paths):
+    """The files that can be opened to be written to (nothing is), and the folders that a file can be made in."""
+    found = []
+    for path in map(Path, paths):
+        target = path / "made by an attack.py" if path.is_dir() else path
+        with contextlib.suppress(OSError):
+            target.open("ab").close()
+            found.append(path.name)
+            if path.is_dir():
+                target.unlink()
+    return " ".join(found)
+
+
+class Code(Attack):
+    """The scorer once more, on the disk: the next cell would be judged by it."""
+
+    def attack(self, bags, monitor):
+        import sklearn
+
+        import llpbench.experiment.metrics as metrics
+
+        site = Path(sklearn.__file__).parents[1]
+        own = [metrics.__file__, Path(metrics.__file__).parent, Path(metrics.__file__).parent / "__pycache__"]
+        others = [sklearn.__file__, site, os.__file__, __file__]
+        monitor.note("found", writable([*own, *others]))
+
+
+class Data(Attack):
+    """Data files and what is made from them, for the cells to come."""
+
+    def attack(self, bags, monitor):
+        roots = [Path(os.environ["LLPBENCH_DATA"]), Path(os.environ["LLPBENCH_CACHE"]) / "made"]
+        inside = [path for root in roots for path in root.rglob("*")]
+        assert len(inside) == 2
+        monitor.note("found", writable([*roots, *inside]))
+        compiled = Path(os.environ["LLPBENCH_CACHE"]) / "compiled"
+        monitor.note("compiled", writable([compiled]))
+
+
+class Handles(Attack):
+    """Files that were open before: anything but its own output, its line and nothing."""
+
+    def attack(self, bags, monitor):
+        found = []
+        for path in list(Path("/proc/self/fd").iterdir()):
+            with contextlib.suppress(OSError):
+                found.append(str(path.readlink()))
+        usual = ("/dev/null", "/dev/urandom", "socket:", "anon_inode:", "/proc/", "/memfd:llpbench ")
+        odd = {f for f in found if not f.startswith(usual) and not f.endswith("/method.log")}
+        monitor.note("found", " ".join(sorted(odd))[:900])
+        monitor.note("sockets", len([f for f in found if f.startswith("socket:")]))
+
+
+class LogPipe(Attack):
+    """Puts a pipe in the place of its log, where the judge would wait for a writer, and dies."""
+
+    def attack(self, bags, monitor):
+        log = Path(os.environ["TMPDIR"]) / "method.log"
+        log.unlink()
+        os.mkfifo(log)
+        os._exit(3)
+
+
+class OddPhases(Attack):
+    """Says how it ended in the harness's own words, with names that no phase could have."""
+
+    def ended(self):
+        return {"phases": {"\x1b[2J\x07owned": 1e-9, "x" * 9999: 1e-9}}
+
+    def attack(self, bags, monitor):
+        import msgspec
+
+        from llpbench.execution.messages import Ended
+
+        monitor.report(self.predict_scores)
+        said = msgspec.msgpack.encode(Ended(**self.ended()))
+        for line in lines():
+            with contextlib.suppress(OSError):
+                socket.socket(fileno=os.dup(line)).sendall(len(said).to_bytes(8, "little") + said)
+        time.sleep(3600)
+
+
+class LastWords(OddPhases):
+    def ended(self):
+        words = "\x1b[2J\x07owned\u202e"
+        said = {"reason": words, "traceback": f"{words}\n{words}", "failed_at": words}
+        return {"phases": {}, "status": "failed", **said}
+
+
+class Connect(Attack):
+    """A scheduler runs whatever it is sent, and listens on this machine."""
+
+    def attack(self, bags, monitor):
+        listening = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        ports = {int(row[1].split(":")[1], 16) for row in listening if row[3] == "0A"}
+        found = 0
+        for port in ports:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+                found += 1
+        monitor.note("listening", len(ports))
+        monitor.note("found", found)

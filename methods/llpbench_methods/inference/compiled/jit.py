@@ -67,4 +67,4 @@ def machine_code_folder() -> str:
         source = path.read_bytes()
         if b"compiled.jit import" in source:
             digest.update(source)
-    return str(cache_root() / "numba" / digest.hexdigest()[:16])
+    return str(cache_root() / "compiled" / "numba" / digest.hexdigest()[:16])
