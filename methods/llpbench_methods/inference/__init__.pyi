@@ -1,6 +1,7 @@
 from .counting import bag_posterior as bag_posterior
 from .counting import count_log_likelihood as count_log_likelihood
 from .counting import counting_messages as counting_messages
+from .diagnostics import MOST_DAMPING as MOST_DAMPING
 from .diagnostics import SymmetricBag as SymmetricBag
 from .diagnostics import auto_damping as auto_damping
 from .diagnostics import critical_damping as critical_damping

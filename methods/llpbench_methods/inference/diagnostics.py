@@ -18,6 +18,8 @@ from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
 _MARGIN = 1.25
+MOST_DAMPING = 0.999
+"""The damping beyond which `auto` does not go: messages that keep 99.9 % of themselves hardly move at all."""
 
 
 def stability_index(model: GibbsModel | PottsModel) -> Floats:
@@ -44,7 +46,7 @@ def critical_damping(g: float) -> float:
 
 def auto_damping(g: float) -> float:
     """The critical damping of a bag a quarter less stable than the least stable one."""
-    return min(critical_damping(_MARGIN * g), 0.999)
+    return min(critical_damping(_MARGIN * g), MOST_DAMPING)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.inference.diagnostics import auto_damping, damping_limit, stability_index
+from llpbench_methods.inference.diagnostics import MOST_DAMPING, auto_damping, damping_limit, stability_index
 from llpbench_methods.inference.engines import Engine, engine_spec, start
 from llpbench_methods.inference.messages import Mode, sigmoid
 from llpbench_methods.inference.model import GibbsModel, PottsModel
@@ -31,8 +32,9 @@ class Marginals:
         beliefs: `P(y_i = 1)`, or `(n, C)` for a multiclass model (rows sum to 1 for the counting engines; the pairwise
             engines give each indicator's own marginal). In `max` mode normalised max-marginals.
         log_odds: the same in log-odds (multiclass by counting: log-probabilities).
-        residuals: largest change of a log-odds in each round (multiclass by counting: of a probability). The PGMax
-            engine knows only its last round's: the others are nan.
+        residuals: for each round, the largest change of a log-odds (multiclass by counting: of a probability) that an
+            undamped round would make: the change that was seen, divided by `1 - damping`. A strong damping alone makes
+            changes small and is no convergence. The PGMax engine knows only its last round's: the others are nan.
         converged: whether the last residual is at most `tol`.
         rounds: rounds used.
         damping: the damping of the last round.
@@ -70,7 +72,8 @@ def marginals(
         engine: name of the engine; `all_engines()` lists them.
         rounds: most rounds to run.
         damping: share of the old message kept, in [0, 1). `auto` starts from the smallest stable value that the bags
-            suggest and halves the distance to 1 whenever ten rounds have not lowered the residual by a tenth.
+            suggest and halves the distance to 1 (down to .001) whenever enough rounds for the messages to move, ten or
+            `1 / (1 - damping)` if these are more, have not lowered the residual by a tenth.
         tol: stop when the residual is at most this; 0 runs all rounds.
         mode: `sum` for marginals, `max` for max-product.
         threads: cores the engine may use.
@@ -93,7 +96,7 @@ def marginals(
     if damping == "auto":
         residuals, last = _advance_with_auto_damping(state, rounds, auto_damping(g), tol)
     else:
-        residuals, last = state.advance(rounds, damping, tol), damping
+        residuals, last = _advance(state, rounds, damping, tol), damping
     log_odds = state.log_odds()
     done = time.perf_counter()
     converged = bool(len(residuals) > 0 and residuals[-1] <= tol)
@@ -115,19 +118,26 @@ def marginals(
     )
 
 
+def _advance(state: Engine, rounds: int, damping: float, tol: float) -> Floats:
+    """Advance until an undamped round would change nothing by more than `tol`; the residuals of such rounds."""
+    moves = 1.0 - damping
+    return np.asarray(state.advance(rounds, damping, tol * moves)) / moves
+
+
 def _advance_with_auto_damping(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Floats, float]:
-    """Advance in stretches of ten rounds, raising the damping when a stretch did not help."""
+    """Advance in stretches, each long enough for the messages to move, raising the damping when one did not help."""
     history: list[Floats] = []
     used = 0
     before = np.inf
     while used < rounds:
-        stretch = state.advance(min(_PATIENCE, rounds - used), damping, tol)
+        length = max(_PATIENCE, math.ceil(1.0 / (1.0 - damping)))
+        stretch = _advance(state, min(length, rounds - used), damping, tol)
         history.append(stretch)
         used += len(stretch)
         if stretch[-1] <= tol:
             break
         if used < rounds and stretch[-1] > 0.9 * before:
-            damping = 1.0 - 0.5 * (1.0 - damping)
+            damping = min(1.0 - 0.5 * (1.0 - damping), MOST_DAMPING)
         before = float(stretch[-1])
     return np.concatenate(history) if history else np.zeros(0), damping
 
@@ -138,7 +148,7 @@ def _warn_of_oscillation(residuals: Floats, g: float, damping: float, tol: float
     unstable = g >= damping_limit(damping)
     recent = residuals[-_PATIENCE - 1 :]
     stuck = len(recent) > _PATIENCE and residuals[-1] > max(0.9 * recent[0], 1e-2, tol)
-    if unstable or stuck:
+    if unstable or stuck or damping >= MOST_DAMPING:
         text = f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g}"
         if counting:
             text += ": use more rounds, a weaker lambda_s or some damping."

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llpbench_methods.inference import (
+    MOST_DAMPING,
     GibbsModel,
     OscillationWarning,
     auto_damping,
@@ -171,3 +172,25 @@ def test_a_stable_run_does_not_warn() -> None:
         result = marginals(model, "pairwise", rounds=200, damping=0.5, tol=1e-5)
     assert result.converged
     assert result.residuals[-1] <= 1e-5 < result.residuals[-2]
+
+
+@pytest.mark.parametrize("engine", ["reference", "pairwise"])
+def test_frozen_messages_are_not_called_converged(engine: str) -> None:
+    """Ten rows with a strong bag term: damping until nothing moves is no answer; the exact one is three of ten."""
+    model = gibbs_model(None, np.zeros(10, int), [3], lambda_b=10.0, fields=np.linspace(-0.5, 0.5, 10))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = marginals(model, engine, rounds=300, damping="auto", tol=1e-4)
+    assert result.damping <= MOST_DAMPING
+    if result.converged:
+        settled = marginals(model, engine, rounds=20_000, damping=0.99, tol=1e-6)
+        np.testing.assert_allclose(result.beliefs, settled.beliefs, atol=1e-2)
+    else:
+        assert any(issubclass(w.category, OscillationWarning) for w in said)
+
+
+def test_a_residual_is_that_of_an_undamped_round() -> None:
+    """From the same messages, a damped round changes a share `1 - d` of what an undamped one does."""
+    model = gibbs_model(None, np.arange(32) // 8, [2, 2, 3, 1], lambda_b=0.1, fields=np.linspace(-1, 1, 32))
+    first = [marginals(model, "reference", rounds=1, damping=d, tol=0.0).residuals[0] for d in (0.0, 0.5, 0.9)]
+    np.testing.assert_allclose(first, first[0], rtol=1e-6)
