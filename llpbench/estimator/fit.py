@@ -7,18 +7,19 @@ model of its best report is returned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from llpbench.contracts.data import Bags, Column, FloatArray, read_only
-from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.contracts.errors import UsageError
 from llpbench.contracts.specs import Scalar
-from llpbench.estimator.bag_counts import BagIds, read_bag_ids, read_counts
+from llpbench.estimator.bag_counts import BagIds
+from llpbench.estimator.bagged_table import read_bagged_table
 from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.frames import as_frame, fit_encoder
+from llpbench.estimator.frames import fit_encoder
 from llpbench.estimator.method import choose_backend, find_method
 from llpbench.estimator.model import LLPModel
 from llpbench.estimator.model_file import FORMAT, VERSION, Header
@@ -27,9 +28,6 @@ from llpbench.experiment.bags import bag_order
 from llpbench.experiment.seeds import derive_seed
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def fit(
@@ -51,12 +49,14 @@ def fit(
     """Learn from bags and their counts.
 
     Args:
-        X: the table: a DataFrame, or an array of rows and columns. Numbers are standardised, texts and categories
-            become 0/1 columns, missing values are allowed.
+        X: the table: a DataFrame (pandas, polars), an array or a sparse matrix. Numbers are standardised, dates become
+            numbers, texts and categories 0/1 columns; missing values are allowed.
         bag_of: the bag of each row: any hashable ids, or the name of a column of X (which is then no feature).
         counts: for each bag the number of rows of class 1, or (bags x classes) one number for each class. A mapping
             from bag ids, a Series or DataFrame indexed by them, or an array in the order of the sorted ids. Also: one
-            value for each row that is the same throughout a bag, or the name(s) of such columns of X.
+            value for each row that is the same throughout a bag, or the name(s) of such columns of X; a table with the
+            bags as a column, wide (a column for each class) or long (columns bag, class, count). A count may be known
+            within bounds ("<5") or not at all (NaN): such a bag is not learned from.
         proportions: shares of the bag's rows instead of counts, in the same forms.
         method: a registered method.
         params: its parameters, as ``llpbench show METHOD`` lists them.
@@ -75,18 +75,9 @@ def fit(
         UsageError: the request cannot be served, with what is wrong.
         MethodError: the method broke its contract.
     """
-    table = separate_columns(as_frame(X), bag_of, counts, proportions)
-    bags = read_bag_ids(table.bag_of, len(table.features))
-    if not (0.0 <= count_sd < np.inf):
-        raise UsageError(f"count_sd must be a standard deviation, not {count_sd!r}.")
-    numbers, names = read_counts(
-        table.values,
-        bags,
-        proportions=table.proportions,
-        count_sd=count_sd,
-        classes=classes,
-        per_row=table.per_row,
-    )
+    table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
+    bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
+    table.warn()
     entry = find_method(load_registry([Path(p) for p in plugins]), method)
     spec = entry.spec
     settings = spec.resolve(dict(params or {}))
@@ -129,47 +120,6 @@ def fit(
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
     return LLPModel(header, fitted)
-
-
-@dataclass(frozen=True)
-class SeparatedTable:
-    """A user's table, its features apart from its bags and counts.
-
-    Attributes:
-        features: the columns that are left to learn from.
-        bag_of: the bag of each row.
-        values: counts or proportions.
-        proportions: whether ``values`` are proportions.
-        per_row: whether ``values`` are columns of the table, with one value for each row.
-    """
-
-    features: pd.DataFrame
-    bag_of: Any
-    values: Any
-    proportions: bool
-    per_row: bool
-
-
-def separate_columns(frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any) -> SeparatedTable:
-    """Take the columns that are named as bags, counts or proportions out of the features."""
-    if (counts is None) == (proportions is None):
-        raise UsageError("give either counts or proportions.")
-    values = counts if counts is not None else proportions
-    taken: list[str] = []
-
-    def take(name: str) -> str:
-        if name not in frame.columns:
-            raise UnknownNameError("column of the table:", name, map(str, frame.columns))
-        taken.append(name)
-        return name
-
-    if isinstance(bag_of, str):
-        bag_of = frame[take(bag_of)]
-    names = [values] if isinstance(values, str) else values
-    per_row = isinstance(names, list | tuple) and len(names) > 0 and all(isinstance(name, str) for name in names)
-    if per_row:
-        values = frame[[take(name) for name in names]]
-    return SeparatedTable(frame.drop(columns=taken), bag_of, values, counts is None, per_row)
 
 
 def hold_back(n: int, share: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
