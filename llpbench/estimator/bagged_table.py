@@ -118,7 +118,7 @@ def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
     if bounded:
         notes.append(
             f"the counts of {bounded:,} of {n:,} bags are known within bounds only: they are filled in by what is "
-            f"likely there, and count_sd is raised from {count_sd:.3g} to {np.hypot(count_sd, found.sd):.3g} for all bags."
+            f"likely there; count_sd is {np.hypot(count_sd, found.sd):.3g} instead of {count_sd:.3g} for all bags."
         )
     return notes
 
