@@ -40,6 +40,7 @@ from .contracts.specs import RuleSpec as RuleSpec
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root
+from .estimator.classifier import LLPClassifier as LLPClassifier
 from .estimator.compare import compare as compare
 from .estimator.comparison import Comparison as Comparison
 from .estimator.encoder import Categories as Categories

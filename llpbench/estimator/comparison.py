@@ -208,8 +208,8 @@ def _recommend(table: pd.DataFrame, order: list[str], gains: dict[str, FloatArra
     if not beyond_chance(gains[best]):
         return None, (
             "No method explains held-out counts better than a constant does, beyond chance "
-            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows: more bags, or columns that tell "
-            "bags apart, are needed." + few
+            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows: more bags, or columns that "
+            "tell bags apart, are needed." + few
         )
     lines = table.set_index("method")
     tied = [name for name in order[1:] if lines.loc[name, "tied"]]

@@ -214,6 +214,8 @@ def _read_categories(values: pd.Series[Any], name: str) -> Categories:
     """A column's values as texts; None where one is missing."""
     import pandas as pd
 
+    if pd.api.types.is_complex_dtype(values.dtype):
+        raise UsageError(f"Complex data not supported: column {name!r} holds complex numbers.")
     if is_dated(values) or pd.api.types.is_timedelta64_dtype(values.dtype):
         raise UsageError(f"column {name!r} holds dates or times where the model expects texts or categories.")
     missing = values.isna().to_numpy()
