@@ -47,15 +47,17 @@ def fill_in(low: FloatArray, high: FloatArray, sizes: FloatArray | IntArray) -> 
     open_ = low < high
     counts, variance = np.where(open_, 0.5 * (low + high), low), np.zeros_like(low)
     bags = np.flatnonzero(open_.any(axis=1))
+    left = sizes - np.where(open_, 0.0, low).sum(axis=1)
+    _, of_bag = np.unique(np.column_stack([low, high, left])[bags], axis=0, return_inverse=True)
+    first = bags[np.unique(of_bag, return_index=True)[1]]  # bags with equal bounds are filled in alike
     shares = np.full(low.shape[1], -1.0)
     for _ in range(_ROUNDS):
         before, shares = shares, _shares(counts)
         alpha = _concentration(counts, variance, sizes, shares) * shares
-        for b in bags:
-            cells = np.flatnonzero(open_[b])
-            left = float(sizes[b]) - float(low[b, ~open_[b]].sum())
-            mean, spread = truncated_moments(low[b, cells], high[b, cells], left, alpha[cells])
-            counts[b, cells], variance[b, cells] = mean, spread
+        for kind, b in enumerate(first):
+            cells, same = np.flatnonzero(open_[b]), bags[of_bag == kind]
+            mean, spread = truncated_moments(low[b, cells], high[b, cells], float(left[b]), alpha[cells])
+            counts[np.ix_(same, cells)], variance[np.ix_(same, cells)] = mean, spread
         if np.abs(shares - before).max() < 1e-6:
             break
     return Filled(counts, np.sqrt(variance))

@@ -177,14 +177,10 @@ def _read_array(given: Any, what: str) -> CountForm:
 def _bounds_of_mapping(values: list[Any], what: str) -> tuple[FloatArray, FloatArray]:
     """The values of a mapping; where some are single numbers, pairs are bounds, otherwise one number for each class."""
     several = [isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0 for value in values]
-    lines = [list(v) for v in values] if all(several) else [[v.tolist() if np.ndim(v) else v] for v in _plain(values)]
+    lines = [list(value) for value in values] if all(several) else [[value] for value in values]
     if len({len(line) for line in lines}) > 1:
         raise UsageError(f"{what} must be numbers, the same number of them for every bag.")
     return _read_cells(lines, what)
-
-
-def _plain(values: list[Any]) -> list[Any]:
-    return [np.asarray(v) if isinstance(v, list) else v for v in values]
 
 
 def _bounds(frame: pd.DataFrame, what: str) -> tuple[FloatArray, FloatArray]:
