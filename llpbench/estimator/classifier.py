@@ -25,6 +25,7 @@ from llpbench.estimator.held_out import sum_predictions
 
 Target = Literal["counts", "proportions", "labels"]
 TARGETS = ("counts", "proportions", "labels")
+_SPARSE = ["csr", "csc", "coo"]
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -186,7 +187,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(X, "iloc"):
             _validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        return _validate_data(self, X, reset=reset, dtype=None, accept_sparse=True, ensure_all_finite="allow-nan")
+        return _validate_data(self, X, reset=reset, dtype=None, accept_sparse=_SPARSE, ensure_all_finite="allow-nan")
 
     def _table(self, X: Any) -> Any:
         """A table to be predicted; columns beside the fitted ones (that of the bags) are left out."""

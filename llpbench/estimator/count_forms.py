@@ -176,7 +176,7 @@ def _read_array(given: Any, what: str) -> CountForm:
 
 def _bounds_of_mapping(values: list[Any], what: str) -> tuple[FloatArray, FloatArray]:
     """The values of a mapping; where some are single numbers, pairs are bounds, otherwise one number for each class."""
-    several = [isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0 for value in values]
+    several = [isinstance(v, list | tuple) or (isinstance(v, np.ndarray) and v.ndim > 0) for v in values]
     lines = [list(value) for value in values] if all(several) else [[value] for value in values]
     if len({len(line) for line in lines}) > 1:
         raise UsageError(f"{what} must be numbers, the same number of them for every bag.")

@@ -166,6 +166,7 @@ def test_a_model_with_dates_is_saved_and_read(tmp_path: Path) -> None:
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_form_of_counts_gives_the_same_model() -> None:
     X, bag, y = numbers()
     ids = np.array([f"bag {b:02d}" for b in bag])
