@@ -129,7 +129,7 @@ def read_counts(
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
     if count_sd == 0 and not bounded.any():
-        _check_not_one_class(counts[known], bags.sizes[known], chosen, what)
+        _check_classes(counts[known], bags.sizes[known], chosen)
     is_bounded = np.zeros(len(known), bool)
     is_bounded[np.flatnonzero(known)[bounded]] = True
     return BagCounts(counts, chosen, known, is_bounded, sd)
@@ -291,13 +291,17 @@ def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: Bool
         raise UsageError("counts holds fractions below 1: these look like proportions; pass them as proportions=.")
 
 
-def _check_not_one_class(counts: FloatArray, sizes: IntArray, classes: list[Any], what: str) -> None:
-    """Refuse bags that all hold the same single class: there is nothing to tell apart."""
-    shares = counts.sum(axis=0) / sizes.sum()
-    shares = np.append(1.0 - shares, shares) if len(shares) == 1 else shares
-    only = np.flatnonzero(shares >= 1.0 - 1e-9)
-    if len(only):
-        raise UsageError(f"{what} says that all rows are of one class ({classes[only[0]]!r}): nothing can be learned.")
+def _check_classes(counts: FloatArray, sizes: IntArray, names: list[Any]) -> None:
+    """Refuse counts that are all of one class: there is nothing to tell rows apart by."""
+    rows, found = float(sizes.sum()), counts.sum(axis=0)
+    totals = np.array([rows - found[0], found[0]]) if counts.shape[1] == 1 else found
+    there = [name for name, total in zip(names, totals, strict=True) if total > 1e-9 * rows]
+    if len(there) < 2:
+        one = ", ".join(map(repr, there)) or "none"
+        raise UsageError(
+            f"by their counts the {len(counts):,} bags hold rows of one class only ({one}); "
+            "nothing can be learned. Check that counts are those of class 1, not the sizes of bags."
+        )
 
 
 def _format_values(row: FloatArray) -> str:

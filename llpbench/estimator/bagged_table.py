@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
-from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
 from llpbench.estimator.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
 from llpbench.estimator.count_forms import looks_like_counts
 from llpbench.estimator.forms import as_frame, to_pandas
@@ -24,6 +24,7 @@ class BaggedTable:
     """The rows of all bags whose counts are known.
 
     Attributes:
+        whole: all columns that were given.
         features: the columns to learn from.
         rows: (n,) number of each of these rows in the table that was given.
         bags: the bags of these rows.
@@ -33,6 +34,7 @@ class BaggedTable:
         notes: sentences on what was left out or filled in.
     """
 
+    whole: pd.DataFrame
     features: pd.DataFrame
     rows: IntArray
     bags: BagIds
@@ -46,6 +48,7 @@ class BaggedTable:
         rows = np.flatnonzero(np.isin(self.bags.numbers, chosen))
         return replace(
             self,
+            whole=self.whole.iloc[rows],
             features=self.features.iloc[rows],
             rows=self.rows[rows],
             bags=take_bags(self.bags, chosen, rows),
@@ -55,7 +58,7 @@ class BaggedTable:
     def warn(self) -> None:
         """Give every note as a warning to the caller of the caller."""
         for note in self.notes:
-            warnings.warn(note, UserWarning, stacklevel=3)
+            warnings.warn(note, LLPWarning, stacklevel=3)
 
 
 def read_bagged_table(
@@ -78,7 +81,8 @@ def read_bagged_table(
     """
     if not (0.0 <= count_sd < np.inf):
         raise UsageError(f"count_sd must be a standard deviation, not {count_sd!r}.")
-    table = _separate(as_frame(X), bag_of, counts, proportions)
+    frame = as_frame(X)
+    table = _separate(frame, bag_of, counts, proportions)
     bags = read_bag_ids(table.bag_of, len(table.features))
     found = read_counts(
         table.values,
@@ -89,7 +93,8 @@ def read_bagged_table(
         per_row=table.per_row,
         bag_column=bag_of if isinstance(bag_of, str) else getattr(to_pandas(bag_of), "name", None),
     )
-    whole = BaggedTable(
+    every_bag = BaggedTable(
+        whole=frame,
         features=table.features,
         rows=np.arange(len(table.features)),
         bags=bags,
@@ -98,7 +103,7 @@ def read_bagged_table(
         count_sd=float(np.hypot(count_sd, found.sd)),
         notes=tuple(_notes(found, bags, count_sd)),
     )
-    return whole if found.known.all() else whole.take(np.flatnonzero(found.known))
+    return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
 
 
 def take_bags(bags: BagIds, chosen: IntArray, rows: IntArray) -> BagIds:

@@ -272,7 +272,7 @@ def test_a_bag_without_a_count_is_left_out_and_can_be_predicted() -> None:
         {**counts, 7: None},
         counts.astype(str).where(counts.index != 7, ""),
     ):
-        with pytest.warns(UserWarning, match=r"counts of 1 of 30 bags are not known: their 10 rows"):
+        with pytest.warns(llpbench.LLPWarning, match=r"counts of 1 of 30 bags are not known: their 10 rows"):
             model = llpbench.fit(X, bag, given_, method="mean-ridge")
         assert np.array_equal(model.predict_proba(X), wanted)
 
@@ -354,7 +354,7 @@ def test_bounds_raise_the_noise_of_all_counts_and_say_so() -> None:
     exact = counts >= 4
     assert table.counts[exact, 0].tolist() == counts[exact].tolist()
     assert (table.counts[~exact, 0] < 4).all()
-    with pytest.warns(UserWarning, match="known within bounds only"):
+    with pytest.warns(llpbench.LLPWarning, match="known within bounds only"):
         p = probabilities(X, bag, given_)
     assert np.corrcoef(p[:, 1], probabilities(X, bag, dict(counts))[:, 1])[0, 1] > 0.95
 
