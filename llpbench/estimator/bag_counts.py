@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import UsageError
-from llpbench.estimator.censored import fill_in
+from llpbench.estimator.censored import fill_in, tighten
 from llpbench.estimator.count_forms import CountForm, read_columns, read_form
 from llpbench.estimator.forms import to_pandas
 
@@ -72,7 +72,7 @@ class BagCounts:
     Attributes:
         counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise; NaN for bags of which none is known.
         classes: names of the classes.
-        known: (bags,) whether a bag's counts are known, be it within bounds.
+        known: (bags,) whether anything is known of a bag's counts, be it bounds.
         bounded: (bags,) whether one of them is known within bounds only; ``counts`` then has what is likely there.
         sd: root mean square, over the counts of known bags, of the standard deviation between bounds; 0 when all are
             exact.
@@ -119,12 +119,13 @@ def read_counts(
     chosen, order = _choose_classes(form.names, low.shape[1], classes, what)
     low, high = low[:, order], high[:, order]
     known = ~np.isnan(low).all(axis=1)
-    if not known.any():
-        raise UsageError(f"{what} is not known for any bag.")
     if count_sd == 0:
         _check_possible(low, high, bags, known, proportions)
     if proportions:
         low, high = low * bags.sizes[:, None], high * bags.sizes[:, None]
+    known &= ~((low < high) & (low <= 0.0) & (high >= bags.sizes[:, None])).all(axis=1)  # bounds that say nothing
+    if not known.any():
+        raise UsageError(f"{what} is not known for any bag.")
     filled, sd, bounded = _fill_in(low[known], high[known], bags, known, count_sd)
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
@@ -174,33 +175,6 @@ def _fill_in(
         sd = float(np.sqrt(np.mean(spread**2)))
         bounded &= (filled.sd > 0).any(axis=1)
     return (counts[:, 1:] if counts.shape[1] == 2 else counts), sd, bounded
-
-
-def tighten(
-    low: FloatArray, high: FloatArray, sizes: FloatArray, *, noisy: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds as narrow as the bags' sizes allow: what the other classes leave; whole numbers where they are open.
-
-    Args:
-        low: (bags, C) lower bounds, NaN where nothing is known.
-        high: (bags, C) upper bounds.
-        sizes: (bags,) rows of each bag.
-        noisy: exact counts are noisy, so they need not fit the size; the open ones then share what is left, if any.
-    """
-    exact = low == high
-    low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), sizes[:, None], high)
-    low = np.where(exact, low, np.ceil(np.clip(low, 0.0, None) - 1e-9))
-    high = np.where(exact, high, np.floor(np.minimum(high, sizes[:, None]) + 1e-9))
-    rest = np.where(exact, 0.0, sizes[:, None] - np.where(exact, low, 0.0).sum(axis=1, keepdims=True))
-    if noisy:
-        open_low, open_high = (np.where(exact, 0.0, x).sum(axis=1, keepdims=True) for x in (low, high))
-        rest = np.clip(rest, open_low, open_high)
-    others_low = np.where(exact, 0.0, low).sum(axis=1, keepdims=True) - low
-    others_high = np.where(exact, 0.0, high).sum(axis=1, keepdims=True) - high
-    least, most = np.ceil(rest - others_high - 1e-9), np.floor(rest - others_low + 1e-9)
-    only = (~exact).sum(axis=1, keepdims=True) == 1  # what the others leave, whole or not
-    least, most = np.where(only, rest, least), np.where(only, rest, most)
-    return np.where(exact, low, np.maximum(low, least)), np.where(exact, high, np.minimum(high, most))
 
 
 def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str) -> FloatArray:

@@ -82,6 +82,33 @@ def _concentration(counts: FloatArray, variance: FloatArray, sizes: FloatArray |
     return float(1.0 / rho - 1.0)
 
 
+def tighten(
+    low: FloatArray, high: FloatArray, sizes: FloatArray, *, noisy: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds as narrow as the bags' sizes allow: what the other classes leave; whole numbers where they are open.
+
+    Args:
+        low: (bags, C) lower bounds, NaN where nothing is known.
+        high: (bags, C) upper bounds.
+        sizes: (bags,) rows of each bag.
+        noisy: exact counts are noisy, so they need not fit the size; the open ones then share what is left, if any.
+    """
+    exact = low == high
+    low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), sizes[:, None], high)
+    low = np.where(exact, low, np.ceil(np.clip(low, 0.0, None) - 1e-9))
+    high = np.where(exact, high, np.floor(np.minimum(high, sizes[:, None]) + 1e-9))
+    rest = np.where(exact, 0.0, sizes[:, None] - np.where(exact, low, 0.0).sum(axis=1, keepdims=True))
+    if noisy:
+        open_low, open_high = (np.where(exact, 0.0, x).sum(axis=1, keepdims=True) for x in (low, high))
+        rest = np.clip(rest, open_low, open_high)
+    others_low = np.where(exact, 0.0, low).sum(axis=1, keepdims=True) - low
+    others_high = np.where(exact, 0.0, high).sum(axis=1, keepdims=True) - high
+    least, most = np.ceil(rest - others_high - 1e-9), np.floor(rest - others_low + 1e-9)
+    only = (~exact).sum(axis=1, keepdims=True) == 1  # what the others leave, whole or not
+    least, most = np.where(only, rest, least), np.where(only, rest, most)
+    return np.where(exact, low, np.maximum(low, least)), np.where(exact, high, np.minimum(high, most))
+
+
 def truncated_moments(
     low: FloatArray, high: FloatArray, total: float, alpha: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -106,15 +106,13 @@ def compare(
     folds = min(folds, n)
     repeats = repeats or (_REPEATS if n < _REPEAT_BELOW else 1)
     files = [Path(p) for p in plugins]
-    candidates = choose_methods(load_registry(files), methods, len(table.classes))
+    registry = load_registry(files)
+    candidates = choose_methods(registry, methods, len(table.classes))
     options = {"validation": validation, "encoding": encoding, "plugins": files}
     cuts = [fold_numbers(n, folds, derive_seed("folds", seed=seed, repeat=r)) for r in range(repeats)]
     say = progress if callable(progress) else _say if progress else _say_nothing
     constant = run_trial(CONSTANT, predict_constant, table, cuts, seed, _say_nothing)
-    trials = [
-        run_trial(c.label, _predictor(c, load_registry(files), backend, options), table, cuts, seed, say)
-        for c in candidates
-    ]
+    trials = [run_trial(c.label, _predictor(c, registry, backend, options), table, cuts, seed, say) for c in candidates]
     ids = table.bags.ids
     return summarise(trials, replace(constant, seconds=()), ids=ids, folds=folds, repeats=repeats, notes=table.notes)
 

@@ -22,7 +22,6 @@ import llpbench
 from llpbench import LLPClassifier
 from llpbench.estimator.held_out import sum_predictions
 
-
 NOT_HERE: dict[str, str] = {}
 """Checks of scikit-learn that do not apply, each with the reason. There is none."""
 

@@ -21,9 +21,9 @@ from scipy import sparse, stats
 import llpbench
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.estimator import forms
-from llpbench.estimator.bag_counts import BagIds, read_bag_ids, read_counts, tighten
+from llpbench.estimator.bag_counts import read_bag_ids, read_counts
 from llpbench.estimator.bagged_table import read_bagged_table
-from llpbench.estimator.censored import fill_in, truncated_moments
+from llpbench.estimator.censored import fill_in, tighten, truncated_moments
 from llpbench.estimator.count_forms import read_value
 from llpbench.estimator.dates import Dates, parts_of
 from llpbench.estimator.files import read_table
@@ -359,12 +359,17 @@ def test_bounds_raise_the_noise_of_all_counts_and_say_so() -> None:
     assert np.corrcoef(p[:, 1], probabilities(X, bag, dict(counts))[:, 1])[0, 1] > 0.95
 
 
-def test_a_whole_bag_of_bounds_that_say_nothing_is_as_good_as_unknown() -> None:
-    """Nothing is learned from it, but it is no error."""
-    ids = BagIds(["a", "b"], np.repeat([0, 1], 10), np.array([10, 10]), True)
-    found = read_counts(["3", ">=0"], ids, proportions=False, count_sd=0.0, classes=None)
-    assert 0 < found.counts[1, 0] < 10
-    assert found.sd > 0
+def test_bounds_that_say_nothing_are_as_good_as_unknown() -> None:
+    ids = read_bag_ids(["a"] * 10 + ["b"] * 10 + ["c"] * 10, 30)
+    for nothing in (">=0", "<=10", "0-12", None):
+        found = read_counts(["3", nothing, "<9"], ids, proportions=False, count_sd=0.0, classes=None)
+        assert found.known.tolist() == [True, False, True]
+        assert found.bounded.tolist() == [False, False, True]
+        assert np.isnan(found.counts[1, 0])
+    alone = read_counts(
+        [3.0, "<9"], read_bag_ids([0] * 10 + [1] * 10, 20), proportions=False, count_sd=0.0, classes=None
+    )
+    assert found.sd == alone.sd
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
