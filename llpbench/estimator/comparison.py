@@ -154,9 +154,9 @@ def summarise(
         for t in trials
         if t.reason
     ]
-    table = pd.DataFrame(lines)[[*lines[0]]]
+    table = pd.DataFrame(lines)
     failed = tuple(f"{trial.method} failed: {trial.reason}" for trial in trials if trial.reason)
-    recommended, verdict = _recommend(table, order, gains)
+    recommended, verdict = _recommend({line["method"]: line for line in lines}, order, gains)
     return Comparison(
         table=table,
         bags=pd.DataFrame(gains, index=pd.Index(ids, name="bag", tupleize_cols=False)),
@@ -198,7 +198,9 @@ def beyond_chance(differences: FloatArray) -> bool:
     return float(differences.mean()) > reach * standard_error(differences)
 
 
-def _recommend(table: pd.DataFrame, order: list[str], gains: dict[str, FloatArray]) -> tuple[str | None, str]:
+def _recommend(
+    lines: dict[str, dict[str, Any]], order: list[str], gains: dict[str, FloatArray]
+) -> tuple[str | None, str]:
     """The method to use, if any, and why."""
     if not order:
         return None, "No method could be fitted on these bags."
@@ -211,13 +213,12 @@ def _recommend(table: pd.DataFrame, order: list[str], gains: dict[str, FloatArra
             f"(the best, {best}, by {gain}). Do not rely on predictions of single rows: more bags, or columns that "
             "tell bags apart, are needed." + few
         )
-    lines = table.set_index("method")
-    tied = [name for name in order[1:] if lines.loc[name, "tied"]]
+    tied = [name for name in order[1:] if lines[name]["tied"]]
     words = f"Use {best}: it explains held-out counts better than a constant does ({gain})."
     if tied:
         words += f" {_listing(tied)} {'is' if len(tied) == 1 else 'are'} tied with it."
-        quickest = min([best, *tied], key=lambda name: float(lines.loc[name, "seconds"]))
-        took, other = (float(lines.loc[name, "seconds"]) for name in (quickest, best))
+        quickest = min([best, *tied], key=lambda name: float(lines[name]["seconds"]))
+        took, other = lines[quickest]["seconds"], lines[best]["seconds"]
         if took < 0.5 * other:
             words += f" Of these {quickest} is the quickest ({took:.2g} s a fit, {best} {other:.2g} s)."
     elif len(order) > 1:

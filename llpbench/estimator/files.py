@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llpbench.contracts.errors import UnknownNameError, UsageError, describe
 
@@ -52,7 +52,7 @@ def column_of(table: pd.DataFrame, name: str, path: Path) -> str:
     return name
 
 
-def _dates(column: pd.Series) -> pd.Series | None:  # type: ignore[type-arg]
+def _dates(column: pd.Series[Any]) -> pd.Series[Any] | None:
     """A column of texts as dates, if all of them are; None otherwise."""
     import pandas as pd
 

@@ -74,10 +74,11 @@ def sum_predictions(
     """
     n = len(sizes)
     whole = np.hstack([sizes[:, None] - counts, counts]) if counts.shape[1] == 1 else counts
-    means, variances = (
-        np.stack([np.bincount(numbers, column, n) for column in values.T], axis=1)
-        for values in (probabilities, probabilities * (1.0 - probabilities))
-    )
+
+    def over_bags(values: FloatArray) -> FloatArray:
+        return np.stack([np.bincount(numbers, column, n).astype(np.float64) for column in values.T], axis=1)
+
+    means, variances = over_bags(probabilities), over_bags(probabilities * (1.0 - probabilities))
     return HeldOutCounts(whole, means, variances, sizes.astype(np.float64), count_sd)
 
 
