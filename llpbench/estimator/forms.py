@@ -65,7 +65,9 @@ def to_pandas(given: Any) -> Any:
 
 
 def _values(column: Any) -> Any:
-    """The values of a column of polars. A day becomes a time, as pandas knows no days."""
+    """The values of a column of polars. A day becomes a time, as pandas knows no days; zones are left off."""
+    if getattr(column.dtype, "time_zone", None):
+        column = column.dt.replace_time_zone(None)
     values = column.to_numpy()
     if values.dtype == np.dtype("datetime64[D]"):
         return values.astype("datetime64[s]")

@@ -146,6 +146,9 @@ def test_dates_are_encoded_by_what_differs_in_training_rows() -> None:
     local = zoned.assign(when=pd.to_datetime(["2024-03-01 23:30"]))
     fitted = fit_encoder(pd.DataFrame({"when": pd.date_range("2024", periods=99, freq="5h")}), np.arange(99))
     assert np.array_equal(fitted.transform(zoned), fitted.transform(local))
+    in_polars = pl.DataFrame({"when": [dt.datetime(2024, 3, 1, 23, 30)]})
+    in_polars = in_polars.with_columns(pl.col("when").dt.replace_time_zone("America/New_York"))
+    assert np.array_equal(fitted.transform(in_polars), fitted.transform(local))
     with pytest.raises(UsageError, match="where the model expects dates"):
         fitted.transform(pd.DataFrame({"when": ["2024-03-01"]}))
     texts = fit_encoder(pd.DataFrame({"when": ["a", "b"]}), np.arange(2))
