@@ -210,8 +210,8 @@ def _recommend(
     if not beyond_chance(gains[best]):
         return None, (
             "No method explains held-out counts better than a constant does, beyond chance "
-            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows: more bags, or columns that "
-            "tell bags apart, are needed." + few
+            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows unless more bags, or columns "
+            "that tell bags apart, show that they are worth something." + few
         )
     tied = [name for name in order[1:] if lines[name]["tied"]]
     words = f"Use {best}: it explains held-out counts better than a constant does ({gain})."
