@@ -100,7 +100,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.target not in TARGETS:
                 raise UnknownNameError("target", str(self.target), TARGETS)
             given = self._counts_of_labels(table, y, bag_of) if labelled else {"bag_of": bag_of, **self._named(y)}
-            chosen = {} if self.method is None else {"method": self.method}
+            chosen: dict[str, Any] = {} if self.method is None else {"method": self.method}
             self.model_ = fit(
                 table,
                 **{"classes": self.classes, **given},
