@@ -12,6 +12,7 @@ from .contracts.data import random_split as random_split
 from .contracts.errors import DatasetError as DatasetError
 from .contracts.errors import DataUnavailableError as DataUnavailableError
 from .contracts.errors import LLPBenchError as LLPBenchError
+from .contracts.errors import LLPWarning as LLPWarning
 from .contracts.errors import MethodError as MethodError
 from .contracts.errors import Skip as Skip
 from .contracts.errors import UnknownNameError as UnknownNameError
