@@ -1,7 +1,7 @@
 """Judge a model on bags that it has not learned from, and find how sure its probabilities may be.
 
 **Between bags.** Held-back bags tell how well the model's bag means follow the known proportions
-(``estimator/shrinkage.py``). Where these bags cannot tell, the other bags are cut into two halves at random, the
+(``estimator/shrinkage.py``). Where these bags cannot tell, the other bags are cut into two halves, the
 method is fitted on each half and judged on the other: every bag is then judged by a model that did not learn from it.
 
 **Inside bags.** Counts say nothing of which rows of a bag are positive. For bags at random that is no matter: what
@@ -15,7 +15,7 @@ at random. (A model of all bags makes up less than one of half of them, so this 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -77,6 +77,10 @@ class UnseenBags:
         rows = train.X[:: -(-len(train.X) // _MOST_ROWS)]
         return cls(predictor, predictor.logits(rows), class_shares(train), bags, predictor.logits(bags.X))
 
+    def with_rows(self, rows: FloatArray) -> UnseenBags:
+        """The same bags with other features of their rows."""
+        return replace(self, unseen_logits=self.predictor.logits(rows))
+
     def at(self, slopes: Sequence[float]) -> JudgedBags:
         """What the model says of the bags at each slope."""
         return predict_bags(self.logits, self.shares, self.unseen_logits, self.bags, slopes)
@@ -88,6 +92,11 @@ class Halves:
 
     first: UnseenBags
     second: UnseenBags
+
+
+def judged_by(main: UnseenBags, halves: Sequence[Halves]) -> list[UnseenBags]:
+    """The model and the first two halves: each bag once, with a model that has not learned from it."""
+    return [main, *([halves[0].first, halves[0].second] if halves else [])]
 
 
 def assess(
@@ -115,7 +124,7 @@ def assess(
     if halvings is None and halves and (most < _SURE or len(everything) < MANY_BAGS):
         halves = (*halves, *_cut(halve, _MORE_CUTS, start=1))
         most = agreement(halves, rows) if not random else 1.0
-    unseen = [main, *([halves[0].first, halves[0].second] if halves else [])]
+    unseen = judged_by(main, halves)
     evidence = weigh_slopes(join([part.at([most * slope for slope in SLOPES]) for part in unseen]), phi)
     slope = most * evidence.slope if most > 0 else 0.0
     score, points = _score(unseen, slope, evidence, phi, everything, seed)

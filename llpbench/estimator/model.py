@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,20 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
+from llpbench.estimator.bag_card import PERCENTILES
+from llpbench.estimator.facts import FitFacts
 from llpbench.estimator.memory import Memory
 from llpbench.estimator.method import choose_backend, find_method
 from llpbench.estimator.model_file import Header, ModelFileError, read_model, write_model
 from llpbench.estimator.predictor import Predictor
+from llpbench.estimator.report import Report
+from llpbench.estimator.reporting import make_report
 from llpbench.estimator.shrinkage import Shrinkage, softmax
+from llpbench.estimator.subgroup_table import Asked, subgroup_table
 from llpbench.plugins.registry import load_registry
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
@@ -76,6 +84,7 @@ class LLPModel:
     def __init__(self, header: Header, method: Any, memory: Memory | None = None) -> None:
         self._header = header
         self._memory = memory
+        self._report: Report | None = None
         self._predictor = Predictor(header.method, method, len(header.classes), header.calibration)
         self.method_ = method
         self.classes_ = np.array(header.classes)
@@ -117,6 +126,58 @@ class LLPModel:
             return np.asarray(logits[:, 1] - logits[:, 0])
         return np.asarray(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
 
+    def report(self) -> Report:
+        """What was learned and how far to trust it: ``print`` it, or write it as a page with ``to_html``.
+
+        A model that was just fitted knows all of it. A model file keeps the score on held-back bags, the bag card, the
+        calibration and the warnings, but no row: the columns that matter cannot be told of a loaded model.
+        """
+        if self._report is None:
+            self._report = make_report(self._header, self._memory)
+        return self._report
+
+    def subgroup_totals(
+        self,
+        X: Any = None,
+        by: Any = None,
+        *,
+        bag_of: Any = None,
+        counts: Any = None,
+        proportions: Any = None,
+        count_sd: float = 0.0,
+        level: float = 0.9,
+        halvings: int = 5,
+    ) -> pd.DataFrame:
+        """Expected number of rows of each class in subgroups, with intervals.
+
+        Without ``X`` it is about the table of the fit: the known counts of its bags are kept, so that the totals of the
+        subgroups add up to them. For another table give ``bag_of`` and ``counts`` (or ``proportions``) as in ``fit`` if
+        they are known.
+
+        Args:
+            X: a table; None for the table of the fit.
+            by: the subgroup of each row, or the name of a column of the table.
+            bag_of: the bag of each row, or the name of a column.
+            counts: known counts of the bags, in the forms of ``fit``.
+            proportions: known proportions instead.
+            count_sd: standard deviation of the noise in the counts.
+            level: how often the interval should hold the true total, if the model is of the right kind.
+            halvings: how often the bags of the fit are cut into halves and fitted again, to see how far totals depend
+                on which bags there are. The fits are kept for the next call. 0: the interval is of chance alone.
+
+        Returns:
+            A DataFrame indexed by the subgroups (and the classes, if there are more than two): ``rows``; ``total``, the
+            expected number; ``low`` and ``high``, the interval, which covers chance, bag effects (where counts are not
+            known) and the choice of bags, but no error that all bags have in common; ``least`` and ``most``, what the
+            known counts alone prove.
+
+        Raises:
+            UsageError: the request cannot be served, with what is wrong.
+        """
+        asked = Asked(X, by, bag_of, counts, proportions, count_sd, level, halvings)
+        table, self._memory = subgroup_table(self._header, self._predictor, self._memory, asked)
+        return table
+
     def save(self, path: str | Path) -> Path:
         """Write the model to one file of plain numbers and texts (no pickle); ``llpbench.load`` reads it.
 
@@ -149,7 +210,7 @@ def _check_header(path: Path, header: Header) -> None:
         and (header.score_kind == "logit") == (header.calibration is not None)
         and (header.calibration is None or (len(shift) == classes and header.calibration.scale > 0))
         and (header.shrinkage is None or _is_sound(header.shrinkage, classes))
-        and (header.facts is None or len(header.facts.card.shares) == classes)
+        and (header.facts is None or _describes(header.facts, classes))
         and header.encoder.columns
         and all(getattr(column, "sd", 1.0) > 0 for column in header.encoder.columns)
     )
@@ -159,3 +220,8 @@ def _check_header(path: Path, header: Header) -> None:
 
 def _is_sound(shrinkage: Shrinkage, classes: int) -> bool:
     return 0.0 <= shrinkage.slope <= 1.0 and len(shrinkage.shift) == classes
+
+
+def _describes(facts: FitFacts, classes: int) -> bool:
+    sizes = len(facts.card.sizes) == len(PERCENTILES) and facts.card.bags > 0
+    return sizes and len(facts.card.shares) == classes and all(0 <= p.label < classes for p in facts.points)

@@ -94,7 +94,7 @@ class Trainer:
         )
 
     def halve(self, train: IntArray, held: IntArray, number: int) -> Halves | None:
-        """Cut the bags into two halves at random and fit on each, to be judged on the other.
+        """Cut the bags into two halves of like proportions and fit on each, to be judged on the other.
 
         Args:
             train: numbers of the bags to learn from.
@@ -107,7 +107,7 @@ class Trainer:
         if len(train) < 2:
             return None
         rng = np.random.default_rng(derive_seed("halves", seed=self.seed, number=number))
-        first, second = (np.sort(half) for half in np.array_split(rng.permutation(train), 2))
+        first, second = cut_in_halves(train, self.counts / self.bags.sizes[:, None], rng)
         made: list[UnseenBags] = []
         for learn, judge in ((first, second), (second, first)):
             seed = derive_seed("half", seed=self.seed, method=self.spec.name, number=number, part=len(made))
@@ -117,6 +117,26 @@ class Trainer:
                 return None
             made.append(UnseenBags.of(trained.predictor, trained.train, self.take(judge, rng)))
         return Halves(made[0], made[1])
+
+
+def cut_in_halves(chosen: IntArray, proportions: FloatArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Two disjoint halves of bags in which the proportions are alike, so that few bags give halves that both can learn.
+
+    Bags are ordered by the proportion that differs most and cut at random inside each pair of neighbours.
+
+    Args:
+        chosen: numbers of the bags.
+        proportions: (bags, 1 or C) of all bags.
+        rng: what decides.
+    """
+    own = proportions[chosen]
+    mixed = rng.permutation(len(chosen))  # equal proportions in any order
+    order = mixed[np.argsort(own[mixed, int(own.std(axis=0).argmax())], kind="stable")]
+    swap = rng.random(-(-len(order) // 2)) < 0.5
+    place = (np.arange(len(order)) + np.repeat(swap, 2)[: len(order)]) % 2
+    if place.all() or not place.any():  # one bag has no neighbour to be told from
+        place[0] = 1 - place[0]
+    return np.sort(chosen[order[place == 0]]), np.sort(chosen[order[place == 1]])
 
 
 def hold_back(n: int, share: float, seed: int) -> tuple[IntArray, IntArray]:
