@@ -6,7 +6,7 @@ import msgspec
 
 from llpbench.estimator.bag_card import OwnBagCard
 
-CLEAR = 1.645
+CLEAR = 2.33
 """Standard deviations from which on a model is called better than a constant."""
 
 
@@ -47,7 +47,7 @@ class HeldBackScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def better(self) -> bool:
-        """Whether the model is clearly better than a constant: by its likelihood (one-sided, 5 %) and on most bags."""
+        """Whether the model is clearly better than a constant: by its likelihood (one-sided, 1 %) and on most bags."""
         return self.z > CLEAR and self.gains[0] > 0.0 and self.slope > 0.0
 
 

@@ -12,7 +12,7 @@ WIDE = 2.0
 """Times the spread of chance, left after the model, from which on it is called far more than binomial."""
 NATURAL = 1.2
 """Times the spread of chance from which on bags are not called random."""
-AGREED = 0.4
+AGREED = 0.3
 """Agreement of two halves below which a model is called unsure of single rows."""
 _RARE = 0.01
 

@@ -55,7 +55,7 @@ class Report:
         if self.facts is None:
             return ""
         score = self.facts.score
-        sure = "its probabilities are used as they are" if score.slope > 0.95 else _drawn(score)
+        sure = "its probabilities are used as they are" if score.slope > 0.9 else _drawn(score)
         if score.better:
             return f"Better than a constant on {score.bags:,} bags that it did not learn from; {sure}."
         return f"Not clearly better than a constant on {score.bags:,} bags that it did not learn from; {sure}."

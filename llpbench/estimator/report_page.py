@@ -35,7 +35,8 @@ ul { margin: 0; padding-left: 20px; } li { margin: 4px 0; } .warn { border-left:
 table { width: 100%; border-collapse: collapse; } td { padding: 4px 0; border-top: 1px solid var(--line);
   vertical-align: top; } tr:first-child td { border-top: 0; } td + td { text-align: right; padding-left: 12px; }
 td.name { color: var(--quiet); white-space: pre-wrap; } .effects td.name { color: var(--ink); overflow-wrap: anywhere; }
-.bar { height: 10px; border-radius: 3px; background: var(--c0); min-width: 1px; } td.bars { width: 45%; }
+.bar { height: 10px; border-radius: 3px; background: var(--c0); min-width: 1px; } td.bars { width: 40%; }
+.effects td:last-child { white-space: nowrap; }
 svg { width: 100%; max-width: 420px; display: block; margin: 0 auto; } svg text { fill: var(--quiet); font-size: 11px; }
 .axis { stroke: var(--line); } .even { stroke: var(--quiet); stroke-dasharray: 4 4; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 14px; font-size: 13px; } .legend b { font-weight: 400; }
@@ -104,8 +105,9 @@ def _effects(report: Report) -> str:
 def _chart(points: tuple[CalibrationPoint, ...], classes: tuple[str, ...]) -> str:
     """Known against predicted proportions; on the dashed line they are equal."""
     values = [value for point in points for value in (point.predicted, point.known)]
-    low, high = min(0.0, *values), max(0.05, *values)
-    high = min(1.0, high * 1.05) if high <= 1.0 else high
+    room = 0.08 * (max(values) - min(values)) + 0.01
+    low = max(min(values) - room, min(0.0, *values))
+    high = min(max(values) + room, max(1.0, *values))
 
     def x(value: float) -> float:
         return _LEFT + _SIZE * (value - low) / (high - low)

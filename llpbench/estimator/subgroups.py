@@ -160,8 +160,9 @@ def quantile(level: float, chance: FloatArray, model: FloatArray, cuts: int) -> 
     """
     from scipy.stats import t
 
-    freedom = max(cuts, 1) * ((chance + model) / np.maximum(model, 1e-300)) ** 2
-    return np.asarray(t.ppf(0.5 + level / 2.0, np.minimum(freedom, 1e9)))
+    doubt = model / np.maximum(chance + model, 1e-300)
+    freedom = max(cuts, 1) / np.maximum(doubt, 1e-6) ** 2
+    return np.asarray(t.ppf(0.5 + level / 2.0, freedom))
 
 
 def model_variance(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
