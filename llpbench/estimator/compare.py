@@ -1,9 +1,9 @@
 """``llpbench.compare``: which method suits a table of one's own? Cross-validation over bags, without any label.
 
 The bags are cut into folds, the same for all methods. Each method is fitted on the bags of the other folds, as
-``llpbench.fit`` does it (with validation bags of its own among them), predicts the rows of the fold that was left out,
-and is scored by how likely these predictions make the known counts (``estimator/held_out.py``), against a constant: the
-overall rate of the same training bags.
+``llpbench.fit`` does it (with validation bags of its own among them, which also say how sure it may be), predicts the
+rows of the fold that was left out, and is scored by how likely these predictions make the known counts
+(``estimator/held_out.py``), against a constant: the overall rate of the same training bags.
 """
 
 from __future__ import annotations
@@ -241,6 +241,7 @@ def _predictor(candidate: Candidate, registry: Registry, backend: str, options: 
                 params=candidate.params,
                 classes=train.classes,
                 count_sd=train.count_sd,
+                halvings=0,  # a fit for each fold, not three
                 backend=backend if spec.backends else "",
                 seed=seed,
                 **options,
