@@ -280,6 +280,16 @@ def test_a_bag_without_a_count_is_left_out_and_can_be_predicted() -> None:
         assert np.array_equal(model.predict_proba(X), wanted)
 
 
+def test_totals_of_subgroups_need_the_counts_of_all_bags_or_of_none() -> None:
+    X, bag, y = numbers()
+    counts = pd.Series(np.bincount(bag, y))
+    model = llpbench.fit(X, bag, counts, method="mean-ridge")
+    group = np.arange(len(X)) % 2
+    with pytest.raises(UsageError, match="counts of some bags are not known"):
+        model.subgroup_totals(X, group, bag_of=bag, counts=counts.where(counts.index != 7))
+    assert len(model.subgroup_totals(X, group, bag_of=bag, counts=counts)) == 2
+
+
 def everything_within(low: list[int], high: list[int], total: int) -> np.ndarray:
     """All counts within bounds that add up to a total."""
     ranges = [range(a, b + 1) for a, b in zip(low, high, strict=True)]
