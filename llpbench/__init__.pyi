@@ -47,9 +47,11 @@ from .estimator.comparison import Comparison as Comparison
 from .estimator.encoder import Categories as Categories
 from .estimator.encoder import Numbers as Numbers
 from .estimator.encoder import TableEncoder as TableEncoder
+from .estimator.examples import example_table as example_table
 from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
 from .estimator.model import load as load
+from .estimator.report import Report as Report
 from .experiment.seeds import derive_seed as derive_seed
 from .plugins.registry import method_spec as method_spec
 from .report.results import Results as Results

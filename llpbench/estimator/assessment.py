@@ -130,8 +130,20 @@ def assess(
     evidence = weigh_slopes(join([part.at([most * slope for slope in SLOPES]) for part in unseen]), phi)
     slope = most * evidence.slope if most > 0 else 0.0
     score, points = _score(unseen, slope, evidence, phi, everything, seed)
-    score = msgspec.structs.replace(score, agreement=most if halves and not random else None)
+    if halves and not random:
+        score = msgspec.structs.replace(
+            score, agreement=most, spread=min(score.spread, _spread(unseen, phi, everything))
+        )
     return Assessment(FitFacts(card, score, points, find_warnings(card, score)), halves)
+
+
+def _spread(unseen: Sequence[UnseenBags], phi: float, everything: Bags) -> float:
+    """The spread that is left between bags by the slope that bags ask for, whatever halves say of single rows."""
+    slope = weigh_slopes(join([part.at(SLOPES) for part in unseen]), phi).slope
+    judged = join([part.at([slope]) for part in unseen])
+    shares = class_shares(everything)
+    chance = chance_variance(shares, judged.sizes, everything.count_sd)
+    return spread_ratio(judged.known, judged.means[0], shares, chance)
 
 
 def _cut(halve: Callable[[int], Halves | None], cuts: int, start: int = 0) -> tuple[Halves, ...]:

@@ -27,7 +27,8 @@ class HeldBackScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         gain: gain over the constant in nats for a bag, the slope weighed by the other bags.
         gains: (low, high) its interval.
         explained: share of the spread of proportions that the model explains, ``1 − Σ (α − p)² / Σ (α − π)²``.
-        spread: how many times as far as chance the proportions are from what the model says; 1 for bags at random.
+        spread: how many times as far as chance the proportions are from what the model says of bags (before halves
+            that disagree on rows take from its slope); 1 for bags at random.
         phi: intraclass correlation of labels in a bag that the model leaves unexplained.
     """
 

@@ -138,7 +138,7 @@ def _chart(points: tuple[CalibrationPoint, ...], classes: tuple[str, ...]) -> st
         f'<b><span class="dot" style="background:var(--c{label % _COLOURS})"></span>{_text(classes[label])}</b>'
         for label in shown
     )
-    size = f"0 0 {_LEFT + _SIZE + 16} {_TOP + _SIZE + 42}"
+    size = f"0 0 {_LEFT + _SIZE + 28} {_TOP + _SIZE + 42}"
     return f'<svg viewBox="{size}" role="img">{"".join(lines)}</svg><div class="legend">{legend}</div>'
 
 
