@@ -12,6 +12,7 @@ from .contracts.data import random_split as random_split
 from .contracts.errors import DatasetError as DatasetError
 from .contracts.errors import DataUnavailableError as DataUnavailableError
 from .contracts.errors import LLPBenchError as LLPBenchError
+from .contracts.errors import LLPWarning as LLPWarning
 from .contracts.errors import MethodError as MethodError
 from .contracts.errors import Skip as Skip
 from .contracts.errors import UnknownNameError as UnknownNameError
@@ -40,12 +41,17 @@ from .contracts.specs import RuleSpec as RuleSpec
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
 from .datafiles.cache import cache_root as cache_root
+from .estimator.classifier import LLPClassifier as LLPClassifier
+from .estimator.compare import compare as compare
+from .estimator.comparison import Comparison as Comparison
 from .estimator.encoder import Categories as Categories
 from .estimator.encoder import Numbers as Numbers
 from .estimator.encoder import TableEncoder as TableEncoder
+from .estimator.examples import example_table as example_table
 from .estimator.fit import fit as fit
 from .estimator.model import LLPModel as LLPModel
 from .estimator.model import load as load
+from .estimator.report import Report as Report
 from .experiment.seeds import derive_seed as derive_seed
 from .plugins.registry import method_spec as method_spec
 from .report.results import Results as Results

@@ -18,6 +18,7 @@ _VERBS = {
     "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
     "tune": "llpbench.cli.tune:tune",
+    "compare": "llpbench.cli.compare:compare",
     "rerun": "llpbench.cli.rerun:rerun",
     "leaderboard": "llpbench.cli.leaderboard:leaderboard",
     "results": "llpbench.cli.merge:results",

@@ -19,6 +19,10 @@ class UsageError(LLPBenchError):
     """The request itself is wrong (exit code 2)."""
 
 
+class LLPWarning(UserWarning):
+    """What a user should know of a result that stands: bags that tell little, a model that learned nothing."""
+
+
 class UnknownNameError(UsageError):
     """A name that nothing registered answers to, with the names that exist."""
 

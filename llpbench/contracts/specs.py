@@ -189,8 +189,7 @@ class MethodSpec(_Spec):
     """A method: what it is called, where its class is, what it takes and what it needs.
 
     Attributes:
-        name: what the user types.
-        factory: ``"module:Class"``; called with the parameters as keywords.
+        name, factory: what the user types; ``"module:Class"``, called with the parameters as keywords.
         params: declared parameters; a parameter called ``patience`` also sets the monitor's patience.
         tasks: ``"binary"``, ``"multiclass"`` or both.
         inputs: kinds of ``Bags.X`` it takes: ``"features"`` (rows x columns), ``"images"``.
@@ -199,12 +198,12 @@ class MethodSpec(_Spec):
         preload: modules worth importing once, before cells are forked (never one that starts threads).
         oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.
         control: not a rival but a yardstick: what selection alone buys. Leaderboards say so.
+        quick: a fit on some ten thousand rows takes seconds: ``llpbench compare`` tries it without being told.
         presets: named settings, each ``(name, "module:function")`` with ``function(dataset, bag_size)`` giving
             parameters; ``--preset NAME`` uses them (a method without that preset runs at its defaults).
         resources: what a cluster should reserve for a cell beside its threads and memory, each ``(kind, amount)``,
             e.g. ``(("gpu", 1),)``; kinds that no worker declares are not asked for.
-        scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
-            when all values lie in [0, 1], log-odds otherwise).
+        scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (by its values' range).
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -213,6 +212,7 @@ class MethodSpec(_Spec):
     preload: tuple[str, ...] = ()
     oracle: bool = False
     control: bool = False
+    quick: bool = False
     presets: tuple[tuple[str, str], ...] = ()
     resources: tuple[tuple[str, float], ...] = ()
     scores: Literal["auto", "probability", "logit"] = "auto"

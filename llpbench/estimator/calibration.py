@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
+from llpbench.estimator.spread import all_classes
 from llpbench.experiment.rules import bag_means
 
 _REACH = 5.0
@@ -59,7 +60,7 @@ def calibrate(scores: FloatArray, train: Bags, held_scores: FloatArray, held: Ba
     scale = scale if np.isfinite(scale) and scale > 0 else 1.0
     z, z_held = _standard(everything, centre, scale), _standard(held_scores, centre, scale)
     shares = _shares(train, held)
-    target = _two_columns(held.clipped_proportions)
+    target = all_classes(held.clipped_proportions)
     spread = held.sizes * float(np.mean(shares * (1.0 - shares)))
     weights = held.sizes * spread / (spread + held.count_sd**2)
 
@@ -76,15 +77,11 @@ def calibrate(scores: FloatArray, train: Bags, held_scores: FloatArray, held: Ba
 
 def _shares(train: Bags, held: Bags) -> FloatArray:
     """(C,) share of each class over all bags, kept off 0 and 1."""
-    counts = _two_columns(train.clipped_proportions) * train.sizes[:, None]
-    more = _two_columns(held.clipped_proportions) * held.sizes[:, None]
+    counts = all_classes(train.clipped_proportions) * train.sizes[:, None]
+    more = all_classes(held.clipped_proportions) * held.sizes[:, None]
     total = counts.sum(axis=0) + more.sum(axis=0) + 0.5
     shares: FloatArray = total / total.sum()
     return shares
-
-
-def _two_columns(proportions: FloatArray) -> FloatArray:
-    return np.hstack([1.0 - proportions, proportions]) if proportions.shape[1] == 1 else proportions
 
 
 def _standard(scores: FloatArray, centre: float, scale: float) -> FloatArray:

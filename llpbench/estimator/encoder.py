@@ -14,6 +14,9 @@ points of AUROC at large bags.
 
 **Categories**, ``ordinal``: the level's place among the same levels, then treated like a number. All levels without a
 place of their own share the place after the last.
+
+**Dates** become up to five numbers (``estimator/dates.py``), those that differ between training rows, each treated like
+a number. A column that lacks dates in training rows gets one more feature, as numbers do.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray, IntArray
 from llpbench.contracts.errors import UnknownNameError
+from llpbench.estimator.dates import Dates, PartOfDate, parts_of
 
 CLIP = 4.0
 """Standard deviations beyond which a number is cut off."""
@@ -102,7 +106,29 @@ class OrdinalColumn(msgspec.Struct, frozen=True, tag="ordinal", forbid_unknown_f
         return self.category.name
 
 
-FittedColumn = NumberColumn | CategoryColumn | OrdinalColumn
+class DatePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One number of a date (``month``): its mean and its standard deviation."""
+
+    part: PartOfDate
+    mean: float
+    sd: float
+
+
+class DateColumn(msgspec.Struct, frozen=True, tag="date", forbid_unknown_fields=True):
+    """What is known of a column of dates: the numbers that are made of them, whether missing dates have a feature."""
+
+    name: str
+    parts: tuple[DatePart, ...]
+    missing: bool = False
+
+    @property
+    def sd(self) -> float:
+        """The smallest of the parts' standard deviations."""
+        return min((part.sd for part in self.parts), default=0.0)
+
+
+RawColumn = Numbers | Categories | Dates
+FittedColumn = NumberColumn | CategoryColumn | OrdinalColumn | DateColumn
 
 
 class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,7 +141,7 @@ class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[FittedColumn, ...]
 
     @classmethod
-    def fit(cls, table: Sequence[Numbers | Categories], rows: IntArray, encoding: str = "onehot") -> TableEncoder:
+    def fit(cls, table: Sequence[RawColumn], rows: IntArray, encoding: str = "onehot") -> TableEncoder:
         """Learn an encoder from some rows of a table.
 
         Args:
@@ -136,7 +162,7 @@ class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The columns as methods are told of them. An ordinal column is described as numeric, since its feature is."""
         return tuple(described for column in self.columns for described in _describe(column))
 
-    def transform(self, table: Sequence[Numbers | Categories]) -> FloatArray:
+    def transform(self, table: Sequence[RawColumn]) -> FloatArray:
         """(n, features) float32 rows of a table with the same columns in the same order."""
         features = np.zeros((len(table[0]), self.width), np.float32)
         start = 0
@@ -147,11 +173,13 @@ class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return features
 
 
-def _fit_column(column: Numbers | Categories, rows: IntArray, encoding: str) -> FittedColumn:
+def _fit_column(column: RawColumn, rows: IntArray, encoding: str) -> FittedColumn:
     if isinstance(column, Numbers):
         values = column.values[rows]
         known = values[~np.isnan(values)]
         return NumberColumn(column.name, *_mean_and_sd(known), missing=len(known) < len(values))
+    if isinstance(column, Dates):
+        return _fit_dates(column.take(rows))
     counts = np.bincount(column.codes[rows], minlength=len(column.levels))
     seen = np.flatnonzero(counts)
     kept = np.sort(seen[np.argsort(-counts[seen], kind="stable")[:LEVELS]])
@@ -159,6 +187,16 @@ def _fit_column(column: Numbers | Categories, rows: IntArray, encoding: str) -> 
     if encoding == "onehot":
         return category
     return OrdinalColumn(category, *_mean_and_sd(_places(category, column)[rows].astype(np.float64)))
+
+
+def _fit_dates(dates: Dates) -> DateColumn:
+    """The parts that differ between training rows; the year alone where none does."""
+    values = parts_of(dates)
+    known = ~np.isnat(dates.values)
+    found = {part: _mean_and_sd(numbers[known]) for part, numbers in values.items()}
+    differ = {part for part in found if len(np.unique(values[part][known])) > 1} or {"year"}
+    parts = tuple(DatePart(part, *numbers) for part, numbers in found.items() if part in differ)
+    return DateColumn(dates.name, parts, bool(not known.all()))
 
 
 def _mean_and_sd(known: FloatArray) -> tuple[float, float]:
@@ -174,13 +212,13 @@ def _mean_and_sd(known: FloatArray) -> tuple[float, float]:
 def _describe(column: FittedColumn) -> tuple[Column, ...]:
     if isinstance(column, CategoryColumn):
         return (Column(column.name, "category", width=len(column.levels) + column.other),)
-    number = Column(column.name, "numeric")
-    if isinstance(column, NumberColumn) and column.missing:
-        return number, Column(f"{column.name} is missing", "numeric")
-    return (number,)
+    names = [f"{column.name}: {p.part}" for p in column.parts] if isinstance(column, DateColumn) else [column.name]
+    if isinstance(column, NumberColumn | DateColumn) and column.missing:
+        names.append(f"{column.name} is missing")
+    return tuple(Column(name, "numeric") for name in names)
 
 
-def _fill(block: FloatArray, column: FittedColumn, values: Numbers | Categories) -> None:
+def _fill(block: FloatArray, column: FittedColumn, values: RawColumn) -> None:
     """Write the features of a column into its block of zeros."""
     if isinstance(column, NumberColumn):
         assert isinstance(values, Numbers)
@@ -188,6 +226,14 @@ def _fill(block: FloatArray, column: FittedColumn, values: Numbers | Categories)
         block[:, 0] = np.where(absent, 0.0, _standardise(values.values, column.mean, column.sd))
         if column.missing:
             block[:, 1] = absent
+        return
+    if isinstance(column, DateColumn):
+        assert isinstance(values, Dates)
+        absent, numbers = np.isnat(values.values), parts_of(values)
+        for j, fitted in enumerate(column.parts):
+            block[:, j] = np.where(absent, 0.0, _standardise(numbers[fitted.part], fitted.mean, fitted.sd))
+        if column.missing:
+            block[:, -1] = absent
         return
     assert isinstance(values, Categories)
     if isinstance(column, OrdinalColumn):

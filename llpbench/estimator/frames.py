@@ -1,7 +1,8 @@
-"""A user's table (a DataFrame, an array, rows of values) as columns for the encoder, checked.
+"""A user's table as columns for the encoder, checked.
 
-A column of numbers or booleans is numeric; texts that look like numbers are texts. All other columns are categories,
-and a missing value is one of their levels.
+A column of numbers, booleans or lengths of time (in seconds) is numeric; texts that look like numbers are texts. A
+column of dates or times is one of dates, texts that look like dates are texts. All other columns are categories, and a
+missing value is one of their levels.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray
 from llpbench.contracts.errors import UsageError
-from llpbench.estimator.encoder import Categories, FittedColumn, NumberColumn, Numbers, TableEncoder
+from llpbench.estimator.dates import Dates
+from llpbench.estimator.encoder import (
+    Categories,
+    DateColumn,
+    FittedColumn,
+    NumberColumn,
+    Numbers,
+    RawColumn,
+    TableEncoder,
+)
+from llpbench.estimator.forms import as_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,10 +75,7 @@ class FrameEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             columns = [_read_finite(values, name) for values, name in zip(series, self.names, strict=True)]
             return np.stack(columns, axis=1).astype(np.float32)
         return self.table.transform(
-            [
-                (_read_numbers if isinstance(column, NumberColumn) else _read_categories)(values, column.name)
-                for values, column in zip(series, self.columns, strict=True)
-            ]
+            [_read_as(column, values) for values, column in zip(series, self.columns, strict=True)]
         )
 
     def _arrange(self, frame: pd.DataFrame) -> list[pd.Series[Any]]:
@@ -107,30 +115,8 @@ def fit_encoder(X: pd.DataFrame, rows: np.ndarray[Any, Any], encoding: str = "ta
         return FrameEncoder(TableEncoder(tuple(NumberColumn(name, 0.0, 1.0) for name in names)), named, "none")
     if encoding != "table":
         raise UsageError(f"encoding {encoding!r} is not known; choose 'table' or 'none'.")
-    columns = [
-        _read_numbers(values, name) if is_numeric(values) else _read_categories(values, name)
-        for values, name in zip(_series(X), names, strict=True)
-    ]
+    columns = [_read(values, name) for values, name in zip(_series(X), names, strict=True)]
     return FrameEncoder(TableEncoder.fit(columns, rows), named)
-
-
-def as_frame(X: Any) -> pd.DataFrame:
-    """A table given as a DataFrame, an array or rows of values, as a DataFrame with its own column types.
-
-    Raises:
-        UsageError: it is not a table of rows and columns.
-    """
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        return X
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise UsageError("the rows of X do not have the same number of columns.") from None
-    if array.ndim != 2:
-        raise UsageError(f"X must be a table of rows and columns, not an array of shape {array.shape}.")
-    return pd.DataFrame(array)
 
 
 def named_columns(frame: pd.DataFrame) -> bool:
@@ -139,12 +125,14 @@ def named_columns(frame: pd.DataFrame) -> bool:
 
 
 def is_numeric(values: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers (or booleans); texts that look like numbers are texts."""
+    """Whether a column holds numbers, booleans or lengths of time; texts that look like numbers are texts."""
     import pandas as pd
 
     types = pd.api.types
     if isinstance(values.dtype, pd.CategoricalDtype):
         return False
+    if types.is_timedelta64_dtype(values.dtype):
+        return True
     if types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return not types.is_complex_dtype(values.dtype)
     if values.dtype == object:
@@ -153,8 +141,51 @@ def is_numeric(values: pd.Series[Any]) -> bool:
     return False
 
 
+def is_dated(values: pd.Series[Any]) -> bool:
+    """Whether a column holds dates or times; texts that look like dates are texts."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or isinstance(values.dtype, pd.PeriodDtype):
+        return True
+    return values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) in (
+        "datetime",
+        "date",
+        "datetime64",
+    )
+
+
 def _series(frame: pd.DataFrame) -> list[pd.Series[Any]]:
     return [frame.iloc[:, j] for j in range(frame.shape[1])]
+
+
+def _read(values: pd.Series[Any], name: str) -> RawColumn:
+    """A column by what it holds."""
+    if is_numeric(values):
+        return _read_numbers(values, name)
+    return _read_dates(values, name) if is_dated(values) else _read_categories(values, name)
+
+
+def _read_as(column: FittedColumn, values: pd.Series[Any]) -> RawColumn:
+    """A column as the kind of the fitted one."""
+    if isinstance(column, NumberColumn):
+        return _read_numbers(values, column.name)
+    return (_read_dates if isinstance(column, DateColumn) else _read_categories)(values, column.name)
+
+
+def _read_dates(values: pd.Series[Any], name: str) -> Dates:
+    """A column of dates, NaT where one is missing; a time with a zone is taken as its own clocks show it."""
+    import pandas as pd
+
+    if not is_dated(values) and not values.isna().all():
+        raise UsageError(f"column {name!r} holds {values.dtype} values where the model expects dates.")
+    if isinstance(values.dtype, pd.PeriodDtype):
+        values = values.dt.to_timestamp()
+    try:
+        times = pd.to_datetime(values)
+        local = times.dt.tz_localize(None) if times.dt.tz is not None else times
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"column {name!r} holds dates that cannot be read ({error}).") from None
+    return Dates(name, local.to_numpy().astype("datetime64[s]"))
 
 
 def _read_numbers(values: pd.Series[Any], name: str) -> Numbers:
@@ -163,6 +194,8 @@ def _read_numbers(values: pd.Series[Any], name: str) -> Numbers:
 
     if not is_numeric(values):
         raise UsageError(f"column {name!r} holds {values.dtype} values where the model expects numbers.")
+    if pd.api.types.is_timedelta64_dtype(values.dtype):
+        values = values.dt.total_seconds()
     numbers = pd.to_numeric(values.astype(object) if values.dtype == object else values)
     array = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(array).any():
@@ -181,8 +214,10 @@ def _read_categories(values: pd.Series[Any], name: str) -> Categories:
     """A column's values as texts; None where one is missing."""
     import pandas as pd
 
-    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_timedelta64_dtype(values.dtype):
-        raise UsageError(f"column {name!r} holds times; make numbers or texts of them first.")
+    if pd.api.types.is_complex_dtype(values.dtype):
+        raise UsageError(f"Complex data not supported: column {name!r} holds complex numbers.")
+    if is_dated(values) or pd.api.types.is_timedelta64_dtype(values.dtype):
+        raise UsageError(f"column {name!r} holds dates or times where the model expects texts or categories.")
     missing = values.isna().to_numpy()
     texts = [None if absent else _to_text(value) for value, absent in zip(values.tolist(), missing, strict=True)]
     return Categories.from_texts(name, texts)

@@ -5,19 +5,28 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llpbench.contracts.data import FloatArray, read_only
+from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
+from llpbench.estimator.bag_card import PERCENTILES
+from llpbench.estimator.facts import FitFacts
+from llpbench.estimator.memory import Memory
 from llpbench.estimator.method import choose_backend, find_method
 from llpbench.estimator.model_file import Header, ModelFileError, read_model, write_model
+from llpbench.estimator.predictor import Predictor
+from llpbench.estimator.report import Report
+from llpbench.estimator.reporting import make_report
+from llpbench.estimator.shrinkage import Shrinkage, softmax
+from llpbench.estimator.subgroup_table import Asked, subgroup_table
 from llpbench.plugins.registry import load_registry
 
-_TINY = 1e-16
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
@@ -46,7 +55,7 @@ def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] =
             raise MethodError(f"{header.method} cannot be loaded: {HOW_TO}.")
         restored: Any = made.restore(state)
         model = LLPModel(header, restored)
-        model._scores(np.zeros((1, header.encoder.width), np.float32))
+        model._predictor.scores(np.zeros((1, header.encoder.width), np.float32))
     except MethodError as error:
         raise ModelFileError(f"{path} is refused: {error}") from None
     except LLPBenchError:
@@ -72,8 +81,11 @@ class LLPModel:
             ``bag_error``, the mean absolute error of the proportions of held-back bags.
     """
 
-    def __init__(self, header: Header, method: Any) -> None:
+    def __init__(self, header: Header, method: Any, memory: Memory | None = None) -> None:
         self._header = header
+        self._memory = memory
+        self._report: Report | None = None
+        self._predictor = Predictor(header.method, method, len(header.classes), header.calibration)
         self.method_ = method
         self.classes_ = np.array(header.classes)
         self.n_features_in_ = len(header.encoder.columns)
@@ -94,15 +106,13 @@ class LLPModel:
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, C) probability of each class.
 
-        Scores that a method gives as probabilities are used as they are. Other scores go through a logistic map that
-        was fitted to the proportions of bags (``estimator/calibration.py``).
+        What the method says (scores that are no probabilities go through a logistic map that was fitted to the
+        proportions of bags, ``estimator/calibration.py``), drawn towards the overall shares as far as bags that the
+        method did not learn from ask for it (``estimator/shrinkage.py``).
         """
-        from scipy.special import softmax
-
-        scores = self._scores(self._header.encoder.transform(X)).astype(np.float64)
-        if self._header.calibration is not None:
-            return np.asarray(softmax(self._header.calibration.logits(scores), axis=1))
-        return _to_shares(scores)
+        if self._header.shrinkage is None:
+            return self._predictor.probabilities(self._header.encoder.transform(X))
+        return softmax(self._logits(X))
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """(n,) the most probable class of each row."""
@@ -111,14 +121,62 @@ class LLPModel:
 
     def decision_function(self, X: Any) -> FloatArray:
         """(n,) log-odds of the second of two classes, or (n, C) log-probabilities of more."""
-        scores = self._scores(self._header.encoder.transform(X)).astype(np.float64)
-        if self._header.calibration is not None:
-            logits = self._header.calibration.logits(scores)
-            if scores.ndim == 1:
-                return np.asarray(logits[:, 1] - logits[:, 0])
-            return np.asarray(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
-        logs = np.log(np.maximum(_to_shares(scores), _TINY))
-        return np.asarray(logs[:, 1] - logs[:, 0] if scores.ndim == 1 else logs)
+        logits = self._logits(X)
+        if logits.shape[1] == 2:
+            return np.asarray(logits[:, 1] - logits[:, 0])
+        return np.asarray(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
+
+    def report(self) -> Report:
+        """What was learned and how far to trust it: ``print`` it, or write it as a page with ``to_html``.
+
+        A model that was just fitted knows all of it. A model file keeps the score on held-back bags, the bag card, the
+        calibration and the warnings, but no row: the columns that matter cannot be told of a loaded model.
+        """
+        if self._report is None:
+            self._report = make_report(self._header, self._memory)
+        return self._report
+
+    def subgroup_totals(
+        self,
+        X: Any = None,
+        by: Any = None,
+        *,
+        bag_of: Any = None,
+        counts: Any = None,
+        proportions: Any = None,
+        count_sd: float = 0.0,
+        level: float = 0.9,
+        halvings: int = 5,
+    ) -> pd.DataFrame:
+        """Expected number of rows of each class in subgroups, with intervals.
+
+        Without ``X`` it is about the table of the fit: the known counts of its bags are kept, so that the totals of the
+        subgroups add up to them. For another table give ``bag_of`` and ``counts`` (or ``proportions``) as in ``fit`` if
+        they are known.
+
+        Args:
+            X: a table; None for the table of the fit.
+            by: the subgroup of each row, or the name of a column of the table.
+            bag_of: the bag of each row, or the name of a column.
+            counts: known counts of the bags, in the forms of ``fit``.
+            proportions: known proportions instead.
+            count_sd: standard deviation of the noise in the counts.
+            level: how often the interval should hold the true total, if the model is of the right kind.
+            halvings: how often the bags of the fit are cut into halves and fitted again, to see how far totals depend
+                on which bags there are. The fits are kept for the next call. 0: the interval is of chance alone.
+
+        Returns:
+            A DataFrame indexed by the subgroups (and the classes, if there are more than two): ``rows``; ``total``, the
+            expected number; ``low`` and ``high``, the interval, which covers chance, bag effects (where counts are not
+            known) and the choice of bags, but no error that all bags have in common; ``least`` and ``most``, what the
+            known counts alone prove.
+
+        Raises:
+            UsageError: the request cannot be served, with what is wrong.
+        """
+        asked = Asked(X, by, bag_of, counts, proportions, count_sd, level, halvings)
+        table, self._memory = subgroup_table(self._header, self._predictor, self._memory, asked)
+        return table
 
     def save(self, path: str | Path) -> Path:
         """Write the model to one file of plain numbers and texts (no pickle); ``llpbench.load`` reads it.
@@ -135,24 +193,10 @@ class LLPModel:
         facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
         return f"<LLPModel {self.method}: {facts}>"
 
-    def _scores(self, features: FloatArray) -> FloatArray:
-        """The method's scores, of the right shape and finite."""
-        scores = np.asarray(self.method_.predict_scores(read_only(features)))
-        n, classes = len(features), len(self._header.classes)
-        wanted = (n,) if classes == 2 else (n, classes)
-        if scores.shape != wanted:
-            raise MethodError(f"{self.method} gave scores of shape {scores.shape} for {n} rows; expected {wanted}.")
-        if not np.isfinite(scores).all():
-            raise MethodError(f"{self.method} gave scores that are NaN or infinite.")
-        return scores
-
-
-def _to_shares(p: FloatArray) -> FloatArray:
-    """(n, C) probabilities that add up to one, from (n,) of class 1 or (n, C)."""
-    p = np.clip(p, 0.0, 1.0)
-    if p.ndim == 1:
-        return np.column_stack([1.0 - p, p])
-    return np.asarray(p / np.maximum(p.sum(axis=1, keepdims=True), _TINY))
+    def _logits(self, X: Any) -> FloatArray:
+        """(n, C) logits of the rows of a table, shrunk."""
+        logits = self._predictor.logits(self._header.encoder.transform(X))
+        return logits if self._header.shrinkage is None else self._header.shrinkage.logits(logits)
 
 
 def _check_header(path: Path, header: Header) -> None:
@@ -165,8 +209,19 @@ def _check_header(path: Path, header: Header) -> None:
         and header.score_kind in ("probability", "logit")
         and (header.score_kind == "logit") == (header.calibration is not None)
         and (header.calibration is None or (len(shift) == classes and header.calibration.scale > 0))
+        and (header.shrinkage is None or _is_sound(header.shrinkage, classes))
+        and (header.facts is None or _describes(header.facts, classes))
         and header.encoder.columns
         and all(getattr(column, "sd", 1.0) > 0 for column in header.encoder.columns)
     )
     if not sound:
         raise ModelFileError(f"{path} is refused: its classes, columns and calibration do not fit together.")
+
+
+def _is_sound(shrinkage: Shrinkage, classes: int) -> bool:
+    return 0.0 <= shrinkage.slope <= 1.0 and len(shrinkage.shift) == classes
+
+
+def _describes(facts: FitFacts, classes: int) -> bool:
+    sizes = len(facts.card.sizes) == len(PERCENTILES) and facts.card.bags > 0
+    return sizes and len(facts.card.shares) == classes and all(0 <= p.label < classes for p in facts.points)

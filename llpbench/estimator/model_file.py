@@ -19,14 +19,18 @@ from llpbench.contracts.errors import LLPBenchError, MethodError
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import State
 from llpbench.estimator.calibration import Calibration
+from llpbench.estimator.facts import FitFacts
 from llpbench.estimator.frames import FrameEncoder
+from llpbench.estimator.shrinkage import Shrinkage
 from llpbench.system.files import write_atomically
 
 FORMAT = "llpbench-model"
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)
+"""Versions that are read. Version 2 had neither ``shrinkage`` nor ``facts``; its models predict as they did."""
 KEY = "llpbench"
 """Where the file's metadata has the header."""
-_READS = f"this llpbench reads version {VERSION}."
+_READS = f"this llpbench reads versions {' and '.join(map(str, READABLE))}."
 _KINDS = "biuf"
 
 
@@ -48,6 +52,8 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         score_kind: how the method's scores are read: ``probability`` or ``logit``.
         encoder: from table to features.
         calibration: from scores to probabilities, where scores are no probabilities.
+        shrinkage: how far the probabilities are drawn towards the constant; None: not at all.
+        facts: what is known of the fit: its bags, its score on held-back ones, warnings.
         selected: the report that the rule ``bags`` chose, and its value.
         versions: versions of the software that made it.
         arrays: for each array whether it lies in memory by rows (C) or by columns (F, written transposed), so that
@@ -67,6 +73,8 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     calibration: Calibration | None
     selected: dict[str, int | float | str | None]
     versions: dict[str, str]
+    shrinkage: Shrinkage | None = None
+    facts: FitFacts | None = None
     arrays: dict[str, Literal["C", "F"]] = {}
     scalars: dict[str, bool | int | float | str] = {}
 
@@ -150,7 +158,7 @@ def _decode_header(text: str) -> Header:
         head = msgspec.json.decode(text, type=dict[str, Any])
         if head.get("format") != FORMAT:
             raise ModelFileError("it is not a saved model of llpbench.")
-        if head.get("version") != VERSION:
+        if head.get("version") not in READABLE:
             raise ModelFileError(f"it has version {head.get('version')!r} of the format; {_READS}")
         return msgspec.json.decode(text, type=Header)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -25,7 +25,8 @@ from llpbench.contracts.specs import MethodSpec
 from llpbench.estimator.calibration import calibrate
 from llpbench.estimator.encoder import CategoryColumn
 from llpbench.estimator.fit import hold_back
-from llpbench.estimator.frames import FrameEncoder, as_frame, fit_encoder
+from llpbench.estimator.forms import as_frame
+from llpbench.estimator.frames import FrameEncoder, fit_encoder
 from llpbench.estimator.training import fit_and_choose
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
@@ -416,7 +417,10 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
         ({"counts": COUNTS + 100}, "not from 0 to its 20 rows (6 such bags)"),
         ({"counts": COUNTS / 20}, "look like proportions"),
         ({"counts": ["a"] * 6}, "unknown column of the table: 'a'"),
-        ({"counts": COUNTS.astype(float).replace(COUNTS[0], np.nan)}, "missing or not finite for bag 0"),
+        ({"counts": COUNTS * np.nan}, "counts is not known for any bag"),
+        ({"counts": COUNTS * np.inf}, "counts holds infinite values"),
+        ({"counts": COUNTS * 0}, "hold rows of one class only (0)"),
+        ({"counts": None, "proportions": COUNTS * 0.0 + 1.0}, "hold rows of one class only (1)"),
         ({"counts": np.ones((6, 3))}, "add up to 3, not to 20"),
         ({"counts": None, "proportions": COUNTS}, "not from 0 to 1"),
         ({"classes": ["only"]}, "for 2 classes, but classes names ['only']"),
@@ -427,7 +431,7 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
         ({"encoding": "none"}, "column 'job' holds"),
         ({"X": np.zeros(120)}, "rows and columns"),
         ({"X": FRAME.assign(age=np.inf)}, "column 'age' holds 120 infinite values"),
-        ({"X": FRAME.assign(age=pd.Timestamp("2024-01-01"))}, "column 'age' holds times"),
+        ({"X": FRAME.assign(age=pd.Timestamp("2024-01-01")), "encoding": "none"}, "column 'age' holds datetime64"),
         ({"X": FRAME[["shop"]]}, "no feature column"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -496,7 +500,11 @@ def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(block, "own-data.md", "exec"), names)
     assert auroc(names["bought"].to_numpy().astype(int), names["model"].predict_proba(names["table"])[:, 1]) > 0.85
     names["table"].assign(y=names["bought"]).to_csv("data.csv", index=False)
-    both, own = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (.*?)\n```", PAGE))
+    both, own = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (run .*?)\n```", PAGE))
+    (compared,) = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (compare .*?)\n```", PAGE))
+    recommended = run_llpbench(*compared, cwd=tmp_path)
+    assert recommended.returncode == 0, recommended.stderr
+    assert f"Use {names['found'].recommended}" in recommended.stdout
     planned = run_llpbench(*both, "--dry-run", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert re.search(r"csv\[label=y;path=data\.csv#[0-9a-f]{16}\]  bag 64  seed 2  bp-count", planned.stdout)

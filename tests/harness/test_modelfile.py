@@ -178,7 +178,7 @@ def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, 
         (header("{"), "its header cannot be read"),
         (header("[" * 100_000), "its header cannot be read"),
         (header({"format": "other"}), "not a saved model of llpbench"),
-        (header({"version": 3}), "version 3 of the format; this llpbench reads version 2"),
+        (header({"version": 4}), "version 4 of the format; this llpbench reads versions 2 and 3"),
         (header({"encoder": ...}), "missing required field `encoder`"),
         (header({"seed": "one"}), "Expected `int`, got `str`"),
         (header({"extra": 1}), "unknown field `extra`"),
@@ -194,7 +194,11 @@ def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, 
         (header({"arrays": {"weights_0": "K"}}), "Invalid enum value 'K'"),
         (weights(lambda w: w[:-1]), "its state does not fit mean-ridge"),
         (weights(lambda w: w * np.nan), "NaN or infinite"),
-        (header({"classes": ["a", "b", "c"]}), "expected (1, 3)"),
+        (header({"classes": ["a", "b", "c"]}), "do not fit together"),
+        (header({"classes": ["a", "b", "c"], "shrinkage": None, "facts": None}), "expected (1, 3)"),
+        (header({"shrinkage": {"slope": 1.5, "shift": [0.0, 0.0]}}), "do not fit together"),
+        (header({"shrinkage": {"slope": 0.5, "shift": [0.0]}}), "do not fit together"),
+        (header({"shrinkage": {"slope": 0.5}}), "missing required field `shift`"),
     ],
 )
 def test_a_hostile_file_is_refused(model: llpbench.LLPModel, tmp_path: Path, change: Change, message: str) -> None:
@@ -220,7 +224,7 @@ def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", b"{}")
         archive.writestr("arrays/99.npy", bytes(2**24))
-    with pytest.raises(ModelFileError, match=r"version 1 of the format .*; this llpbench reads version 2"):
+    with pytest.raises(ModelFileError, match=r"version 1 of the format .*; this llpbench reads versions 2 and 3"):
         llpbench.load(path)
 
 

@@ -51,6 +51,7 @@ BP_COUNT = MethodSpec(
     backends=BACKENDS,
     preload=("sklearn.ensemble", "llpbench_methods.bp_count.method"),
     scores="probability",
+    quick=True,
 )
 
 

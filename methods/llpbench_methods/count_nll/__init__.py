@@ -19,6 +19,7 @@ COUNT_NLL = network_spec(
             tune=False,
         ),
     ),
+    quick=True,
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
 )
 

@@ -17,6 +17,7 @@ DLLP = network_spec(
             doc="of a bag: cross-entropy, or squared error of the proportion or of the count",
         ),
     ),
+    quick=True,
     citation="Ardehaly & Culotta 2017, Co-training for demographic classification using deep learning "
     "from label proportions",
 )

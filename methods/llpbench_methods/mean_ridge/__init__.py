@@ -34,6 +34,7 @@ MEAN_RIDGE = MethodSpec(
     ),
     tasks=("binary", "multiclass"),
     scores="probability",
+    quick=True,
 )
 
 

@@ -92,6 +92,7 @@ def network_spec(
     settings: NetworkSettings = _DEFAULT,
     oracle: bool = False,
     control: bool = False,
+    quick: bool = False,
     citation: str = "",
 ) -> MethodSpec:
     """The spec of a method that trains the shared network on tables or images: what all of them have in common.
@@ -104,6 +105,7 @@ def network_spec(
         settings: its defaults of the shared ones.
         oracle: it is given the training labels.
         control: a reference for comparison, not a competing method.
+        quick: a fit on some ten thousand rows takes seconds.
         citation: where it comes from.
     """
     return MethodSpec(
@@ -117,6 +119,7 @@ def network_spec(
         preload=NETWORK_PRELOAD,
         oracle=oracle,
         control=control,
+        quick=quick,
         scores="probability",
         citation=citation,
     )

@@ -1,0 +1,83 @@
+"""``compare``: which method suits a table of one's own, with counts of bags but no labels."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from llpbench.cli.interrupt import exit_on_interrupt
+from llpbench.cli.options import Names
+from llpbench.cli.printing import say
+from llpbench.contracts.errors import UsageError
+
+
+@click.command(short_help="Compare methods on a table of your own: bags and counts, no labels.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--bag", required=True, metavar="COLUMN", help="Column with the bag of each row.")
+@click.option("--count", type=Names(), help="Column with the bag's count of class 1, or one for each class: a,b,c.")
+@click.option("--proportion", type=Names(), help="The same with shares of the bag's rows instead of counts.")
+@click.option(
+    "--counts-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A second file with the counts: one line for each bag, or the columns BAG, class and count.",
+)
+@click.option("--drop", type=Names(), help="Columns that are no features.")
+@click.option("--methods", type=Names("methods"), help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]")
+@click.option("--count-sd", type=float, default=0.0, help="Standard deviation of noise in the counts.")
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of bags.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Draws of the folds.  [default: 1, below 30 bags 3]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of folds and fits.")
+@click.option("--backend", default="", help="Backend of the networks: jax, tensorflow or torch.  [default: jax]")
+@click.option("--separator", default="", help="What separates columns in the files.  [default: found by itself]")
+@click.option("--quiet", is_flag=True, help="No progress, only the table.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A plugin in a single Python file; may be repeated.",
+)
+def compare(
+    file: Path,
+    bag: str,
+    count: list[str] | None,
+    proportion: list[str] | None,
+    counts_file: Path | None,
+    drop: list[str] | None,
+    separator: str,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Compare methods by cross-validation over the bags of FILE (CSV, TSV or Parquet): which one to use?
+
+    Each method learns from some bags and is scored by how well it explains the counts of the others. No label of a row
+    is needed. Counts may be missing, or known within bounds ("<5").
+    """
+    from llpbench.estimator.compare import compare as run_comparison
+    from llpbench.estimator.files import column_of, read_table
+
+    if (count and proportion) or not (count or proportion or counts_file):
+        raise UsageError("give --count or --proportion, or --counts-file with the counts of each bag.")
+    what, columns = ("proportions", proportion) if proportion else ("counts", count)
+    table = read_table(file, separator)
+    values: Any = [column_of(table, name, file) for name in columns or ()] if counts_file is None else None
+    if counts_file is not None:
+        values = read_table(counts_file, separator)
+        values = values[[column_of(values, name, counts_file) for name in [bag, *(columns or values.columns)]]]
+        values = values.loc[:, ~values.columns.duplicated()]
+    table = table.drop(columns=[column_of(table, name, file) for name in drop or ()])
+    progress: Any = False if quiet or as_json else lambda line: say(line, err=True)
+    with exit_on_interrupt():
+        found = run_comparison(table, column_of(table, bag, file), **{what: values}, progress=progress, **options)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=1).decode())
+    else:
+        say(str(found))
+    sys.exit(0 if found.table["reason"].eq("").all() else 1)

@@ -1,0 +1,110 @@
+"""How well predictions of single rows explain the counts of bags that were held out: no label is needed.
+
+The count of a bag of ``B`` rows with predictions ``p_i`` has the mean ``m = Σ p_i`` and the variance
+
+    s² = Σ p_i (1 − p_i) + B (B − 1) v + count_sd²
+
+``v`` is the covariance of two rows of a bag for reasons that no row shows (the day, the clinic): 0 for random bags. It
+is one number for all bags of a method, the one that makes their counts most likely; so what a method is scored by is
+where its means lie, not how sure it claims to be. The likelihood of a count ``c`` is the mass of a normal law of that
+mean and variance between ``c − ½`` and ``c + ½``, out of what it has between ``−½`` and ``B + ½`` (all, if counts are
+noisy). For ``C`` classes the log-likelihoods of all classes' counts are added and taken times ``(C − 1) / C``, which
+for two classes is that of one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from llpbench.contracts.data import FloatArray, IntArray
+
+_LEAST_VARIANCE = 0.01
+_SMALLEST, _LARGEST = 1e-9, 0.25
+
+
+@dataclass(frozen=True)
+class HeldOutCounts:
+    """Counts of bags that a model has not seen, and what its predictions of their rows say.
+
+    Attributes:
+        counts: (bags, C) known counts.
+        means: (bags, C) sums of the predicted probabilities.
+        variances: (bags, C) ``Σ p (1 − p)``.
+        sizes: (bags,) rows of each bag.
+        count_sd: standard deviation of the noise in the counts.
+    """
+
+    counts: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    sizes: FloatArray
+    count_sd: float = 0.0
+
+    def errors(self) -> FloatArray:
+        """(bags,) error of the proportions: the mean over classes of ``|m − c| / B``."""
+        return np.asarray(np.abs(self.means - self.counts).mean(axis=1) / self.sizes)
+
+    def log_likelihoods(self, spread: float | None = None) -> FloatArray:
+        """(bags,) log-likelihood of each bag's counts.
+
+        Args:
+            spread: ``v``; found from the bags when not given.
+        """
+        v = best_spread(self) if spread is None else spread
+        variance = self.variances + (self.sizes * (self.sizes - 1.0) * v)[:, None] + self.count_sd**2
+        top = None if self.count_sd > 0 else self.sizes[:, None]
+        logs = log_mass(self.counts, self.means, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)), top)
+        classes = self.counts.shape[1]
+        return np.asarray(logs.sum(axis=1) * (classes - 1) / classes)
+
+
+def sum_predictions(
+    probabilities: FloatArray, numbers: IntArray, counts: FloatArray, sizes: IntArray, count_sd: float
+) -> HeldOutCounts:
+    """Sum the predictions of rows over their bags.
+
+    Args:
+        probabilities: (n, C) predictions.
+        numbers: (n,) bag of each row.
+        counts: (bags, C), or (bags, 1) counts of class 1 of two.
+        sizes: (bags,) rows of each bag.
+        count_sd: standard deviation of the noise in the counts.
+    """
+    n = len(sizes)
+    whole = np.hstack([sizes[:, None] - counts, counts]) if counts.shape[1] == 1 else counts
+
+    def over_bags(values: FloatArray) -> FloatArray:
+        return np.stack([np.bincount(numbers, column, n).astype(np.float64) for column in values.T], axis=1)
+
+    means, variances = over_bags(probabilities), over_bags(probabilities * (1.0 - probabilities))
+    return HeldOutCounts(whole, means, variances, sizes.astype(np.float64), count_sd)
+
+
+def best_spread(held: HeldOutCounts) -> float:
+    """The ``v`` at which the counts are most likely; 0 where that is as good as any."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_v: float) -> float:
+        return -float(held.log_likelihoods(float(np.exp(log_v))).sum())
+
+    found = minimize_scalar(loss, bounds=(np.log(_SMALLEST), np.log(_LARGEST)), method="bounded")
+    none = -float(held.log_likelihoods(0.0).sum())
+    return float(np.exp(found.x)) if found.fun < none else 0.0
+
+
+def log_mass(counts: FloatArray, means: FloatArray, sds: FloatArray, top: FloatArray | None) -> FloatArray:
+    """Log of a normal law's mass around each count; with ``top``, out of its mass from −½ to ``top + ½``."""
+    logs = _log_between((counts - 0.5 - means) / sds, (counts + 0.5 - means) / sds)
+    return logs if top is None else logs - _log_between((-0.5 - means) / sds, (top + 0.5 - means) / sds)
+
+
+def _log_between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """``log(Φ(high) − Φ(low))``, in the tails as well: where both are positive their mirror images are taken."""
+    from scipy.special import log_ndtr
+
+    mirror = low > 0
+    low, high = np.where(mirror, -high, low), np.where(mirror, -low, high)
+    top = log_ndtr(high)
+    return np.asarray(top + np.log1p(-np.exp(np.minimum(log_ndtr(low) - top, -1e-15))))

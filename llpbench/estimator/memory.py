@@ -1,0 +1,34 @@
+"""What a model remembers of its fit while it is in memory. None of it goes into a model file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llpbench.contracts.data import IntArray
+from llpbench.estimator.assessment import Halves, UnseenBags
+from llpbench.estimator.trainer import Trainer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The user's table and bags, and the models that judged the fit.
+
+    Attributes:
+        trainer: features, bags and counts, and how to fit again.
+        table: the table as it was given.
+        train: numbers of the bags that the model learned from.
+        held: numbers of those held back.
+        main: the model, with the bags that it did not learn from.
+        halves: fits on halves of the bags, each with the bags of the other.
+    """
+
+    trainer: Trainer
+    table: pd.DataFrame
+    train: IntArray
+    held: IntArray
+    main: UnseenBags
+    halves: tuple[Halves, ...]

@@ -1,0 +1,208 @@
+"""Probabilities as sure as held-back bags allow: logits are scaled towards the constant prediction.
+
+A model says ``p``, a constant says ``π``, the known share of each class. Between them lie, for ``0 ≤ t ≤ 1``,
+
+    log p_t = t log p + shift(t),
+
+with the shift at which the mean over the rows of the table is ``π``: ``t = 0`` is the constant, ``t = 1`` the model
+brought to the known level. Which ``t`` is right shows on bags that the model has not learned from: for each ``t`` their
+counts have a likelihood (``spread.bag_log_likelihood``), with the spread ``φ`` that suits this ``t`` best. Three
+beliefs are held equally likely before: the model is right as it is (``t = 1``); it says nothing (``t = 0``); it is too
+sure by any factor up to 64. The slope that is used is the mean of ``t`` after seeing the bags. Where a model is worth
+nothing, it is close to 0 and the log loss close to that of the constant; where it learned well, it is close to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from llpbench.contracts.data import Bags, FloatArray
+from llpbench.estimator.spread import all_classes, bag_log_likelihood, within_variance
+from llpbench.experiment.levelling import binary_shift, class_shifts
+from llpbench.experiment.rules import bag_means
+
+SLOPES: tuple[float, ...] = (0.0, *np.geomspace(1.0 / 64.0, 1.0, 25).tolist())
+"""The slopes that are weighed; the first is the constant, the last the model as it is."""
+_PHIS = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
+
+
+class Shrinkage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The map ``slope · log p + shift``, up to a constant of each row.
+
+    Attributes:
+        slope: ``t``: 1 leaves the model as it is, 0 makes it a constant.
+        shift: one number for each class; the first is 0.
+    """
+
+    slope: float
+    shift: tuple[float, ...]
+
+    def logits(self, logits: FloatArray) -> FloatArray:
+        """(n, C) logits, scaled and shifted."""
+        return np.asarray(self.slope * logits + np.array(self.shift))
+
+
+def make_shrinkage(slope: float, logits: FloatArray, shares: FloatArray) -> Shrinkage:
+    """The map of a slope whose mean prediction over the given rows is ``shares``.
+
+    Args:
+        slope: ``t``.
+        logits: (n, C) logits of the rows.
+        shares: (C,) known shares of the classes, inside (0, 1).
+    """
+    scaled = slope * logits
+    if logits.shape[1] == 2:
+        return Shrinkage(slope, (0.0, binary_shift(scaled[:, 1] - scaled[:, 0], float(shares[1]))))
+    shift = class_shifts(scaled, shares)
+    return Shrinkage(slope, tuple(map(float, shift - shift[0])))
+
+
+@dataclass(frozen=True)
+class JudgedBags:
+    """Bags that a model has not learned from, and what each slope predicts of them.
+
+    Attributes:
+        known: (bags, C) known proportions, as they are given (noise included).
+        sizes: (bags,) rows.
+        shares: (bags, C) what a constant predicts: the shares of the bags that the model did learn from.
+        means: (slopes, bags, C) predicted proportions.
+        within: (slopes, bags, C) their variance by chance.
+    """
+
+    known: FloatArray
+    sizes: FloatArray
+    shares: FloatArray
+    means: FloatArray
+    within: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def predict_bags(
+    logits: FloatArray, shares: FloatArray, judged_logits: FloatArray, judged: Bags, slopes: Sequence[float] = SLOPES
+) -> JudgedBags:
+    """What a model says of bags that it has not learned from, at each slope.
+
+    Args:
+        logits: (n, C) its logits of the rows that it learned from.
+        shares: (C,) the shares of the classes among them.
+        judged_logits: (m, C) its logits of the rows to be judged, bag after bag.
+        judged: their bags.
+        slopes: the slopes.
+    """
+    means, within = [], []
+    for slope in slopes:
+        p = softmax(make_shrinkage(slope, logits, shares).logits(judged_logits))
+        means.append(bag_means(p, judged))
+        within.append(within_variance(p, judged))
+    known = all_classes(np.asarray(judged.proportions, np.float64))
+    constant = np.repeat(shares[None, :], len(judged), axis=0)
+    return JudgedBags(known, judged.sizes.astype(np.float64), constant, np.stack(means), np.stack(within))
+
+
+def join(parts: Sequence[JudgedBags]) -> JudgedBags:
+    """The bags of several fits as one set."""
+    return JudgedBags(
+        known=np.concatenate([part.known for part in parts]),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        shares=np.concatenate([part.shares for part in parts]),
+        means=np.concatenate([part.means for part in parts], axis=1),
+        within=np.concatenate([part.within for part in parts], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class SlopeEvidence:
+    """How well each slope explains the judged bags.
+
+    Attributes:
+        slopes: the slopes, as shares of the largest.
+        likelihood: (slopes, bags) log-likelihood of each bag.
+        phi: (slopes,) the intraclass correlation that each slope leaves.
+        penalty: (slopes,) what was taken off for a ``phi`` far from that of all bags.
+    """
+
+    slopes: FloatArray
+    likelihood: FloatArray
+    phi: FloatArray
+    penalty: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """(slopes,) log-likelihood of all judged bags."""
+        return np.asarray(self.likelihood.sum(axis=1) - self.penalty)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(slopes,) probability of each slope after seeing the bags."""
+        weights: FloatArray = softmax((_log_prior(len(self.slopes)) + self.total)[None, :])[0]
+        return weights
+
+    @property
+    def slope(self) -> float:
+        """The mean slope after seeing the bags."""
+        return float(self.weights @ self.slopes)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the bags leave little doubt: the slope is known to a tenth, and it is clearly not 0."""
+        doubt = float(np.sqrt(self.weights @ (self.slopes - self.slope) ** 2))
+        return doubt < 0.1 and self.z > 3.0
+
+    @property
+    def z(self) -> float:
+        """How clearly the best slope beats the constant, in standard deviations: ``√(2 Δ log-likelihood)``."""
+        return float(np.sqrt(max(2.0 * (self.total.max() - self.total[0]), 0.0)))
+
+    def gains(self) -> FloatArray:
+        """(bags,) what the model gains on each bag over the constant, in nats, its slope weighed by the other bags."""
+        others = (_log_prior(len(self.slopes)) + self.total)[:, None] - self.likelihood
+        others = others - _log_sum(others)
+        return np.asarray(_log_sum(others + self.likelihood) - self.likelihood[0])
+
+
+def weigh_slopes(judged: JudgedBags, phi: float, slopes: Sequence[float] = SLOPES) -> SlopeEvidence:
+    """Weigh the slopes by the judged bags.
+
+    With few bags the spread that a slope leaves cannot be told well; a slope pays ``½ (log ratio / 2)²`` for a spread
+    that differs from that of all bags around the constant.
+
+    Args:
+        judged: the bags, predicted at each slope.
+        phi: intraclass correlation of all bags around the constant.
+        slopes: the slopes.
+    """
+    shares = judged.shares.mean(axis=0)
+    chance = float(np.mean(1.0 / judged.sizes))
+    penalties = 0.5 * (np.log((_PHIS + chance) / (phi + chance)) / 2.0) ** 2
+    likelihood, phis, paid = [], [], []
+    for means, within in zip(judged.means, judged.within, strict=True):
+        tried = [bag_log_likelihood(judged.known, means, within, shares, float(value)) for value in _PHIS]
+        best = int(np.argmax(np.sum(tried, axis=1) - penalties))
+        likelihood.append(tried[best])
+        phis.append(_PHIS[best])
+        paid.append(penalties[best])
+    return SlopeEvidence(np.array(slopes), np.stack(likelihood), np.array(phis), np.array(paid))
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    """(n, C) probabilities of (n, C) logits."""
+    from scipy.special import softmax as of_rows
+
+    return np.asarray(of_rows(logits, axis=1))
+
+
+def _log_prior(slopes: int) -> FloatArray:
+    """A third each for the constant, for the model as it is, and for all slopes between them."""
+    between = slopes - 2
+    return np.log(np.array([1.0, *[1.0 / between] * between, 1.0]) / 3.0)
+
+
+def _log_sum(values: FloatArray) -> FloatArray:
+    top = values.max(axis=0)
+    return np.asarray(top + np.log(np.exp(values - top).sum(axis=0)))
