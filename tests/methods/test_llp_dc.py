@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from baselines import close, each_backend, figures
 
-from llpbench_methods.llp_dc.method import LLPDC
-from llpbench_methods.nets.batches import BagBatches
 
 Z = np.array([-1.0, 0.0, 0.5, 2.0])
 LABELS = np.array([0, 0, 0, 1])
@@ -52,11 +50,3 @@ def test_the_second_stage_begins_at_the_best_of_the_first_and_stands_only_if_it_
     assert got["kept_when_worse"]
     assert got["kept_when_better"]
     assert got["labels_fit"]
-
-
-def test_the_warmup_is_counted_in_steps_and_takes_half_of_the_epochs_at_most() -> None:
-    batches = BagBatches(np.full(80, 8), 64)  # 10 steps
-    assert LLPDC(warmup=45)._warmup_epochs(batches) == 5
-    assert LLPDC(warmup=45, epochs=6)._warmup_epochs(batches) == 3
-    assert LLPDC(warmup=0)._warmup_epochs(batches) == 0
-    assert LLPDC(epochs=1)._warmup_epochs(batches) == 0

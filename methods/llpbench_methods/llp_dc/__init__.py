@@ -23,11 +23,11 @@ LLP_DC = network_spec(
         ),
         Param(
             "warmup",
-            800,
-            low=0,
-            high=1_000_000,
-            doc="steps with the bags' loss alone, half of all at most: labels of a network that knows nothing teach it "
-            "nothing",
+            0.5,
+            low=0.0,
+            high=0.9,
+            doc="share of the epochs that the bags' loss may have to itself (fewer when held-back bags gain no more): "
+            "labels of a network that knows nothing teach it nothing",
         ),
     ),
     settings=NETWORK,
@@ -40,7 +40,7 @@ LLP_DC = network_spec(
 
 def authors(dataset: str, bag_size: int) -> dict[str, bool | int | float | str | None]:  # noqa: ARG001
     """``--preset authors``: the published code's values (found on images, with a weak and a strong view of each)."""
-    return {"weight": 0.5, "threshold": 0.6, "warmup": 0}
+    return {"weight": 0.5, "threshold": 0.6, "warmup": 0.0}
 
 
 @hookimpl
