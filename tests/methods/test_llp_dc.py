@@ -1,4 +1,4 @@
-"""LLP-DC: its loss on each backend, and a fit in two stages."""
+"""LLP-DC: its loss on each backend, a fit in two stages, and the temperature that bags tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from baselines import close, each_backend, figures
 
+from llpbench import Bags
+from llpbench_methods.llp_dc.method import LLPDC
+from llpbench_methods.llp_dc.temperature import bag_loss, bag_temperature, tempered
 
 Z = np.array([-1.0, 0.0, 0.5, 2.0])
 LABELS = np.array([0, 0, 0, 1])
@@ -50,3 +53,41 @@ def test_the_second_stage_begins_at_the_best_of_the_first_and_stands_only_if_it_
     assert got["kept_when_worse"]
     assert got["kept_when_better"]
     assert got["labels_fit"]
+
+
+def held_back(classes: int, size: int = 8, n: int = 4000) -> tuple[Bags, np.ndarray]:
+    """Bags, and the logits of the law that their labels have."""
+    rng = np.random.default_rng(classes)
+    z = 2.0 * rng.normal(size=(n, classes))
+    y = np.argmax(z + rng.gumbel(size=z.shape), axis=1)
+    offsets = np.arange(0, n + 1, size)
+    counts = np.add.reduceat(np.eye(classes)[y], offsets[:-1], axis=0)
+    bags = Bags(np.zeros((n, 1), np.float32), offsets, counts[:, 1:] if classes == 2 else counts, classes)
+    return bags, z[:, 1] - z[:, 0] if classes == 2 else z
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_temperature_undoes_what_makes_a_network_too_sure(classes: int) -> None:
+    bags, z = held_back(classes)
+    right = bag_temperature(z, bags)
+    assert 0.7 < right < 1.4
+    assert bag_temperature(6.0 * z, bags) == pytest.approx(6.0 * right, rel=0.1)
+    close(tempered(6.0 * z, 6.0), tempered(z, 1.0), 1e-12)
+    assert tempered(z, 2.0).shape == z.shape
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
+    from llpbench.contracts.held_back import HeldBack
+    from llpbench.experiment.rules import bag_cross_entropy
+
+    bags, z = held_back(classes)
+    for temperature in (0.5, 1.0, 5.0):
+        p = tempered(z, temperature)
+        wanted = bag_cross_entropy(HeldBack(p, p, bags, None))
+        assert bag_loss(z, bags, temperature) == pytest.approx(wanted, abs=1e-4)
+
+
+def test_a_temperature_that_no_fit_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="temperature of -1"):
+        LLPDC().restore({"temperature": -1.0})
