@@ -87,14 +87,12 @@ def test_with_true_labels_it_is_logistic_regression(classes: int, penalty: float
     X, y = labelled(classes=classes)
     rates = np.bincount(y, minlength=classes) / len(y)
     problem = Problem.of(X)
-    model, value = problem.fit(labelled_means(X, y, classes), rates, penalty)
+    model = problem.fit(labelled_means(X, y, classes), rates, penalty)
     # Two classes: s is half the log-odds, so the penalty on the log-odds' weights is a quarter.
     strength = 4.0 / penalty if classes == 2 else 1.0 / penalty
     known = LogisticRegression(C=strength, tol=1e-10, max_iter=5000).fit(X.astype(float), y)
     p = known.predict_proba(X)
     np.testing.assert_allclose(model.probabilities(X), p[:, 1] if classes == 2 else p, atol=1e-3)
-    loss = -np.log(p[np.arange(len(y)), y]).sum() + 0.5 * penalty * np.sum(model.weights**2)
-    assert value == pytest.approx(loss, abs=1e-2)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -161,7 +159,7 @@ def test_the_alternation_ends_where_labels_and_model_agree() -> None:
     model = MeanMap(variant="amm", penalty=10.0).fit(bags, monitor=QuietMonitor(), seed=0).model_
     labels = fitting_labels(model.scores(bags.X)[:, 0], bags.offsets, bags.counts.astype(int))
     rate = float(bags.prior[0])
-    again, _ = Problem.of(bags.X).fit(labelled_means(bags.X, labels, 2), np.array([1 - rate, rate]), 10.0, model)
+    again = Problem.of(bags.X).fit(labelled_means(bags.X, labels, 2), np.array([1 - rate, rate]), 10.0, model)
     assert np.abs(again.probabilities(bags.X) - model.probabilities(bags.X)).max() < 0.02
 
 

@@ -90,8 +90,8 @@ class Problem:
         by_weights = self.rows.T @ slopes / n - operator + penalty / n * weights
         return float(value), by_weights, slopes.mean(axis=0) - levels
 
-    def fit(self, operator: Array, rates: Array, penalty: float, start: Linear | None = None) -> tuple[Linear, float]:
-        """Minimise by L-BFGS; gives the model and the objective (not divided by N).
+    def fit(self, operator: Array, rates: Array, penalty: float, start: Linear | None = None) -> Linear:
+        """The model with the least objective, by L-BFGS.
 
         Columns are divided by ``sqrt(variance + λ/N)``, about the root of their curvature, while L-BFGS works; the
         minimum is that of the columns as they are.
@@ -125,4 +125,4 @@ class Problem:
             options={"maxiter": 500, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6},
         )
         weights = found.x[shape[1] :].reshape(shape) / scale
-        return Linear(weights, found.x[: shape[1]], self.centre), float(found.fun) * len(self.rows)
+        return Linear(weights, found.x[: shape[1]], self.centre)

@@ -21,7 +21,7 @@ MOST_MEANS = 3000
 
 MOST_ROUNDS = 30
 SETTLED = 1e-3
-"""AMM ends when a round changes the objective by less, in nats over all rows."""
+"""AMM ends when a round changes a smaller share of the labels."""
 
 
 class MeanMap:
@@ -67,8 +67,8 @@ class MeanMap:
         chosen: tuple[Linear, float] | None = None
         for penalty in PENALTIES if self.penalty is None else (self.penalty,):
             with monitor.phase("regression"):
-                model, value = problem.fit(operator, rates, penalty, model)
-                self.model_ = self._alternate(bags, problem, rates, penalty, model, value)
+                model = problem.fit(operator, rates, penalty, model)
+                self.model_ = self._alternate(bags, problem, rates, penalty, model)
             if monitor.report(self.predict_scores) or chosen is None:
                 chosen = (self.model_, penalty)
             if monitor.should_stop:
@@ -107,20 +107,15 @@ class MeanMap:
             return laplacian_mean_map(*given, rates, gamma=self.gamma, sigma=self.sigma)
         return mean_map(*given, rates)
 
-    def _alternate(
-        self, bags: Bags, problem: Problem, rates: Array, penalty: float, model: Linear, value: float
-    ) -> Linear:
-        """AMM: the most probable labels that fit the counts, their operator, a new model, until nothing changes."""
+    def _alternate(self, bags: Bags, problem: Problem, rates: Array, penalty: float, model: Linear) -> Linear:
+        """AMM: the most probable labels that fit the counts, their operator, a new model, until labels stay."""
         if self.variant != "amm":
             return model
-        counts = whole_counts(bags)
-        before = value
+        counts, before = whole_counts(bags), None
         for _ in range(MOST_ROUNDS):
             scores = model.scores(bags.X)
             labels = fitting_labels(scores[:, 0] if bags.classes == 2 else scores, bags.offsets, counts)
-            operator = labelled_means(bags.X, labels, bags.classes)
-            model, value = problem.fit(operator, rates, penalty, model)
-            if abs(value - before) < SETTLED:
+            if before is not None and np.mean(labels != before) < SETTLED:
                 break
-            before = value
+            model, before = problem.fit(labelled_means(bags.X, labels, bags.classes), rates, penalty, model), labels
         return model
