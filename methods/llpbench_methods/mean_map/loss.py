@@ -122,7 +122,7 @@ class Problem:
             np.concatenate([first[0], first[1].ravel()]),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 500, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6},
+            options={"maxiter": 200, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6},
         )
         weights = found.x[shape[1] :].reshape(shape) / scale
         return Linear(weights, found.x[: shape[1]], self.centre)
