@@ -20,10 +20,14 @@ from llpbench_methods.easyllp.loss import batch_loss, debiased_targets, one_row_
 from llpbench_methods.easyllp.method import EasyLLP
 from llpbench_methods.genbags.loss import drawn_block_losses, drawn_weights, mean_block_losses, residuals
 from llpbench_methods.genbags.method import GenBags
+from llpbench_methods.llp_dc.loss import dual_loss
+from llpbench_methods.llp_dc.method import LLPDC
 from llpbench_methods.llp_fc.loss import forward_loss, forward_losses
 from llpbench_methods.llp_fc.method import LLPFC
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp, unit_rows
 from llpbench_methods.llp_vat.method import LLPVAT
+from llpbench_methods.mixbag.loss import tolerant_cross_entropy
+from llpbench_methods.mixbag.method import MixBag
 from llpbench_methods.nets.backend import backend, keras, ops
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.chunked import loss_in_chunks
@@ -34,6 +38,7 @@ from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer, TrainingData, frozen_state
 from llpbench_methods.nets.wrn import augment, wide_resnet
 from llpbench_methods.random_labels.method import RandomLabels
+from llpbench_methods.shared.assignment import fitting_labels
 
 ONE_BAG = ([0] * 4, [4])
 
@@ -319,6 +324,104 @@ def count_nll():
     return {**compiled(figures), "z": z.tolist(), "z3": z3.tolist()}
 
 
+def llp_dc():
+    labels = fitting_labels(np.array(Z), np.array([0, 4]), np.array([[1]]))
+    labels3 = fitting_labels(np.array(Z3, float), np.array([0, 4]), np.array([[2, 1, 1]]))
+    log_p = np.array(Z3) - np.log(np.exp(Z3).sum(axis=1, keepdims=True))
+    per_row = -log_p[np.arange(4), labels3]
+    shares = np.array([0.5, 0.25, 0.25])
+
+    def loss(z, labels=labels, shares=((0.25,),), weight=0.67, threshold=0.0):
+        bags = (i32([0] * 4), f32([4]), f32(shares), f32([1]))
+        return dual_loss(z, i32(labels), f32(np.ones(4)), bags, weight=weight, threshold=threshold)
+
+    def figures():
+        bags = (i32([0] * 4 + [2] * 2), f32([4, 0]), f32([[0.25], [0.9]]), f32([1, 0]))
+        padded = (f32([*Z, 9.0, -9.0]), i32([*labels, 0, 1]), f32([1] * 4 + [0] * 2), bags)
+        return {
+            "whole": slope(loss, Z),
+            "no_weight": slope(lambda z: loss(z, weight=0.0), Z),
+            "confident": slope(lambda z: loss(z, weight=0.5, threshold=0.6), Z),
+            "multiclass": loss(f32(Z3), labels3, shares[None], threshold=0.4),
+            "padded": dual_loss(*padded, weight=0.67, threshold=0.0),
+        }
+
+    rows = np.mean(per_row * (np.exp(-per_row) >= 0.4))
+    bag = -shares @ np.log(np.exp(log_p).mean(axis=0))
+    return {
+        **compiled(figures),
+        "labels": labels.tolist(),
+        "multiclass_numpy": float(bag + 0.67 * rows),
+        **two_stages(),
+    }
+
+
+class Stages(Watcher):
+    """Also keeps the stage of each report and the hard labels."""
+
+    stages: list
+    labels: np.ndarray
+
+    def report(self, predict, *, stage=""):
+        self.stages = [*getattr(self, "stages", []), stage]
+        return super().report(predict, stage=stage)
+
+    def pseudo_labels(self, probabilities, *, stage=""):
+        self.labels = probabilities
+
+
+def two_stages():
+    bags = problem(uneven=True)
+
+    def fitted(*best):
+        watcher = Stages(bags.X, best=best, last=99)
+        return watcher, LLPDC(**SMALL).fit(bags, monitor=watcher, seed=3).predict_scores(bags.X)
+
+    worse, kept = fitted(2, 4)  # of the first stage the second report, of the second the one it starts from
+    better, moved = fitted(2, 4, 6)
+    plain = Watcher(bags.X, best=range(99), last=3)
+    DLLP(**SMALL).fit(bags, monitor=plain, seed=3)
+    counts = np.add.reduceat(worse.labels, bags.offsets[:-1])
+    return {
+        "stages": worse.stages,
+        "warmup_is_dllp": bool(np.allclose(worse.seen[:3], plain.seen, atol=1e-5)),
+        "starts_at_best": bool(np.array_equal(worse.seen[3], worse.seen[1])),
+        "kept_when_worse": bool(np.array_equal(kept, worse.seen[3])),
+        "kept_when_better": bool(np.array_equal(moved, better.seen[5])),
+        "labels_fit": bool(np.array_equal(counts, bags.counts[:, 0])),
+    }
+
+
+def mixbag():
+    shares = np.array([[0.5, 0.25, 0.25]])
+    mean = (np.exp(Z3) / np.exp(Z3).sum(axis=1, keepdims=True)).mean(axis=0)
+    allowed = np.array([0.05, 0.01, 0.01])
+    outside = np.abs(mean - shares[0]) > allowed
+
+    def loss(z, shares, allowed):
+        return tolerant_cross_entropy(z, i32([0] * 4), f32([4]), f32(shares), f32(allowed), f32([1]))
+
+    def figures():
+        some = (i32([0, 1, 1, 3]), f32([1, 2, 0]), f32([[0.5], [1.0], [0.3]]), f32([[0.3], [0.1], [0]]), f32([1, 1, 0]))
+        return {
+            "no_tolerance": slope(lambda z: loss(z, [[0.25]], [[0.0]]), Z),
+            "outside": slope(lambda z: loss(z, [[0.25]], [[0.31]]), Z),
+            "within": slope(lambda z: loss(z, [[0.25]], [[0.32]]), Z),
+            "multiclass": loss(f32(Z3), shares, allowed[None]),
+            "uneven": tolerant_cross_entropy(f32(Z), *some),
+        }
+
+    bags = problem(uneven=True)
+    plain = MixBag(share=0.0, **SMALL).fit(bags, monitor=QuietMonitor(), seed=3)
+    p = 1 / (1 + np.exp(-np.array(Z)))
+    return {
+        **compiled(figures),
+        "multiclass_numpy": float(-(shares[0] * np.log(mean))[outside].sum()),
+        "uneven_numpy": float((0.0 - np.log(p[1:3].mean())) / 2),
+        "share_0_learns": auc(problem.labels, plain.predict_scores(bags.X)),
+    }
+
+
 def images():
     rng = np.random.default_rng(0)
     pictures = rng.normal(size=(40, 6, 5, 2)).astype(np.float32)
@@ -355,6 +458,8 @@ METHODS = {
     "llp-fc": lambda: LLPFC(regroup=3, **{**SMALL, "epochs": 12}),
     "llp-vat": lambda: LLPVAT(**SMALL),
     "count-nll": lambda: CountNLL(**SMALL),
+    "llp-dc": lambda: LLPDC(**SMALL),
+    "mixbag": lambda: MixBag(**SMALL),
 }
 
 
@@ -365,11 +470,12 @@ def training():
     for name, make in METHODS.items():
         watcher = Watcher(bags.X, best=range(99), last=99)
         first = make().fit(bags, monitor=watcher, seed=3)
-        second = make().fit(bags, monitor=Watcher(bags.X, best=range(99), last=1), seed=3)
+        again = Watcher(bags.X, best=range(99), last=1)
+        make().fit(bags, monitor=again, seed=3)
         out[name] = {
             "auc": auc(labels, first.predict_scores(bags.X)),
             "first_epoch": watcher.seen[0].tolist(),
-            "same_seed": bool(np.array_equal(watcher.seen[0], second.predict_scores(bags.X))),
+            "same_seed": bool(np.array_equal(watcher.seen[0], again.seen[0])),
             "programs": getattr(first.trainer_._epoch, "_cache_size", lambda: 1)(),
         }
     random = RandomLabels(**SMALL).fit(bags, monitor=QuietMonitor(), seed=3)
@@ -413,7 +519,7 @@ def odd_bags():
     return out
 
 
-PARTS = (dllp, easyllp, genbags, llp_fc, llp_vat, chunks, count_nll, images, training)
+PARTS = (dllp, easyllp, genbags, llp_dc, llp_fc, llp_vat, mixbag, chunks, count_nll, images, training)
 SLOW_TO_COMPILE = (multiclass, odd_bags)
 
 if __name__ == "__main__":

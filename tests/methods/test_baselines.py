@@ -21,11 +21,16 @@ MODULES = {
     "dllp": "dllp",
     "easyllp": "easyllp",
     "genbags": "genbags",
+    "llp-dc": "llp_dc",
     "llp-fc": "llp_fc",
     "llp-vat": "llp_vat",
+    "mean-map": "mean_map",
+    "mixbag": "mixbag",
     "random-labels": "random_labels",
 }
 TRAINED = ("dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll")
+TRAINED += ("llp-dc", "mixbag")
+NO_NETWORK = ("best-feature", "mean-map")
 DRAWS_ON_THE_BACKEND = ("easyllp-one", "genbags-drawn", "llp-vat")
 
 
@@ -42,12 +47,12 @@ def test_spec(name):
     assert not found.oracle
     assert all(p.doc for p in found.params)
     assert found.resolve({}) == {p.name: p.default for p in found.params}
-    shared = {p.name for p in NETWORK_PARAMS} if name != "best-feature" else set()
+    shared = {p.name for p in NETWORK_PARAMS} if name not in NO_NETWORK else set()
     own = {p.name: p.default for p in found.params if p.name not in shared}
     signature = inspect.signature(found.load())
     taken = {n: p.default for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
     assert own == taken
-    if name != "best-feature":
+    if name not in NO_NETWORK:
         first = found.params[: len(NETWORK_PARAMS)]
         same = [replace(p, default=usual.default) for p, usual in zip(first, NETWORK_PARAMS, strict=True)]
         assert tuple(same) == NETWORK_PARAMS

@@ -21,6 +21,8 @@ COUNT_NLL = network_spec(
     ),
     quick=True,
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
+    paper="https://arxiv.org/abs/2311.13718",
+    code="https://github.com/UCLA-StarAI/CountLoss",
 )
 
 

@@ -44,6 +44,7 @@ EASYLLP = network_spec(
     ),
     settings=NETWORK,
     citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions",
+    paper="https://arxiv.org/abs/2302.03115",
 )
 
 

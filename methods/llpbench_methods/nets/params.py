@@ -94,6 +94,9 @@ def network_spec(
     control: bool = False,
     quick: bool = False,
     citation: str = "",
+    paper: str = "",
+    code: str = "",
+    presets: tuple[tuple[str, str], ...] = (),
 ) -> MethodSpec:
     """The spec of a method that trains the shared network on tables or images: what all of them have in common.
 
@@ -107,6 +110,9 @@ def network_spec(
         control: a reference for comparison, not a competing method.
         quick: a fit on some ten thousand rows takes seconds.
         citation: where it comes from.
+        paper: address of the publication.
+        code: address of its authors' code.
+        presets: named settings, as in ``MethodSpec``.
     """
     return MethodSpec(
         name=name,
@@ -122,4 +128,7 @@ def network_spec(
         quick=quick,
         scores="probability",
         citation=citation,
+        paper=paper,
+        code=code,
+        presets=presets,
     )

@@ -123,6 +123,7 @@ class Trainer:
         refresh: Callable[[int], tuple[TrainingData, Batches] | None] | None = None,
         schedule: Callable[[int], float] | None = None,
         keep_weights: bool = False,
+        report_start: bool = False,
     ) -> Trainer:
         """Train from fresh weights until the monitor or the last epoch says stop; keep the best weights.
 
@@ -142,6 +143,7 @@ class Trainer:
                 and batches, or None to go on with the old.
             schedule: factor on the learning rate for each epoch from 0; constant when not given.
             keep_weights: go on from the weights of the previous fit instead of fresh ones.
+            report_start: report the weights it starts from too, and keep them unless an epoch is better.
 
         Returns:
             The trainer itself.
@@ -152,6 +154,8 @@ class Trainer:
         device = self._backend.device
         X, values = device(np.ascontiguousarray(data.X, np.float32)), device(data.values())
         key = np.int32(rng.integers(2**31))
+        if report_start:
+            monitor.report(predict or self.probabilities, stage=stage)
         for epoch in range(settings.epochs):
             fresh = refresh(epoch) if refresh else None
             if fresh is not None:
@@ -171,7 +175,7 @@ class Trainer:
                 break
             self._weights, self._others = state.weights, state.others
             is_best = monitor.report(predict or self.probabilities, stage=stage)
-            if is_best or best is start:
+            if is_best or (best is start and not report_start):
                 best = (state.weights, state.others)
             if monitor.should_stop:
                 break

@@ -1,0 +1,54 @@
+"""mean-map: logistic regression that needs labels only through class means, which bags tell (MM, LMM, AMM)."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+
+MEAN_MAP = MethodSpec(
+    name="mean-map",
+    factory="llpbench_methods.mean_map.method:MeanMap",
+    summary="logistic regression from the class means that bag means and proportions give (MM, LMM, AMM)",
+    params=(
+        Param(
+            "variant",
+            "mm",
+            choices=("mm", "lmm", "amm"),
+            doc="where class means come from: mm, least squares over all bags; lmm, means of each bag's own, alike in "
+            "bags that are alike; amm, labels that fit the counts, made from mm again and again",
+        ),
+        Param(
+            "penalty",
+            None,
+            low=1e-3,
+            high=1e7,
+            log=True,
+            doc="ridge penalty of the regression; when none, the best of 1e5, 1e3 and 10 on held-back bags",
+        ),
+        Param("gamma", 10.0, low=1e-4, high=1e6, log=True, doc="lmm: how much alike the means of similar bags are"),
+        Param("sigma", 1.0, low=1e-3, high=1e3, log=True, doc="lmm: distance of bag means at which bags are similar"),
+        Param(
+            "weighting",
+            "rows",
+            choices=("rows", "bags"),
+            doc="what counts the same in the least squares: every row, or every bag",
+        ),
+    ),
+    tasks=("binary", "multiclass"),
+    scores="probability",
+    citation="Quadrianto, Smola, Caetano, Le 2009, Estimating labels from label proportions; Patrini, Nock, Rivera, "
+    "Caetano 2014, (Almost) no label no cry",
+    paper="https://proceedings.neurips.cc/paper/2014/hash/a8baa56554f96369ab93e4f3bb068c22-Abstract.html",
+    code="https://github.com/giorgiop/almostnolabel",
+    presets=(("authors", "llpbench_methods.mean_map:authors"),),
+)
+
+
+def authors(dataset: str, bag_size: int) -> dict[str, bool | int | float | str | None]:  # noqa: ARG001
+    """``--preset authors``: what the functions of the published code take when nothing is given."""
+    return {"penalty": 10.0, "gamma": 10.0, "sigma": 1.0, "weighting": "bags"}
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``mean-map``."""
+    return [MEAN_MAP]
