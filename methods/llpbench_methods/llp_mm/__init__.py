@@ -1,0 +1,35 @@
+"""LLP-MM: factorial moments, the composition of every few rows of a bag."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import NetworkSettings, network_spec
+
+NETWORK = NetworkSettings()
+"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+
+LLP_MM = network_spec(
+    "llp-mm",
+    "llpbench_methods.llp_mm.method:LLPMM",
+    "cross-entropy of the composition of 1, 2, … s rows of a bag (factorial moments of the count)",
+    params=(
+        Param(
+            "orders",
+            "auto",
+            low=1,
+            high=10,
+            kind="int",
+            choices=("auto",),
+            doc="most rows that are looked at together (no more than a bag has): 1 is dllp, the bag size count-nll; auto "
+            "is 8 for two classes, 3 for more (beyond 3, each class against the rest)",
+        ),
+        Param("smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform law in the predicted one"),
+    ),
+    citation="LLP-MM 2026, matching the factorial moments of bag counts",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``llp-mm``."""
+    return [LLP_MM]
