@@ -37,6 +37,9 @@ class Param:
     admissible values; a numeric parameter may have word choices beside its range (``"auto"`` or a number).
     ``low``, ``high`` and ``log`` are the range that ``check`` enforces and that tuning searches; ``tune=False`` keeps
     tuning from a parameter that sets what a fit may cost or how it is computed, not what is learned.
+
+    ``omit_default`` is for a parameter that comes after results were published: at its default it is no part of a cell,
+    so that the ids of cells that never knew it stay. The implementation must then have the same default.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Param:
     doc: str = ""
     kind: Literal["bool", "int", "float", "str", ""] = ""
     tune: bool = True
+    omit_default: bool = False
 
     def __post_init__(self) -> None:
         if not self.kind:
@@ -179,6 +183,11 @@ class _Spec:
         raise UnknownNameError(f"parameter of {self.name}:", name, (p.name for p in self.params))
 
     def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The parameters of a cell: the given ones checked, the others at their defaults (but ``omit_default``)."""
+        values = self.complete(given)
+        return {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+
+    def complete(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All parameters with their values: the given ones checked, the others at their defaults."""
         checked = {name: self.param(name).check(value) for name, value in given.items()}
         return {p.name: checked.get(p.name, p.default) for p in self.params}

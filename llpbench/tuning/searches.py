@@ -112,7 +112,7 @@ def _make_search(
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
     name = f"{plan.method_name} {plan.dataset_name} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
-    start = method.resolve(fixed)
+    start = method.complete(fixed)
     study = Study(
         journal,
         name,

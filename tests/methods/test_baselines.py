@@ -19,13 +19,18 @@ MODULES = {
     "best-feature": "best_feature",
     "count-nll": "count_nll",
     "dllp": "dllp",
+    "dsq": "dsq",
     "easyllp": "easyllp",
     "genbags": "genbags",
     "llp-fc": "llp_fc",
+    "llp-mm": "llp_mm",
     "llp-vat": "llp_vat",
     "random-labels": "random_labels",
 }
-TRAINED = ("dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll")
+TRAINED = (
+    "dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll", "count-nll-ovr",
+    "dsq", "dsq-others", "easyllp-centred", "llp-mm",
+)  # fmt: skip
 DRAWS_ON_THE_BACKEND = ("easyllp-one", "genbags-drawn", "llp-vat")
 
 
@@ -41,7 +46,7 @@ def test_spec(name):
     assert found.scores == "probability"
     assert not found.oracle
     assert all(p.doc for p in found.params)
-    assert found.resolve({}) == {p.name: p.default for p in found.params}
+    assert found.complete({}) == {p.name: p.default for p in found.params}
     shared = {p.name for p in NETWORK_PARAMS} if name != "best-feature" else set()
     own = {p.name: p.default for p in found.params if p.name not in shared}
     signature = inspect.signature(found.load())

@@ -18,7 +18,6 @@ from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
 from llpbench_methods.shared.counts import whole_counts
-from llpbench_methods.shared.shares import all_classes
 
 TWO_CLASSES, SEVERAL_CLASSES = 8, 3
 """The orders that ``orders=auto`` stands for."""
@@ -30,7 +29,13 @@ MOST_WORDS = 4096
 
 @dataclass(frozen=True)
 class View:
-    """One way of looking at labels: all classes at once, or each against the rest; orders ``first`` to ``terms.orders``."""
+    """One way of looking at labels: all classes at once, or each against the rest.
+
+    Attributes:
+        terms: the compositions that are counted.
+        first: the lowest order that counts in the loss; the highest is that of the terms.
+        one_vs_rest: whether each class is looked at alone, as "another class, this one".
+    """
 
     terms: Terms
     first: int

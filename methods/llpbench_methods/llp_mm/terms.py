@@ -48,7 +48,7 @@ class Terms:
 
     @cached_property
     def additions(self) -> Table:
-        """(shorter terms · C, terms) 1 where a term of fewer than ``orders`` rows and one row of class c make a term."""
+        """(shorter terms · C, terms) 1 where a term below ``orders`` rows and a row of class c make a term."""
         shorter = self.exponents[self.degrees < self.orders]
         longer = shorter[:, None, :] + np.eye(self.classes, dtype=np.int64)
         table = np.zeros((len(shorter) * self.classes, len(self.exponents)), np.float32)
@@ -70,7 +70,7 @@ class Terms:
         return left, right, total.T.copy()
 
     def factors(self, sizes: IntArray) -> FloatArray:
-        """(bags, terms) ``B^r / C(B, r)``: turns ``Σ_S Π_{i∈S} (p_i / B)`` over sets of r rows into a mean; 0 above B."""
+        """(bags, terms) ``B^r / C(B, r)``: makes ``Σ_S Π_{i∈S} (p_i / B)`` over sets of r rows a mean; 0 above B."""
         size = sizes[:, None].astype(np.float64)
         falling = np.ones((len(sizes), self.orders + 1))
         for r in range(1, self.orders + 1):

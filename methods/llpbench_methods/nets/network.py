@@ -53,7 +53,7 @@ def is_image(X: Tensor) -> bool:
 
 
 def reference_rows(X: FloatArray, seed: int) -> FloatArray:
-    """Up to ``REFERENCE_ROWS`` of the rows, drawn once: means over them stand for means over all data in every batch."""
+    """Up to ``REFERENCE_ROWS`` of the rows, drawn once: their mean stands for that of all data in every batch."""
     chosen = np.random.default_rng([seed, len(X)]).permutation(len(X))[:REFERENCE_ROWS]
     return np.asarray(X[np.sort(chosen)])
 
