@@ -5,7 +5,7 @@ from __future__ import annotations
 from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
-NETWORK = NetworkSettings()
+NETWORK = NetworkSettings(lr=3e-4)
 """The shared settings with the rate that held-back bags chose (docs/terms.md)."""
 
 DSQ = network_spec(

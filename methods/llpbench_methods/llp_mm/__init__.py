@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from llpbench import MethodSpec, Param, hookimpl
-from llpbench_methods.nets.params import NetworkSettings, network_spec
-
-NETWORK = NetworkSettings()
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+from llpbench_methods.nets.params import network_spec
 
 LLP_MM = network_spec(
     "llp-mm",

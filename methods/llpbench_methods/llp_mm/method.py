@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, FloatArray, IntArray, Monitor
-from llpbench_methods.llp_mm import NETWORK
 from llpbench_methods.llp_mm.loss import Groups, groups_for, moment_losses, row_laws, subset_sums
 from llpbench_methods.llp_mm.terms import Terms
 from llpbench_methods.nets.backend import ops
@@ -72,8 +71,6 @@ class LLPMM(NetworkMethod):
         **network: the shared settings of ``NetworkSettings``.
     """
 
-    defaults = NETWORK
-
     def __init__(self, orders: int | str = "auto", smoothing: float = 1e-4, **network: Any) -> None:
         self.orders, self.smoothing = orders, smoothing
         super().__init__(**network)
@@ -94,10 +91,10 @@ class LLPMM(NetworkMethod):
 
         counts = whole_counts(bags)
         counts = np.concatenate([bags.sizes[:, None] - counts, counts], axis=1) if bags.classes == 2 else counts
-        used = np.minimum(asked, bags.sizes)[:, None]
-        per_bag = {}
+        used = np.minimum(asked, bags.sizes)[:, None, None]
+        per_bag: dict[str, FloatArray] = {}
         for i, view in enumerate(views):
-            per_bag[f"targets_{i}"] = view.targets(counts) / used[:, :, None]
+            per_bag[f"targets_{i}"] = view.targets(counts) / used
             per_bag[f"factors_{i}"] = view.terms.factors(bags.sizes)
         position = np.arange(len(bags.X)) - bags.offsets[bags.bag_of]
         data = TrainingData(bags.X, rows={"position": position}, bags=per_bag)

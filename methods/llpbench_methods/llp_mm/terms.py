@@ -76,7 +76,7 @@ class Terms:
         for r in range(1, self.orders + 1):
             falling[:, r] = falling[:, r - 1] * np.maximum(1.0 - (r - 1) / size[:, 0], 0.0) / r
         shares = falling[:, self.degrees]
-        return np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
+        return np.asarray(np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0))
 
     def targets(self, counts: IntArray) -> FloatArray:
         """(..., terms) law of the composition of r rows drawn from a bag: ``Π_c C(n_c, k_c) / C(B, r)``; 0 above B.
@@ -88,7 +88,7 @@ class Terms:
         for c in range(self.classes):
             law *= binom(counts[..., c, None], self.exponents[:, c])
         drawn = binom(counts.sum(axis=-1)[..., None], self.degrees)
-        return np.divide(law, drawn, out=np.zeros_like(law), where=drawn > 0)
+        return np.asarray(np.divide(law, drawn, out=np.zeros_like(law), where=drawn > 0))
 
     def _place(self, exponents: IntArray) -> int:
         return self._places[tuple(int(k) for k in exponents)]
