@@ -115,6 +115,9 @@ def _print_entry(entry: Entry[Any]) -> None:
         facts += _dataset_facts(spec)
     facts += [("from", f"{entry.plugin.origin} (plugin {entry.plugin.name})")]
     facts += [("citation", spec.citation)] if spec.citation else []
+    if isinstance(spec, MethodSpec):
+        facts += [(what, address) for what, address in (("paper", spec.paper), ("code", spec.code)) if address]
+        facts += [("presets", ", ".join(name for name, _ in spec.presets))] if spec.presets else []
     need = _needs(entry)
     facts += [("missing", need)] if need else []
     for key, value in facts:

@@ -20,6 +20,7 @@ Scalar = bool | int | float | str | None
 Task = Literal["binary", "multiclass"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_ADDRESS = re.compile(r"https?://[^\s/]+\.[^\s]+\Z")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -214,6 +215,8 @@ class MethodSpec(_Spec):
             e.g. ``(("gpu", 1),)``; kinds that no worker declares are not asked for.
         scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
             when all values lie in [0, 1], log-odds otherwise).
+        paper: address of the publication it comes from.
+        code: address of its authors' own code.
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -225,9 +228,14 @@ class MethodSpec(_Spec):
     presets: tuple[tuple[str, str], ...] = ()
     resources: tuple[tuple[str, float], ...] = ()
     scores: Literal["auto", "probability", "logit"] = "auto"
+    paper: str = ""
+    code: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for what, address in (("paper", self.paper), ("code", self.code)):
+            if address and not _ADDRESS.match(address):
+                raise PluginError(f"{self.name}: {what} {address!r} is no address; write it out with https://.")
         for kind, amount in self.resources:
             if not _NAME.match(kind) or not _finite(amount) or amount <= 0:
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")

@@ -164,6 +164,9 @@ def test_list_and_show_tell_all(tmp_path: Path) -> None:
     for word in ("48,842", "sha256", "CC BY 4.0", "encoding"):
         assert word in shown
     assert "log scale" in llpbench("show", "dllp", cwd=tmp_path).stdout
+    shown = llpbench("show", "bp", cwd=tmp_path).stdout
+    for line in ("paper     https://openreview.net/", "code      https://github.com/", "presets   paper"):
+        assert f"\n  {line}" in shown
 
 
 def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:

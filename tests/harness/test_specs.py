@@ -138,6 +138,14 @@ def test_a_factory_must_be_a_module_and_an_attribute(factory: str) -> None:
         spec(factory=factory)
 
 
+@pytest.mark.parametrize("address", ["arxiv.org/abs/1", "https://", "https://arxiv.org/abs 1", "javascript:alert(1)"])
+@pytest.mark.parametrize("what", ["paper", "code"])
+def test_a_link_that_is_no_address_is_refused(what: str, address: str) -> None:
+    with pytest.raises(PluginError, match=f"{what} .* is no address"):
+        spec(**{what: address})
+    assert getattr(spec(**{what: "https://arxiv.org/abs/1709.04108"}), what).endswith("04108")
+
+
 def test_a_parameter_declared_twice_is_refused() -> None:
     with pytest.raises(PluginError, match="declared twice: lr"):
         spec(params=(Param("lr", 1.0), Param("lr", 2.0)))

@@ -23,5 +23,7 @@ def llpbench_methods() -> list[MethodSpec]:
         scores="probability",
         citation="Havaldar, Sharma, Sareen, Shanmugam & Raghuveer 2024, Learning from label proportions: "
         "bootstrapping supervised learners via belief propagation (ICLR)",
+        paper="https://openreview.net/forum?id=KQe9tHd0k8",
+        code="https://github.com/google-deepmind/llp_bp",
     )
     return [spec]

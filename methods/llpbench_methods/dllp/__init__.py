@@ -19,6 +19,7 @@ DLLP = network_spec(
     ),
     citation="Ardehaly & Culotta 2017, Co-training for demographic classification using deep learning "
     "from label proportions",
+    paper="https://arxiv.org/abs/1709.04108",
 )
 
 

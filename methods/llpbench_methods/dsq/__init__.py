@@ -25,6 +25,7 @@ DSQ = network_spec(
     citation="Li, Chen, Javanmard, Mirrokni 2024, Optimistic rates for learning from label proportions (COLT); "
     "Busa-Fekete, Dick, Gentile, Kaplan, Koren, Stemmer 2025, Nearly optimal sample complexity for learning with label "
     "proportions (ICML)",
+    paper="https://arxiv.org/abs/2406.00487",
 )
 
 

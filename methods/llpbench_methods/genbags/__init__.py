@@ -29,6 +29,9 @@ GENBAGS = network_spec(
     ),
     settings=NETWORK,
     citation="Saket, Raghuveer, Ravindran 2022, On combining bags to better learn from label proportions",
+    paper="https://proceedings.mlr.press/v151/saket22a.html",
+    code="https://github.com/google-research/google-research/tree/master/"
+    "On_Combining_Bags_to_Better_Learn_from_Label_Proportions",
 )
 
 

@@ -25,6 +25,8 @@ LLP_FC = network_spec(
     ),
     settings=NETWORK,
     citation="Zhang, Wang, Scott 2022, Learning from label proportions by learning with label noise",
+    paper="https://arxiv.org/abs/2203.02496",
+    code="https://github.com/Z-Jianxin/LLPFC",
 )
 
 

@@ -93,6 +93,9 @@ def network_spec(
     oracle: bool = False,
     control: bool = False,
     citation: str = "",
+    paper: str = "",
+    code: str = "",
+    presets: tuple[tuple[str, str], ...] = (),
 ) -> MethodSpec:
     """The spec of a method that trains the shared network on tables or images: what all of them have in common.
 
@@ -105,6 +108,9 @@ def network_spec(
         oracle: it is given the training labels.
         control: a reference for comparison, not a competing method.
         citation: where it comes from.
+        paper: address of the publication.
+        code: address of its authors' code.
+        presets: named settings, as in ``MethodSpec``.
     """
     return MethodSpec(
         name=name,
@@ -119,4 +125,7 @@ def network_spec(
         control=control,
         scores="probability",
         citation=citation,
+        paper=paper,
+        code=code,
+        presets=presets,
     )
