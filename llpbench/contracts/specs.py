@@ -40,7 +40,8 @@ class Param:
     tuning from a parameter that sets what a fit may cost or how it is computed, not what is learned.
 
     ``omit_default`` is for a parameter that comes after results were published: at its default it is no part of a cell,
-    so that the ids of cells that never knew it stay. The implementation must then have the same default.
+    so that the ids of cells that never knew it stay, and searches leave it alone unless it is given. The implementation
+    must have the same default.
     """
 
     name: str

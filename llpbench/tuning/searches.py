@@ -80,7 +80,9 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
     for text in spec.run.methods:
         name, options = parse_options(text)
         method = registry.methods[name]
-        for fixed in expand(method, options):
+        for given in expand(method, options):
+            stated = method.resolve(given)
+            fixed = {key: value for key, value in given.items() if key in stated}
             one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
                 for rule in (registry.rules[name] for name in spec.rules):
@@ -112,7 +114,7 @@ def _make_search(
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
     name = f"{plan.method_name} {plan.dataset_name} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
-    start = method.complete(fixed)
+    start = method.resolve(fixed)
     study = Study(
         journal,
         name,
