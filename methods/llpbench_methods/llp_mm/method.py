@@ -21,9 +21,8 @@ from llpbench_methods.shared.counts import whole_counts
 TWO_CLASSES, SEVERAL_CLASSES = 8, 3
 """The orders that ``orders=auto`` stands for."""
 
-COMPOSITION_ORDERS = 3
-MOST_WORDS = 4096
-"""Compositions of several classes are counted up to this order, and while C^r is no more than this."""
+COMPOSITION_ORDERS, COMPOSITION_CELLS = 3, 1000
+"""Compositions of r rows over C > 2 classes are counted up to this r, and while C^r is no more than this."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def views_for(classes: int, orders: int) -> list[View]:
     """The views of a problem: compositions, and beyond order 3 of several classes each class against the rest."""
     if classes == 2:
         return [View(Terms(2, orders), 1)]
-    whole = max(r for r in range(1, COMPOSITION_ORDERS + 1) if r == 1 or classes**r <= MOST_WORDS)
+    whole = max(r for r in range(1, COMPOSITION_ORDERS + 1) if r == 1 or classes**r <= COMPOSITION_CELLS)
     whole = min(whole, orders)
     rest = [View(Terms(2, orders), whole + 1, one_vs_rest=True)] if orders > whole else []
     return [View(Terms(classes, whole), 1), *rest]
