@@ -17,7 +17,7 @@ LLP_MM = network_spec(
             high=10,
             kind="int",
             choices=("auto",),
-            doc="most rows that are looked at together (no more than a bag has): 1 is dllp, the bag size count-nll; "
+            doc="most rows looked at together (no more than a bag has); order 1 is dllp, that of all rows count-nll; "
             "auto is 8 for two classes, 3 for more (beyond 3, each class against the rest)",
         ),
         Param("smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform law in the predicted one"),
