@@ -7,138 +7,27 @@ runs a cell, so listing a hundred methods costs nothing.
 from __future__ import annotations
 
 import importlib
-import math
 import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError
+from llpbench.contracts.errors import PluginError, UnknownNameError
+from llpbench.contracts.params import Param as Param
+from llpbench.contracts.params import Scalar as Scalar
+from llpbench.contracts.params import finite
 
-Scalar = bool | int | float | str | None
 Task = Literal["binary", "multiclass"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _ADDRESS = re.compile(r"https?://[^\s/]+\.[^\s]+\Z")
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def import_attribute(path: str) -> Any:
     """The object that ``"module:attribute"`` names."""
     module, attribute = path.split(":")
     return operator.attrgetter(attribute)(importlib.import_module(module))
-
-
-@dataclass(frozen=True)
-class Param:
-    """One parameter of a method, dataset or bag scheme: its default, its range and what it means.
-
-    The kind (``bool``, ``int``, ``float``, ``str``) is that of the default unless given. ``choices`` lists
-    admissible values; a numeric parameter may have word choices beside its range (``"auto"`` or a number).
-    ``low``, ``high`` and ``log`` are the range that ``check`` enforces and that tuning searches; ``tune=False`` keeps
-    tuning from a parameter that sets what a fit may cost or how it is computed, not what is learned.
-    """
-
-    name: str
-    default: Scalar
-    low: float | None = None
-    high: float | None = None
-    log: bool = False
-    choices: tuple[Scalar, ...] = ()
-    doc: str = ""
-    kind: Literal["bool", "int", "float", "str", ""] = ""
-    tune: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.kind:
-            kinds = {bool: "bool", int: "int", float: "float", str: "str"}
-            kind = kinds.get(type(self.default), "str")
-            if kind == "str" and (self.low is not None or self.high is not None):
-                kind = "float"
-            object.__setattr__(self, "kind", kind)
-        try:
-            self.check(self.default)
-        except UsageError as error:
-            raise PluginError(f"the default is not admissible: {error}") from None
-
-    @property
-    def numeric(self) -> bool:
-        """Whether values are numbers (a word choice may still be allowed beside them)."""
-        return self.kind in ("int", "float")
-
-    def parse(self, text: str) -> Scalar:
-        """Read a value from the command line, or say what would be right."""
-        for choice in self.choices:
-            if text == str(choice):
-                return choice
-        if self.default is None and text.lower() in ("none", ""):
-            return None
-        if self.kind == "bool":
-            if text.lower() in _TRUE:
-                return True
-            if text.lower() in _FALSE:
-                return False
-            raise UsageError(f"parameter {self.name!r} takes true or false, not {text!r}.")
-        if self.numeric:
-            return self.check(self._number(text))
-        return self.check(text)
-
-    def check(self, value: Scalar) -> Scalar:
-        """Return ``value`` in the parameter's own type if it is admissible, or raise ``UsageError``."""
-        if value is None and self.default is None:
-            return None
-        if value in self.choices and isinstance(value, bool) == (self.kind == "bool"):
-            return value
-        if self.kind == "bool":
-            if isinstance(value, bool):
-                return value
-            raise UsageError(f"parameter {self.name!r} takes true or false, not {value!r}.")
-        if self.numeric:
-            return self._check_number(value)
-        if self.choices:
-            raise UnknownNameError(f"value of parameter {self.name!r}:", str(value), map(str, self.choices))
-        if not isinstance(value, str):
-            raise UsageError(f"parameter {self.name!r} takes text, not {value!r}.")
-        return value
-
-    def _number(self, text: str) -> float:
-        try:
-            return int(text) if text.strip("+-").isdecimal() else float(text)
-        except ValueError:
-            raise UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {text!r}.") from None
-
-    def _check_number(self, value: Scalar) -> Scalar:
-        wrong = UsageError(f"parameter {self.name!r} takes {self.describe_range()}, not {value!r}.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
-            raise wrong
-        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            raise wrong
-        if self.kind == "float":
-            return float(value)
-        if isinstance(value, float) and not value.is_integer():
-            raise wrong
-        return int(value)
-
-    def describe_range(self) -> str:
-        """The admissible values in words, for help texts and errors."""
-        words = ", ".join(str(c) for c in self.choices)
-        if not self.numeric:
-            return f"one of {words}" if words else {"bool": "true or false"}.get(self.kind, "text")
-        noun = "an integer" if self.kind == "int" else "a number"
-        if self.low is not None:
-            noun += f" of at least {self.low:g}" if self.high is None else f" from {self.low:g} to {self.high:g}"
-        elif self.high is not None:
-            noun += f" of at most {self.high:g}"
-        return f"{noun}, or one of {words}" if words else noun
-
-
-def _finite(value: float) -> bool:
-    """Whether a number is one that JSON and a 64-bit float can hold."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +69,11 @@ class _Spec:
         raise UnknownNameError(f"parameter of {self.name}:", name, (p.name for p in self.params))
 
     def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The parameters of a cell: the given ones checked, the others at their defaults (but ``omit_default``)."""
+        values = self.complete(given)
+        return {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+
+    def complete(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All parameters with their values: the given ones checked, the others at their defaults."""
         checked = {name: self.param(name).check(value) for name, value in given.items()}
         return {p.name: checked.get(p.name, p.default) for p in self.params}
@@ -229,7 +123,7 @@ class MethodSpec(_Spec):
             if address and not _ADDRESS.match(address):
                 raise PluginError(f"{self.name}: {what} {address!r} is no address; write it out with https://.")
         for kind, amount in self.resources:
-            if not _NAME.match(kind) or not _finite(amount) or amount <= 0:
+            if not _NAME.match(kind) or not finite(amount) or amount <= 0:
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
 
 
@@ -411,5 +305,5 @@ class Reference:
 
     def __post_init__(self) -> None:
         for name, value in (("mean", self.mean), ("sd", self.sd)):
-            if value is not None and not (isinstance(value, int | float) and _finite(value)):
+            if value is not None and not (isinstance(value, int | float) and finite(value)):
                 raise PluginError(f"reference {self.title!r} on {self.dataset!r}: {name} {value!r} is not a number.")

@@ -107,9 +107,9 @@ class Variant(Generic[S]):
     @property
     def name(self) -> str:
         """The name with the options that differ from the defaults."""
-        resolved = self.resolved
+        values = self.spec.complete(self.given)
         return format_options(
-            self.spec.name, {p.name: resolved[p.name] for p in self.spec.params if resolved[p.name] != p.default}
+            self.spec.name, {p.name: values[p.name] for p in self.spec.params if values[p.name] != p.default}
         )
 
 

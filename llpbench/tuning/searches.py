@@ -80,7 +80,9 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
     for text in spec.run.methods:
         name, options = parse_options(text)
         method = registry.methods[name]
-        for fixed in expand(method, options):
+        for given in expand(method, options):
+            stated = method.resolve(given)
+            fixed = {key: value for key, value in given.items() if key in stated}
             one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
                 for rule in (registry.rules[name] for name in spec.rules):

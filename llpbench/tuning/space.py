@@ -74,11 +74,11 @@ class Dimension:
 def search_space(spec: MethodSpec, fixed: Iterable[str] = ()) -> tuple[Dimension, ...]:
     """The dimensions of a method: declared parameters that have something to choose.
 
-    Left out are parameters that declare ``tune=False`` or that the user fixed, and ``patience``, which the harness
-    reads as a budget.
+    Left out are parameters that declare ``tune=False`` or ``omit_default``, or that the user fixed, and ``patience``,
+    which the harness reads as a budget.
     """
     left_out = {"patience", *fixed}
-    found = (_dimension(p) for p in spec.params if p.tune and p.name not in left_out)
+    found = (_dimension(p) for p in spec.params if p.tune and not p.omit_default and p.name not in left_out)
     return tuple(d for d in found if d is not None)
 
 

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 
 import llpbench
 from llpbench import DatasetSpec, MethodSpec, Param, UsageError
+from llpbench.contracts.cell import Cell
 from llpbench.contracts.errors import PluginError, UnknownNameError
+from llpbench.experiment.grid import Variant
 from llpbench.experiment.seeds import derive_seed
+from llpbench.plugins.registry import load_registry
+from llpbench.tuning.space import search_space
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -203,3 +207,28 @@ def test_a_seed_depends_on_the_purpose_and_the_axes_alone() -> None:
 def test_seeds_do_not_change_between_versions() -> None:
     # Published results name their seeds by these numbers: a change here makes every old result irreproducible.
     assert derive_seed("bags", seed=0, dataset="adult", bag_size=8, scheme="random") == 1789471393
+
+
+def test_an_option_added_later_leaves_the_ids_of_cells_as_they_were() -> None:
+    old = MethodSpec(name="toy", factory="toy:Toy", params=(Param("lr", 0.1),))
+    option = Param("centre", "none", choices=("none", "rows"), omit_default=True)
+    new = dataclasses.replace(old, params=(*old.params, option))
+
+    def cell(spec: MethodSpec, **given: str) -> Cell:
+        return Cell(dataset="d", method="toy", bag_size=8, seed=0, params=spec.resolve(given))
+
+    assert cell(new) == cell(old)
+    assert cell(new, centre="none").id == cell(old).id
+    assert cell(new, centre="rows").params == {"lr": 0.1, "centre": "rows"}
+    assert new.complete({}) == {"lr": 0.1, "centre": "none"}
+    assert search_space(new) == search_space(old)
+    assert Variant(new, {}).name == "toy"
+    assert Variant(new, {"centre": "rows"}).name == "toy[centre=rows]"
+    with pytest.raises(UnknownNameError, match="centre"):
+        new.resolve({"centre": "columns"})
+
+
+def test_options_of_published_methods_leave_their_cells_as_they_are() -> None:
+    methods = load_registry().methods
+    assert "center" not in methods["easyllp"].resolve({})
+    assert "outputs" not in methods["count-nll"].resolve({})

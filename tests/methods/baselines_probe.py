@@ -16,7 +16,16 @@ from llpbench_methods.count_nll.loss import count_losses, exact_losses, log_coun
 from llpbench_methods.count_nll.method import CountNLL
 from llpbench_methods.dllp.loss import bag_squared_error
 from llpbench_methods.dllp.method import DLLP
-from llpbench_methods.easyllp.loss import batch_loss, debiased_targets, one_row_of_each_bag, row_losses
+from llpbench_methods.dsq.loss import debiased_square, mean_of_other_bags
+from llpbench_methods.dsq.method import DSQ
+from llpbench_methods.easyllp.loss import (
+    apply_remedy,
+    debiased_targets,
+    mean_over_bags,
+    one_row_of_each_bag,
+    reference_excess,
+    row_losses,
+)
 from llpbench_methods.easyllp.method import EasyLLP
 from llpbench_methods.genbags.loss import drawn_block_losses, drawn_weights, mean_block_losses, residuals
 from llpbench_methods.genbags.method import GenBags
@@ -24,6 +33,9 @@ from llpbench_methods.llp_dc.loss import dual_loss
 from llpbench_methods.llp_dc.method import LLPDC
 from llpbench_methods.llp_fc.loss import forward_loss, forward_losses
 from llpbench_methods.llp_fc.method import LLPFC
+from llpbench_methods.llp_mm.loss import Groups, groups_for, moment_losses, row_laws, subset_sums
+from llpbench_methods.llp_mm.method import LLPMM
+from llpbench_methods.llp_mm.terms import Terms
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp, unit_rows
 from llpbench_methods.llp_vat.method import LLPVAT
 from llpbench_methods.mixbag.loss import tolerant_cross_entropy
@@ -77,10 +89,10 @@ def dllp():
     return compiled(figures)
 
 
-def easy_loss(z, count, prior, *, square=False, **more):
+def easy_loss(z, count, prior, *, square=False, remedy="none"):
     target = debiased_targets(np.atleast_2d(count), np.array([len(Z)]), np.atleast_1d(prior))
     per_row = row_losses(z, f32(np.repeat(target, len(Z), axis=0)), square=square)
-    return batch_loss(per_row, i32([0] * len(Z)), f32([len(Z)]), f32([1]), **more)
+    return apply_remedy(mean_over_bags(per_row, i32([0] * len(Z)), f32([len(Z)]), f32([1])), remedy)
 
 
 def easyllp():
@@ -113,7 +125,11 @@ def easyllp():
             "square_rows": row_losses(f32(z.ravel()), f32(targets), square=True),
             "chosen": chosen,
             "chosen_of_many": one_row_of_each_bag(many, 4000, i32([1, 1])),
-            "picked": batch_loss(f32(np.arange(12)), i32(bag_of), f32(sizes), f32([1, 1, 1]), chosen=chosen),
+            "centring": reference_excess(f32(Z), f32([[0.1], [2.0], [9.0]]), f32([1, 3, 0]), f32([0.3]), square=False),
+            "centring_square": reference_excess(
+                f32(Z3), f32([[0.7, 0.1, 0.2], [2.0, -1.5, 0.5]]), f32([1, 1]), f32([0.2, 0.3, 0.5]), square=True
+            ),
+            "picked": mean_over_bags(f32(np.arange(12)), i32(bag_of), f32(sizes), f32([1, 1, 1]), chosen=chosen),
         }
 
     out = compiled(figures)
@@ -319,6 +335,7 @@ def count_nll():
             "gaussian_noisy": both(counts=noisy, exact=0, gaussian=True, sd=1.5),
             "extreme": both(np.where(bag_of == 0, 90.0, -60.0)),
             "multiclass": count_losses(f32(z3), *in_one, exact_rows=4, gaussian=False),
+            "one_vs_rest": count_losses(f32(z3), *in_one, exact_rows=4, gaussian=False, one_vs_rest=True),
         }
 
     return {**compiled(figures), "z": z.tolist(), "z3": z3.tolist()}
@@ -422,6 +439,66 @@ def mixbag():
     }
 
 
+def moments(z, sizes, counts, orders, *, groups=None, only=None, smoothing=0.0, one_vs_rest=False):
+    """Losses of bags that lie one after the other; a padded row and a padded bag follow them."""
+    sizes, counts = np.asarray(sizes), np.asarray(counts)
+    counts = np.stack([sizes[:, None] - counts, counts], axis=-1) if one_vs_rest else counts[:, None, :]
+    terms = Terms(counts.shape[-1], orders)
+    targets = terms.targets(counts) * (terms.degrees == only if only else terms.degrees > 0)
+    n = len(sizes)
+    bag_of = np.append(np.repeat(np.arange(n), sizes), n + 1)
+    position = np.append(np.concatenate([np.arange(size) for size in sizes]), 0)
+    laws = row_laws(ops.concatenate([z, z[:1]]), one_vs_rest=one_vs_rest)
+    groups = groups or groups_for(int(sizes.max()))
+    sums = subset_sums(laws, i32(bag_of), i32(position), f32([*sizes, 0]), terms, groups)
+    given = [np.pad(part, [(0, 1)] + [(0, 0)] * (part.ndim - 1)) for part in (terms.factors(sizes), targets)]
+    return moment_losses(sums, *map(f32, given), f32(terms.uniform), smoothing)
+
+
+def llp_mm():
+    rng = np.random.default_rng(0)
+    z, z3 = rng.normal(size=30) * 2, rng.normal(size=(11, 3))
+    sizes, counts = [19, 3, 8], [[12, 7], [1, 2], [8, 0]]
+    sizes3, counts3 = [6, 1, 4], [[2, 1, 3], [0, 1, 0], [4, 0, 0]]
+    cuts = {"whole": Groups(4, 1), "halves": Groups(2, 2), "rows": Groups(1, 4), "uneven": Groups(3, 2)}
+
+    def figures():
+        return {
+            "known": [moments(f32(Z), [4], [[3, 1]], 4, only=r)[0] for r in range(1, 5)],
+            "cuts": {
+                name: slope(lambda z, g=g: ops.sum(moments(z, [4], [[3, 1]], 4, groups=g)), Z)
+                for name, g in cuts.items()
+            },
+            "two": slope(lambda z: ops.sum(moments(z, sizes, counts, 8, smoothing=1e-4)), z),
+            "two_losses": moments(f32(z), sizes, counts, 8, smoothing=1e-4),
+            "three_losses": moments(f32(z3), sizes3, counts3, 3, smoothing=1e-4),
+            "rest_losses": moments(f32(z3), sizes3, counts3, 4, only=4, smoothing=1e-4, one_vs_rest=True),
+            "extreme": slope(
+                lambda z: ops.sum(moments(z, sizes, counts, 8, smoothing=1e-4)), np.where(z > 0, 90.0, -90.0)
+            ),
+        }
+
+    given = {"z": z.tolist(), "z3": z3.tolist(), "sizes": sizes, "counts": counts}
+    return {**compiled(figures), **given, "sizes3": sizes3, "counts3": counts3}
+
+
+def dsq():
+    def loss(z, mean=None):
+        p = ops.sigmoid(z)[:, None]
+        bag_of, sizes = i32([0, 0, 1, 2]), f32([2, 1])
+        mean = mean_of_other_bags(p, bag_of, sizes) if mean is None else f32(mean)
+        return debiased_square(p, bag_of, sizes, f32([[0.5], [1.3]]), f32([1, 1]), prior=f32([0.3]), mean=mean)
+
+    def figures():
+        return {
+            "reference": slope(lambda z: loss(z, [[0.4]]), Z),
+            "others": slope(loss, Z),
+            "alone": mean_of_other_bags(f32([[0.2], [0.4]]), i32([0, 0]), f32([2, 0])),
+        }
+
+    return compiled(figures)
+
+
 def images():
     rng = np.random.default_rng(0)
     pictures = rng.normal(size=(40, 6, 5, 2)).astype(np.float32)
@@ -460,6 +537,11 @@ METHODS = {
     "count-nll": lambda: CountNLL(**SMALL),
     "llp-dc": lambda: LLPDC(**SMALL),
     "mixbag": lambda: MixBag(**SMALL),
+    "count-nll-ovr": lambda: CountNLL(outputs="ovr", **SMALL),
+    "dsq": lambda: DSQ(**SMALL),
+    "dsq-others": lambda: DSQ(mean="other-bags", **SMALL),
+    "easyllp-centred": lambda: EasyLLP(center="reference", **SMALL),
+    "llp-mm": lambda: LLPMM(**SMALL),
 }
 
 
@@ -519,7 +601,7 @@ def odd_bags():
     return out
 
 
-PARTS = (dllp, easyllp, genbags, llp_dc, llp_fc, llp_vat, mixbag, chunks, count_nll, images, training)
+PARTS = (dllp, dsq, easyllp, genbags, llp_dc, llp_fc, llp_mm, llp_vat, mixbag, chunks, count_nll, images, training)
 SLOW_TO_COMPILE = (multiclass, odd_bags)
 
 if __name__ == "__main__":

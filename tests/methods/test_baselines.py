@@ -19,17 +19,21 @@ MODULES = {
     "best-feature": "best_feature",
     "count-nll": "count_nll",
     "dllp": "dllp",
+    "dsq": "dsq",
     "easyllp": "easyllp",
     "genbags": "genbags",
     "llp-dc": "llp_dc",
     "llp-fc": "llp_fc",
+    "llp-mm": "llp_mm",
     "llp-vat": "llp_vat",
     "mean-map": "mean_map",
     "mixbag": "mixbag",
     "random-labels": "random_labels",
 }
-TRAINED = ("dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll")
-TRAINED += ("llp-dc", "mixbag")
+TRAINED = (
+    "dllp-mse", "easyllp", "easyllp-one", "genbags", "genbags-drawn", "llp-fc", "llp-vat", "count-nll", "count-nll-ovr",
+    "dsq", "dsq-others", "easyllp-centred", "llp-dc", "llp-mm", "mixbag",
+)  # fmt: skip
 NO_NETWORK = ("best-feature", "mean-map")
 DRAWS_ON_THE_BACKEND = ("easyllp-one", "genbags-drawn", "llp-vat")
 
@@ -46,7 +50,7 @@ def test_spec(name):
     assert found.scores == "probability"
     assert not found.oracle
     assert all(p.doc for p in found.params)
-    assert found.resolve({}) == {p.name: p.default for p in found.params}
+    assert found.complete({}) == {p.name: p.default for p in found.params}
     shared = {p.name for p in NETWORK_PARAMS} if name not in NO_NETWORK else set()
     own = {p.name: p.default for p in found.params if p.name not in shared}
     signature = inspect.signature(found.load())

@@ -50,6 +50,18 @@ def test_squared_loss_is_the_same_with_two_logits_up_to_its_factor(backend):
 
 @pytest.mark.slow
 @each_backend
+def test_centring_takes_away_the_mean_loss_of_reference_rows(backend):
+    got = figures(backend)["easyllp"]
+    mean = (0.1 + 3 * 2.0) / 4  # the third target is padding
+    close(got["centring"], -(mean - 0.3) * np.mean([-1.0, 0.0, 0.5, 2.0]))
+    z = np.array([[1, 0, -1], [0, 0, 0], [0.5, -0.5, 2], [2, 1, 0]], float)
+    q = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    losses = ((q[:, None, :] - np.eye(3)) ** 2).sum(axis=2).mean(axis=0)
+    close(got["centring_square"], (np.array([1.35, -0.7, 0.35]) - [0.2, 0.3, 0.5]) @ losses)
+
+
+@pytest.mark.slow
+@each_backend
 def test_one_row_stands_for_its_bag(backend):
     got = figures(backend)["easyllp"]
     chosen = np.array(got["chosen"])

@@ -12,7 +12,7 @@ from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp.pseudo import PseudoLabels
 
 METHODS = load_registry().methods
-BY_BAGS = ("dllp", "genbags", "llp-dc", "llp-vat", "mixbag", "count-nll", "bp")
+BY_BAGS = ("dllp", "dsq", "genbags", "llp-dc", "llp-mm", "llp-vat", "mixbag", "count-nll", "bp")
 BY_ROWS = ("easyllp", "llp-fc", "random-labels", "supervised")
 LEAST_BAGS = {"easyllp": 8, "genbags": 4}
 

@@ -18,9 +18,18 @@ COUNT_NLL = network_spec(
             doc="largest bag whose likelihood is exact; above it the count's law is taken as Gaussian",
             tune=False,
         ),
+        Param(
+            "outputs",
+            "softmax",
+            choices=("softmax", "ovr"),
+            doc="how several classes are predicted: one softmax, or a sigmoid for each class against the rest, which "
+            "starts at a rate of 1/C (as LLP-PVC does); the same thing for two classes",
+            omit_default=True,
+        ),
     ),
     quick=True,
-    citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
+    citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning; "
+    "outputs=ovr: 2026, Learning from label proportions via proportional value classification (ICLR)",
     paper="https://arxiv.org/abs/2311.13718",
     code="https://github.com/UCLA-StarAI/CountLoss",
 )

@@ -24,10 +24,16 @@ LEAST_VARIANCE = 1.0 / 12.0
 """Least variance of a Gaussian count: that of rounding to a whole number."""
 
 
-def log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """``log p`` and ``log(1 − p)`` of each row and class, (rows, classes); one class for binary logits."""
+def log_probabilities(logits: Tensor, *, one_vs_rest: bool = False) -> tuple[Tensor, Tensor]:
+    """``log p`` and ``log(1 − p)`` of each row and class, (rows, classes); one class for binary logits.
+
+    With ``one_vs_rest`` every class has a sigmoid of its own, ``p_c = σ(z_c − log(C − 1))``: 1/C for logits of 0.
+    """
     if len(logits.shape) == 1:
         return ops.log_sigmoid(logits)[:, None], ops.log_sigmoid(-logits)[:, None]
+    if one_vs_rest:
+        shifted = logits - float(np.log(logits.shape[-1] - 1.0))
+        return ops.log_sigmoid(shifted), ops.log_sigmoid(-shifted)
     log_p = ops.log_softmax(logits, axis=-1)
     own = _constant(np.where(np.eye(logits.shape[-1], dtype=bool), NEVER, 0.0)[None])
     return log_p, ops.logsumexp(log_p[:, None, :] + own, axis=-1)
@@ -119,6 +125,7 @@ def count_losses(
     exact_rows: int,
     gaussian: bool,
     noise_sd: float = 0.0,
+    one_vs_rest: bool = False,
 ) -> Tensor:
     """Negative log-likelihood of each bag's count, (bags,), summed over classes.
 
@@ -131,9 +138,10 @@ def count_losses(
         exact_rows: bags up to this size are treated exactly; 0 when there are none.
         gaussian: whether there are larger bags.
         noise_sd: standard deviation of the noise that was added to counts.
+        one_vs_rest: a sigmoid for each of several classes.
     """
     n_bags = sizes.shape[0]
-    log_p, log_q = log_probabilities(logits)
+    log_p, log_q = log_probabilities(logits, one_vs_rest=one_vs_rest)
     exact = approximate = None
     if exact_rows:
         terms = tabulate_rows(ops.stack([log_q, log_p], axis=-1), bag_of, position, (n_bags, exact_rows), (0.0, NEVER))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, log_expit, softmax
 
 from llpbench import Bags, FloatArray, Monitor
 from llpbench_methods.count_nll.loss import count_losses
@@ -27,11 +28,12 @@ class CountNLL(NetworkMethod):
 
     Args:
         exact_rows: largest bag whose likelihood is exact.
+        outputs: ``softmax``, or ``ovr`` for a sigmoid of each class.
         **network: the shared settings of ``NetworkSettings``.
     """
 
-    def __init__(self, exact_rows: int = 64, **network: Any) -> None:
-        self.exact_rows = exact_rows
+    def __init__(self, exact_rows: int = 64, outputs: str = "softmax", **network: Any) -> None:
+        self.exact_rows, self.outputs = exact_rows, outputs
         super().__init__(**network)
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> CountNLL:
@@ -52,6 +54,7 @@ class CountNLL(NetworkMethod):
                     exact_rows=exact_rows,
                     gaussian=gaussian,
                     noise_sd=noise_sd,
+                    one_vs_rest=self.outputs == "ovr",
                 )
                 return weighted_mean(losses, batch.bag_mask)
 
@@ -60,3 +63,12 @@ class CountNLL(NetworkMethod):
         position = np.arange(len(bags.X)) - bags.offsets[bags.bag_of]
         data = TrainingData(bags.X, rows={"position": position}, bags={"counts": usable_counts(bags)})
         return self.train(bags, loss, data, monitor=monitor, seed=seed)
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, or of every class: sigmoids of several classes are divided by their sum."""
+        if self.outputs == "softmax":
+            return super().predict_scores(X)
+        logits = self.trainer_.predict(X).astype(np.float64)
+        if logits.ndim == 1:
+            return np.asarray(expit(logits))
+        return np.asarray(softmax(log_expit(logits - np.log(logits.shape[1] - 1.0)), axis=1))

@@ -41,9 +41,18 @@ EASYLLP = network_spec(
             False,
             doc="undo the shrinkage (N-k)/(N-1) of targets that comes from bags drawn without replacement",
         ),
+        Param(
+            "center",
+            "batch",
+            choices=("batch", "reference"),
+            doc="what a row's loss is compared with before its bag's excess of a class weighs it: nothing (means of "
+            "the batch itself would cancel), or the mean loss of 1,024 fixed rows (Applebaum et al. 2025)",
+            omit_default=True,
+        ),
     ),
     settings=NETWORK,
-    citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions",
+    citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions; center=reference: "
+    "Applebaum, Dick, Gentile, Kaplan, Koren 2025, Optimal learning from label proportions with general loss functions",
     paper="https://arxiv.org/abs/2302.03115",
 )
 

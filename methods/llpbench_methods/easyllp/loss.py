@@ -57,6 +57,25 @@ def row_losses(logits: Tensor, targets: Tensor, *, square: bool = False) -> Tens
     return ops.sum(q**2, axis=-1) - 2.0 * ops.sum(targets * q, axis=-1) + 1.0
 
 
+def reference_excess(reference: Tensor, targets: Tensor, weights: Tensor, prior: Tensor, *, square: bool) -> Tensor:
+    """``Σ_c (w̄_c − π_c) E_c`` with ``E_c`` the mean loss of class c on reference rows: what centring takes away.
+
+    The centred loss of a row is ``Σ_c π_c ℓ_c + Σ_c (w_c − π_c)(ℓ_c − E_c)``; its mean is that of `row_losses` less
+    this. It is 0 in expectation, and large where a batch's bags happen to hold more of a class than the data does.
+
+    Args:
+        reference: (m,) or (m, C) logits of the reference rows.
+        targets: (n, 1) or (n, C) targets ``w``.
+        weights: (n,) their weights in the mean ``w̄``.
+        prior: (1,) or (C,) ``π``.
+        square: squared loss instead of log-loss.
+    """
+    mean = ops.sum(targets * weights[:, None], axis=0) / ops.maximum(ops.sum(weights), 1e-12)
+    rows = ops.ones((reference.shape[0], 1))
+    at_mean, at_prior = (row_losses(reference, rows * target[None, :], square=square) for target in (mean, prior))
+    return ops.mean(at_mean - at_prior)
+
+
 def one_row_of_each_bag(bag_of: Tensor, n_bags: int, key: Tensor) -> Tensor:
     """(rows,) 1 for one row of each bag, drawn at random, 0 for all others."""
     noise = backend().normal(key, (bag_of.shape[0],))
@@ -67,16 +86,10 @@ def one_row_of_each_bag(bag_of: Tensor, n_bags: int, key: Tensor) -> Tensor:
     return chosen / ops.take(ties, bag_of, axis=0)
 
 
-def batch_loss(
-    per_row: Tensor,
-    bag_of: Tensor,
-    sizes: Tensor,
-    weights: Tensor,
-    *,
-    chosen: Tensor | None = None,
-    remedy: str = "none",
+def mean_over_bags(
+    per_row: Tensor, bag_of: Tensor, sizes: Tensor, weights: Tensor, *, chosen: Tensor | None = None
 ) -> Tensor:
-    """Mean over bags of the mean over rows (or of the chosen row), with the remedy applied to the whole.
+    """Mean over bags of the mean over rows, or of the chosen row.
 
     Args:
         per_row: (rows,) loss of each row.
@@ -84,13 +97,12 @@ def batch_loss(
         sizes: (bags,) rows of each bag.
         weights: (bags,) weight of each bag in the mean; 0 for padding.
         chosen: (rows,) 1 for the row that represents its bag; the mean of all rows when not given.
-        remedy: ``none``, ``absolute`` (|L|) or ``relu`` (max(L, 0)).
     """
     if chosen is None:
         per_bag = segment_mean(per_row, bag_of, sizes)
     else:
         per_bag = segment_sum(per_row * chosen, bag_of, sizes.shape[0])
-    return apply_remedy(weighted_mean(per_bag, weights), remedy)
+    return weighted_mean(per_bag, weights)
 
 
 def apply_remedy(loss: Tensor, remedy: str) -> Tensor:

@@ -45,7 +45,15 @@ class NetworkMethod:
         with monitor.phase("network"):
             self.trainer_ = trainer_for(bags, self.settings.mlp, loss)
             batches = batches or BagBatches(bags.sizes, self.settings.batch_rows)
-            self.trainer_.fit(data, batches, self.settings, monitor=monitor, seed=seed, refresh=refresh)
+            self.trainer_.fit(
+                data,
+                batches,
+                self.settings,
+                monitor=monitor,
+                seed=seed,
+                predict=self.predict_scores,
+                refresh=refresh,
+            )
         return self
 
     def predict_scores(self, X: FloatArray) -> FloatArray:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llpbench import Bags
+import numpy as np
+
+from llpbench import Bags, FloatArray
+from llpbench_methods.nets.backend import ops
 from llpbench_methods.nets.chunked import loss_in_chunks
 from llpbench_methods.nets.losses import bag_cross_entropy, instance_cross_entropy
 from llpbench_methods.nets.mlp import mlp
@@ -21,6 +24,9 @@ Tensor = Any
 
 IMAGE_ROWS = 128
 """Images a network works on at once; also the rows of a batch normalisation."""
+
+REFERENCE_ROWS = 1024
+"""Rows that stand for all data where a loss needs a mean over it."""
 
 
 def trainer_for(bags: Bags, size: str, loss: Loss) -> Trainer:
@@ -46,7 +52,15 @@ def is_image(X: Tensor) -> bool:
     return len(X.shape) == 4
 
 
-def loss_of_logits(net: Any, batch: Batch, of_logits: Callable[[Tensor], Tensor]) -> Tensor:
+def reference_rows(X: FloatArray, seed: int) -> FloatArray:
+    """Up to ``REFERENCE_ROWS`` of the rows, drawn once: their mean stands for that of all data in every batch."""
+    chosen = np.random.default_rng([seed, len(X)]).permutation(len(X))[:REFERENCE_ROWS]
+    return np.asarray(X[np.sort(chosen)])
+
+
+def loss_of_logits(
+    net: Any, batch: Batch, of_logits: Callable[[Tensor], Tensor], *, beside: Tensor | None = None
+) -> Tensor:
     """``of_logits`` of the network's logits for the batch's rows, in training mode.
 
     Images are augmented first and worked through in chunks; value and gradient are those of the whole batch,
@@ -56,10 +70,12 @@ def loss_of_logits(net: Any, batch: Batch, of_logits: Callable[[Tensor], Tensor]
         net: the network.
         batch: the batch.
         of_logits: loss as a function of the logits of all rows, (R,) or (R, C).
+        beside: further rows; their logits follow those of the batch.
     """
-    if not is_image(batch.X):
-        return of_logits(net(batch.X, training=True))
-    return loss_in_chunks(net, (augment(batch.X, batch.key),), of_logits, rows_at_once=IMAGE_ROWS)
+    X = batch.X if beside is None else ops.concatenate([batch.X, beside])
+    if not is_image(X):
+        return of_logits(net(X, training=True))
+    return loss_in_chunks(net, (augment(X, batch.key),), of_logits, rows_at_once=IMAGE_ROWS)
 
 
 def proportion_loss(net: Any, batch: Batch) -> Tensor:

@@ -1,0 +1,38 @@
+"""LLP-MM: factorial moments, the composition of every few rows of a bag."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+from llpbench_methods.nets.params import network_spec
+
+LLP_MM = network_spec(
+    "llp-mm",
+    "llpbench_methods.llp_mm.method:LLPMM",
+    "cross-entropy of the composition of 1, 2, … s rows of a bag (factorial moments of the count)",
+    params=(
+        Param(
+            "orders",
+            "auto",
+            low=1,
+            high=10,
+            kind="int",
+            choices=("auto",),
+            doc="most rows looked at together (no more than a bag has); order 1 is dllp, that of all rows count-nll; "
+            "auto is 8 for two classes, 3 for more (beyond 3, each class against the rest)",
+        ),
+        Param("smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform law in the predicted one"),
+    ),
+    citation="LLP-MM 2026: factorial moments of bag counts as targets",
+    presets=(("authors", "llpbench_methods.llp_mm:authors"),),
+)
+
+
+def authors(dataset: str, bag_size: int) -> dict[str, bool | int | float | str | None]:  # noqa: ARG001
+    """``--preset authors``: eight orders for two classes, three for more; a share of 1e-4 of the uniform law."""
+    return {"orders": "auto", "smoothing": 1e-4}
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``llp-mm``."""
+    return [LLP_MM]
