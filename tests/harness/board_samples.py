@@ -13,11 +13,11 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import to_probabilities
+from llpbench.experiment.scoring import digest_of_labels
 from llpbench.leaderboard.derived import derived_seeds
 from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import Line, compact, encode_line
-from llpbench.leaderboard.recompute import labels_digest
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.results.store import Store
 
@@ -150,7 +150,7 @@ def set_metrics(result: CellResult, labels: np.ndarray, scores: dict[str, np.nda
         for spec in shared().metrics.specs:
             chosen.metrics = {**chosen.metrics, spec.name: float(spec.load()(labels.astype(int), given[spec.needs]))}
     if "test_labels" in result.digests:
-        result.digests = {**result.digests, "test_labels": labels_digest(labels)}
+        result.digests = {**result.digests, "test_labels": digest_of_labels(labels)}
 
 
 _REGISTRY: list[Registry] = []

@@ -32,6 +32,7 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
+from llpbench.experiment.scoring import digest_of_labels
 from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files, differences
@@ -40,7 +41,7 @@ from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_f
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.origin import Origin, read_origin
 from llpbench.leaderboard.publish import Added, add_results
-from llpbench.leaderboard.recompute import labels_digest, tied_share
+from llpbench.leaderboard.recompute import tied_share
 from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
@@ -429,7 +430,7 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     assert content.replicates == {}
     # What is judged today is kept as it was judged.
     newer = traced(real_cell(seed=1), selected={"bags": stated, "instances": stated})
-    newer.history, newer.digests = result.history, {"test_labels": labels_digest(labels)}
+    newer.history, newer.digests = result.history, {"test_labels": digest_of_labels(labels)}
     store = write_run(tmp_path / "newer", [newer], predictions=False)
     np.savez(store.predictions_path(newer.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
     assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])
