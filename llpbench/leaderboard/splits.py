@@ -56,18 +56,18 @@ def _facts_of(result: CellResult, replicates: Replicates | None) -> dict[tuple[s
     place = _split(cell, cell.seed)
     formed = repr((place, *bags_key(cell), cell.feature_noise))
     facts: dict[tuple[str, str], tuple[str, object]] = {(place, "rows"): ("numbers of rows", dict(result.rows))}
+    if digest := result.digests.get("test_labels"):
+        facts[place, "labels"] = ("labels of the test rows", digest)
+    if replicates is not None:
+        facts[place, "short"] = ("labels of the test rows", replicates.test)
     facts |= {(formed, f"{part} bags"): ("numbers of bags", number) for part, number in result.bags.items()}
     if digest := result.digests.get("test_bags"):
         facts[formed, "test bags of rows"] = ("bags of the test rows", digest)
     if result.rate:
         noise = repr((formed, cell.noise, cell.delta, cell.mechanism))
-        facts[noise, "rate"] = ("known rate", [f"{share:.9f}" for share in result.rate])
+        facts[noise, "rate"] = ("known rates", [f"{share:.9f}" for share in result.rate])
     if result.card is not None:
-        facts[formed, "card"] = ("bag card", _rounded(msgspec.to_builtins(result.card)))
-    if digest := result.digests.get("test_labels"):
-        facts[place, "labels"] = ("labels of the test rows", digest)
-    if replicates is not None:
-        facts[place, "short"] = ("labels of the test rows", replicates.test)
+        facts[formed, "card"] = ("numbers of the bag card", _rounded(msgspec.to_builtins(result.card)))
     return facts
 
 
