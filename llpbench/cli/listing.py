@@ -39,12 +39,13 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         return
     for name in kinds:
         say(name, bold=True)
+        width = max([18, *(len(entry.spec.name) + 2 for entry in getattr(registry, name))])
         for entry in getattr(registry, name):
             origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
-            say(f"  {entry.spec.name:<18}{entry.spec.summary}{origin}")
+            say(f"  {entry.spec.name:<{width}}{entry.spec.summary}{origin}")
             need = _needs(entry)
             if need:
-                say(f"  {'':<18}{need}", fg="yellow")
+                say(f"  {'':<{width}}{need}", fg="yellow")
     report_troubles(registry)
 
 
@@ -94,7 +95,7 @@ def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: s
     """Print a line for each setting of a dataset that was asked for."""
     from llpbench.experiment.grid import RunSpec
     from llpbench.experiment.survey import survey_bags
-    from llpbench.report.cards import card_words
+    from llpbench.report.cards import card_words, setting_name
 
     spec = RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked)
     found = survey_bags(spec, registry, data=data)
@@ -106,7 +107,7 @@ def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: s
         click.echo(msgspec.json.format(msgspec.json.encode(settings), indent=1).decode())
         return
     for plan, card in found:
-        say(f"{plan.dataset_name}, {plan.cell.bags_name}", bold=True, nl=False)
+        say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
         say(f"  {card_words(card)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llpbench.contracts.hookspecs import hookimpl
 from llpbench.contracts.specs import DEFAULT_RULE, OWN_BAGS, BagScheme, ExecutorSpec, MetricSpec, Param, RuleSpec
 
-_DECIDED = "positive are the rows with the highest scores, as many as the known overall rate says"
+_DECIDED = "positive are the highest scores, as many as the known rate says"
 
 
 @hookimpl
@@ -40,21 +40,21 @@ def llpbench_metrics() -> list[MetricSpec]:
         MetricSpec(
             name="f1",
             factory="llpbench.experiment.metrics:f1",
-            summary=f"F1 of class 1 (several classes: the mean over classes), {_DECIDED}",
+            summary=f"F1 of class 1 (several classes: the mean over classes); {_DECIDED}",
             title="F1",
             needs="decisions",
         ),
         MetricSpec(
             name="macro_f1",
             factory="llpbench.experiment.metrics:macro_f1",
-            summary=f"mean over classes of their F1, {_DECIDED}",
+            summary=f"mean over classes of their F1; {_DECIDED}",
             title="macro-F1",
             needs="decisions",
         ),
         MetricSpec(
             name="balanced_accuracy",
             factory="llpbench.experiment.metrics:balanced_accuracy",
-            summary=f"mean over classes of the share of their rows that is found, {_DECIDED}",
+            summary=f"mean over classes of the share of their rows that is found; {_DECIDED}",
             needs="decisions",
         ),
         MetricSpec(

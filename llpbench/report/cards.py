@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from llpbench.contracts.bag_card import BagCard
+from llpbench.contracts.cell import OWN_SIZES
 from llpbench.results.table import Group
 
 
@@ -20,13 +21,19 @@ def card_words(card: BagCard) -> str:
     return "; ".join(words)
 
 
+def setting_name(dataset: str, bag_size: int) -> str:
+    """What a card is of: the dataset, whose name has the scheme, and the bag size where the scheme takes one."""
+    return dataset if bag_size == OWN_SIZES else f"{dataset}, bag {bag_size}"
+
+
 def cards_of(groups: Iterable[Group]) -> dict[tuple[str, int], tuple[str, BagCard]]:
     """The cards of results by dataset and bag size, each with the name of its setting; noise does not change them."""
     found: dict[tuple[str, int], tuple[str, BagCard]] = {}
     for group in groups:
         card, setting = group.card, group.setting
         if card is not None:
-            found.setdefault((setting.dataset, setting.bag_size), (f"{setting.dataset}, {setting.bags_name}", card))
+            name = setting_name(setting.dataset, setting.bag_size)
+            found.setdefault((setting.dataset, setting.bag_size), (name, card))
     return dict(sorted(found.items()))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.report.cards import card_words
+from llpbench.report.cards import card_words, setting_name
 
 Tree = dict[str, Any]
 
@@ -25,6 +25,6 @@ def card_section(board: Tree) -> str:
 def _lines(dataset: Tree) -> list[str]:
     lines = []
     for bag, card in (dataset.get("cards") or {}).items():
-        sized = "" if str(bag) == "0" else f", bag {bag}"
-        lines.append(f"{dataset.get('name')}{sized}: {card_words(msgspec.convert(card, BagCard))}")
+        name = setting_name(str(dataset.get("name")), int(bag))
+        lines.append(f"{name}: {card_words(msgspec.convert(card, BagCard))}")
     return lines
