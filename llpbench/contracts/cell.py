@@ -21,8 +21,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
     hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
-    held-back data alone, and its test rows are dropped unread. Where the scheme sizes its bags itself, the bag size
-    is ``OWN_SIZES``.
+    held-back data alone, and its test rows are dropped before anything is judged. Where the scheme sizes its bags
+    itself, the bag size is ``OWN_SIZES``.
     """
 
     dataset: str
