@@ -175,7 +175,8 @@ def mixture_bags(group_of: IntArray, bag_size: int, total: float, rng: np.random
         cuts = np.minimum(np.append(cuts[:-1], size), size)
         wanted = np.diff(np.maximum.accumulate(cuts), prepend=0).astype(np.int64)
         taken = np.minimum(wanted, left)
-        taken += rng.multivariate_hypergeometric(left - taken, size - int(taken.sum()))
+        if short := size - int(taken.sum()):
+            taken += rng.multivariate_hypergeometric(left - taken, short)
         for group in np.flatnonzero(taken):
             bag_of[order[first[group] : first[group] + taken[group]]] = bag
         first, left = first + taken, left - taken
