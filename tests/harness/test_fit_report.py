@@ -224,7 +224,7 @@ FLIGHTS = Path(os.environ.get("LLPBENCH_DATA", "")) / "flights" / "flights.csv.z
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FLIGHTS.is_file(), reason="the flights of New York are not in LLPBENCH_DATA")
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [200, 201])  # settings were chosen on others
 def test_days_without_weather_say_nothing_of_single_flights(seed: int) -> None:
     """The right answer is a constant and a warning; by itself the method's log loss is more than twice a constant's."""
     columns = ["hour", "carrier", "origin", "dest", "distance", "sched_dep_time", "sched_arr_time"]
