@@ -75,6 +75,7 @@ class Chain:
         current: (all rows, 1 or C) current fields.
         learnt: fields of the last learner.
         learnt_values: (all rows, 1 or C) their values.
+        effect: whether the held-out bags have an effect of their own, which their likelihood integrates out.
     """
 
     bags: CountedBags
@@ -86,6 +87,7 @@ class Chain:
     current: Array
     learnt: Fields | None = None
     learnt_values: Array = field(default_factory=lambda: np.zeros((0, 1)))
+    effect: bool = False
 
     def calibrated(self, values: Array, slope: float) -> tuple[Array, Array]:
         """``a·values`` with the shift that gives the chain's own rows the shares of its own counts."""
@@ -95,7 +97,7 @@ class Chain:
 
     def held_likelihood(self, fields: Array) -> Array:
         """(held bags,) log-likelihood of the counts this chain is tested on."""
-        return log_likelihood(fields[self.held_rows], self.held)
+        return log_likelihood(fields[self.held_rows], self.held, effect=self.effect)
 
 
 def assign_folds(sizes: Ints, folds: int, rng: np.random.Generator) -> list[Ints]:

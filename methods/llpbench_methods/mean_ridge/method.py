@@ -11,11 +11,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
 
 from llpbench import Bags, FloatArray, Monitor, Skip, State
+from llpbench_methods.shared.bag_effect import choose_effect
 from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.mean_regression import (
     Array,
     Decomposition,
     Posterior,
+    Regression,
     decompose,
     noise_variances,
     regression,
@@ -25,7 +27,9 @@ from llpbench_methods.shared.spectrum import Spectrum, principal_components
 
 GAMMAS = np.arange(0.0, 3.01, 0.25)
 SCALES = np.logspace(-6.0, 3.0, 46)
-_NUMBERS = ("gamma", "scale", "log_evidence", "rate")
+PROBES = (0.0, 0.75, 1.5, 3.0)
+"""Gammas by which the bag effect is chosen."""
+_NUMBERS = ("gamma", "scale", "log_evidence", "rate", "effect")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Choice:
         scale: prior variance ``s²`` of ``(x − x̄)·w`` for a random row.
         log_evidence: log marginal likelihood of the training bags' proportions.
         rate: share of the class.
+        effect: variance of the bag effect on proportions.
         posterior: law of the linear predictor.
     """
 
@@ -44,6 +49,7 @@ class Choice:
     scale: float
     log_evidence: float
     rate: float
+    effect: float
     posterior: Posterior
 
 
@@ -52,7 +58,7 @@ class MeanRidge:
 
     ``C`` is the covariance of the rows, which needs no label. With penalty and gamma given this is the ridge
     ``min_w Σ_b B_b (p_b − p − (x̄_b − x̄)·w)² + penalty · wᵀ C^(1−γ) w``. Several classes: one against
-    the rest.
+    the rest. Noise is that of labels and counts and, where the evidence is clear, that of a bag effect.
 
     Scores are probabilities: the linear predictor is put through the logistic curve that has the same value
     and slope at the mean row, ``σ(logit p + (x − x̄)·w / (p(1−p)))``. It is monotone, so ranks stay those
@@ -82,6 +88,7 @@ class MeanRidge:
             monitor.note(f"gamma{suffix}", chosen.gamma)
             monitor.note(f"scale{suffix}", chosen.scale)
             monitor.note(f"log_evidence{suffix}", chosen.log_evidence)
+            monitor.note(f"effect{suffix}", chosen.effect)
         monitor.report(self.predict_scores)
         return self
 
@@ -115,27 +122,37 @@ class MeanRidge:
         for c in range(int(np.asarray(state["classes"]))):
             arrays = {field.name: np.asarray(state[f"{field.name}_{c}"], np.float64) for field in fields(Posterior)}
             law: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in arrays.items()}
-            gamma, scale, evidence, rate = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS)
-            self.choices_.append(Choice(gamma, scale, evidence, rate, Posterior(**law)))
+            numbers = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS)
+            self.choices_.append(Choice(*numbers, Posterior(**law)))
         return self
 
     def _fit_class(self, bags: Bags, column: int, means: Array, spectrum: Spectrum) -> Choice:
         """Regression of one class's proportions on bag means."""
         rate = smoothed_rate(bags.counts[:, column], int(bags.sizes.sum()))
-        variances = noise_variances(bags.sizes, rate, bags.count_sd)
-        problem = regression(means, bags.proportions[:, column].astype(np.float64), variances)
+        proportions = bags.proportions[:, column].astype(np.float64)
+
+        def problem(effect: float) -> Regression:
+            return regression(means, proportions, noise_variances(bags.sizes, rate, bags.count_sd, effect))
+
+        def evidence(effect: float) -> float:
+            tried = problem(effect)
+            priors = (spectrum.prior_factor(g) for g in PROBES)
+            return max(float(decompose(tried, L).log_evidence(rate * (1.0 - rate) * SCALES).max()) for L in priors)
+
+        effect = choose_effect(proportions, noise_variances(bags.sizes, rate, bags.count_sd), evidence)
+        chosen = problem(effect)
         best: tuple[float, float, float, Decomposition] | None = None
         for gamma in GAMMAS if self.gamma is None else [self.gamma]:
-            seen = decompose(problem, spectrum.prior_factor(gamma))
-            scale, value = self._scale(seen, gamma, rate, spectrum, bags, column)
+            seen = decompose(chosen, spectrum.prior_factor(gamma))
+            scale, value = self._scale(seen, gamma, rate, effect, spectrum, bags, column)
             if best is None or value > best[0]:
                 best = (value, float(gamma), scale, seen)
         assert best is not None
         _, gamma, scale, seen = best
-        return Choice(gamma, scale, float(seen.log_evidence(scale)[0]), rate, seen.posterior(scale))
+        return Choice(gamma, scale, float(seen.log_evidence(scale)[0]), rate, effect, seen.posterior(scale))
 
     def _scale(
-        self, seen: Decomposition, gamma: float, rate: float, spectrum: Spectrum, bags: Bags, column: int
+        self, seen: Decomposition, gamma: float, rate: float, effect: float, spectrum: Spectrum, bags: Bags, column: int
     ) -> tuple[float, float]:
         """The prior variance to use with this gamma, and how good it is by the rule of choice."""
         if self.choice == "evidence":
@@ -145,7 +162,7 @@ class MeanRidge:
 
         else:
             assert bags.validation is not None
-            held_back = _HeldBack.of(bags.validation, column, rate)
+            held_back = _HeldBack.of(bags.validation, column, rate, effect)
 
             def goodness(scale: Array) -> Array:
                 return np.array([held_back.log_likelihood(seen.posterior(float(s))) for s in scale])
@@ -167,9 +184,9 @@ class _HeldBack:
     variances: Array
 
     @classmethod
-    def of(cls, bags: Bags, column: int, rate: float) -> _HeldBack:
+    def of(cls, bags: Bags, column: int, rate: float, effect: float) -> _HeldBack:
         means = bag_means(bags.X, bags.offsets)
-        noise = noise_variances(bags.sizes, rate, bags.count_sd)
+        noise = noise_variances(bags.sizes, rate, bags.count_sd, effect)
         return cls(means, bags.proportions[:, column].astype(np.float64), noise)
 
     def log_likelihood(self, posterior: Posterior) -> float:

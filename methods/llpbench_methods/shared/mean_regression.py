@@ -2,7 +2,7 @@
 
 A bag's proportion is ``p_b = a + (x̄_b − x̄)·w + e_b``. For random bags the noise is known: it comes from
 the labels' own variance, ``var e_b = p(1−p)/B_b``, plus ``(sd/B_b)²`` when noise of known sd was added to the
-count. The intercept ``a`` has a flat prior and is projected out; the weights have the prior
+count. Natural bags have an effect of their own besides, of variance ``v`` (``bag_effect``). The intercept ``a`` has a flat prior and is projected out; the weights have the prior
 ``w ~ N(0, s² L Lᵀ)``.
 
 Every step works on matrices with at most ``min(bags, features)`` rows.
@@ -24,9 +24,9 @@ def smoothed_rate(counts: NDArray[Any], rows: int) -> float:
     return (float(np.clip(counts.sum(dtype=np.float64), 0.0, rows)) + 0.5) / (rows + 1.0)
 
 
-def noise_variances(sizes: NDArray[Any], rate: float, count_sd: float) -> Array:
-    """``var e_b = p(1−p)/B_b + (sd/B_b)²``, one for each bag."""
-    variances: Array = rate * (1.0 - rate) / sizes + (count_sd / sizes) ** 2
+def noise_variances(sizes: NDArray[Any], rate: float, count_sd: float, effect: float = 0.0) -> Array:
+    """``var e_b = p(1−p)/B_b + (sd/B_b)² + v``, one for each bag; ``effect`` is ``v``, 0 for random bags."""
+    variances: Array = rate * (1.0 - rate) / sizes + (count_sd / sizes) ** 2 + effect
     return variances
 
 
