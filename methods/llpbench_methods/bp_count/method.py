@@ -31,11 +31,13 @@ class BPCount:
     """Belief propagation with counting factors, in two stages.
 
     Stage 1 is a Bayesian regression from bag means to proportions, averaged over families of priors by their
-    evidence; its posterior mean, tempered by its variance, is the field of each row. Where bags have an effect of their
-    own, its variance is a part of the noise there and it is integrated out of the likelihood that judges. Stage 2 repeats: exact posterior
+    evidence; its posterior mean, tempered by its variance, is the field of each row. Stage 2 repeats: exact posterior
     of every row given its field and its bag's count; a learner on these soft labels; its log-odds, blended with the
     linear ones, are the new fields. A round is accepted when the bags that its chain has not seen gain more than
     ``least_gain`` standard errors in the likelihood of their counts; the first that does not ends the fit.
+
+    Where stage 1 finds that bags have an effect of their own, its variance is a part of the noise there, and the
+    likelihood of held-out counts integrates it out. Posteriors given exact counts do not depend on it.
 
     Args:
         learner: ``trees``, ``network`` or ``auto`` (trees for a table's columns, network otherwise).

@@ -1,10 +1,10 @@
 """Families of priors over the weights of a regression on bag means, averaged by their evidence.
 
 One model is ``w ~ N(0, R² p(1−p) diag(v))`` in some basis, ``v`` scaled so that ``(x − x̄)·w`` has variance
-``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The noise of
-a bag's proportion is then ``(1 − R²) p(1−p)/B``, plus that of a noisy count and of a bag effect, and at most the full
-``p(1−p)/B`` plus these. A member is weighed by its evidence under the first noise, which separates priors better; given the member, weights are
-estimated under the full noise, which shrinks more where bags are few. Families of ``v``:
+``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The labels' noise
+in a bag's proportion is then ``(1 − R²) p(1−p)/B``, and at most the full ``p(1−p)/B``; that of a noisy count and of a
+bag effect is added to either. A member is weighed by its evidence under the first noise, which separates priors better;
+given the member, weights are estimated under the full noise, which shrinks more where bags are few. Families of ``v``:
 
 * ``A``, the spectrum: ``v_j ∝ λ_j^(γ−1)`` over principal components;
 * ``B``, column groups: shares of variance of the original columns from a Dirichlet law, so that a whole one-hot

@@ -1,8 +1,8 @@
 """Counts of bags that have an effect of their own: the likelihood with that effect integrated out.
 
-The labels of a bag have the log-odds `theta_i + u` with one `u ~ N(0, tau^2)`, unrelated to the rows. Given a hard count
-the posterior of the rows does not depend on `u` (a common shift cancels), but the likelihood of the count does. For
-hard counts a shift only tilts the law of the sum,
+The labels of a bag have the log-odds `theta_i + u` with one `u ~ N(0, tau^2)`, unrelated to the rows. Given a hard
+count the posterior of the rows does not depend on `u` (a common shift cancels), but the likelihood of the count does.
+For hard counts a shift only tilts the law of the sum,
 
     log P(c | theta + u) = log P(c | theta) + u c - K(u),    K(u) = sum_i log (1 - p_i + p_i e^u),
 
