@@ -324,12 +324,14 @@ class RuleSpec(_Spec):
         title: what the values are, for tables and progress: ``"cross-entropy"``.
         higher_is_better: which end of the scale wins.
         uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+        on_request: whether tables, searches and the page leave it out unless it is named (``--rule NAME``).
         version: counted up whenever the rule may choose another report than before; results record it.
     """
 
     title: str = "value"
     higher_is_better: bool = True
     uses_labels: bool = False
+    on_request: bool = False
     version: int = 1
 
     def __post_init__(self) -> None:

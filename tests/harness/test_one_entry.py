@@ -49,7 +49,7 @@ def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path
     folder, done = ran
     for path in (folder / "out" / "cells").glob("*.json"):
         result = json.loads(path.read_text())["result"]
-        assert list(result["selected"]) == ["bags", "instances", "worst-bag"]
+        assert list(result["selected"]) == ["bags", "counts", "instances", "worst-bag"]
         assert 0 < result["selected"]["worst-bag"]["metrics"]["my_brier"] < 0.5
         assert result["selected"]["worst-bag"]["value"] == min(report["worst-bag"] for report in result["history"])
     assert done.stderr.count("  Brier 0.") == 4  # progress, a line for each cell

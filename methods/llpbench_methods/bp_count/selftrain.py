@@ -144,8 +144,12 @@ class Judgement:
 def best_blend(chains: Sequence[Chain], mixes: Sequence[float], slopes: Sequence[float] = SLOPES) -> Judgement:
     """The mix and slope with the highest likelihood of the held-out counts over all folds.
 
-    For each mix the slope is sought upwards and downwards from 1, as long as it helps.
+    For each mix the slope is sought upwards and downwards from 1, as long as it helps. Where bags have an effect of
+    their own, downwards only: means of natural bags move far more than those of random ones, so their counts tell how
+    steep fields are from bag to bag, and little of the rows inside a bag, which a larger slope would make too sure.
     """
+    if any(chain.effect for chain in chains):
+        slopes = [slope for slope in slopes if slope <= 1.0]
     best: Judgement | None = None
     for mix in mixes:
         values = [blend(c.values, c.learnt_values, mix) if mix > 0.0 else c.values for c in chains]

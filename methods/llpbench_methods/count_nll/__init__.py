@@ -18,6 +18,17 @@ COUNT_NLL = network_spec(
             doc="largest bag whose likelihood is exact; above it the count's law is taken as Gaussian",
             tune=False,
         ),
+        Param(
+            "tau",
+            "auto",
+            low=0.0,
+            high=2.0,
+            choices=("auto",),
+            kind="float",
+            doc="standard deviation of the bag effect, in log-odds, that the likelihood integrates out; auto finds it "
+            "by the evidence of a regression on bag means: 0 for random bags",
+            tune=False,
+        ),
     ),
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning",
 )

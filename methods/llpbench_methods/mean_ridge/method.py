@@ -11,13 +11,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
 
 from llpbench import Bags, FloatArray, Monitor, Skip, State
-from llpbench_methods.shared.bag_effect import choose_effect
+from llpbench_methods.shared.bag_effect import spectral_effect
 from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.mean_regression import (
+    SCALES,
     Array,
     Decomposition,
     Posterior,
-    Regression,
     decompose,
     noise_variances,
     regression,
@@ -26,9 +26,6 @@ from llpbench_methods.shared.mean_regression import (
 from llpbench_methods.shared.spectrum import Spectrum, principal_components
 
 GAMMAS = np.arange(0.0, 3.01, 0.25)
-SCALES = np.logspace(-6.0, 3.0, 46)
-PROBES = (0.0, 0.75, 1.5, 3.0)
-"""Gammas by which the bag effect is chosen."""
 _NUMBERS = ("gamma", "scale", "log_evidence", "rate", "effect")
 
 
@@ -122,28 +119,20 @@ class MeanRidge:
         for c in range(int(np.asarray(state["classes"]))):
             arrays = {field.name: np.asarray(state[f"{field.name}_{c}"], np.float64) for field in fields(Posterior)}
             law: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in arrays.items()}
-            numbers = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS)
-            self.choices_.append(Choice(*numbers, Posterior(**law)))
+            gamma, scale, evidence, rate = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS[:-1])
+            effect = float(np.asarray(state.get(f"effect_{c}", 0.0)))  # models of before had none
+            self.choices_.append(Choice(gamma, scale, evidence, rate, effect, Posterior(**law)))
         return self
 
     def _fit_class(self, bags: Bags, column: int, means: Array, spectrum: Spectrum) -> Choice:
         """Regression of one class's proportions on bag means."""
         rate = smoothed_rate(bags.counts[:, column], int(bags.sizes.sum()))
         proportions = bags.proportions[:, column].astype(np.float64)
-
-        def problem(effect: float) -> Regression:
-            return regression(means, proportions, noise_variances(bags.sizes, rate, bags.count_sd, effect))
-
-        def evidence(effect: float) -> float:
-            tried = problem(effect)
-            priors = (spectrum.prior_factor(g) for g in PROBES)
-            return max(float(decompose(tried, L).log_evidence(rate * (1.0 - rate) * SCALES).max()) for L in priors)
-
-        effect = choose_effect(proportions, noise_variances(bags.sizes, rate, bags.count_sd), evidence)
-        chosen = problem(effect)
+        effect = spectral_effect(lambda: means, proportions, bags.sizes, rate, bags.count_sd, lambda: spectrum)
+        problem = regression(means, proportions, noise_variances(bags.sizes, rate, bags.count_sd, effect))
         best: tuple[float, float, float, Decomposition] | None = None
         for gamma in GAMMAS if self.gamma is None else [self.gamma]:
-            seen = decompose(chosen, spectrum.prior_factor(gamma))
+            seen = decompose(problem, spectrum.prior_factor(gamma))
             scale, value = self._scale(seen, gamma, rate, effect, spectrum, bags, column)
             if best is None or value > best[0]:
                 best = (value, float(gamma), scale, seen)

@@ -9,17 +9,23 @@ exactly 0 unless the counts are more spread than labels alone make them and the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from llpbench_methods.shared.mean_regression import SCALES, Array, decompose, noise_variances, regression
+from llpbench_methods.shared.spectrum import Spectrum
 
 LEAST_SPREAD = 2.0
 """Standard errors by which proportions must vary more than their known noise, before an effect is looked for."""
 
 CLEAR = 3.0
 """Nats of evidence (20 to 1) that an effect must bring over none."""
+
+GAMMAS = (0.0, 0.75, 1.5, 3.0)
+"""Powers of the spectrum under which ``spectral_effect`` compares sizes of the effect."""
 
 _STEP = 2.0
 _MOST_STEPS = 12
@@ -68,6 +74,37 @@ def choose_effect(proportions: Array, variances: Array, evidence: Callable[[floa
         if moved:
             break
     return best if top - evidence(0.0) > CLEAR else 0.0
+
+
+def spectral_effect(
+    means: Callable[[], Array],
+    proportions: Array,
+    sizes: NDArray[Any],
+    rate: float,
+    count_sd: float,
+    spectrum: Callable[[], Spectrum],
+) -> float:
+    """The ``v`` that regression on bag means under priors from the rows' spectrum finds; see ``choose_effect``.
+
+    Args:
+        means: gives the (bags, d) bag means; called only where bags are spread.
+        proportions: (bags,).
+        sizes: (bags,) rows of each bag.
+        rate: share of the class.
+        count_sd: standard deviation of the noise on counts.
+        spectrum: gives the principal components of the rows; called as ``means`` is.
+    """
+
+    @cache
+    def factors() -> list[Array]:
+        return [spectrum().prior_factor(gamma) for gamma in GAMMAS]
+
+    def evidence(effect: float) -> float:
+        problem = regression(means(), proportions, noise_variances(sizes, rate, count_sd, effect))
+        scales = rate * (1.0 - rate) * SCALES
+        return max(float(decompose(problem, factor).log_evidence(scales).max()) for factor in factors())
+
+    return choose_effect(proportions, noise_variances(sizes, rate, count_sd), evidence)
 
 
 def effect_scale(effect: float, rate: float) -> float:

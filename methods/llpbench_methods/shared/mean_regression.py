@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+SCALES = np.logspace(-6.0, 3.0, 46)
+"""Prior variances ``s²`` to choose from, as shares of ``p(1−p)``."""
+
 
 def smoothed_rate(counts: NDArray[Any], rows: int) -> float:
     """Share of a class, ``(Σ c_b + ½) / (N + 1)`` with the sum forced into [0, N]: never 0 or 1."""
