@@ -315,7 +315,7 @@ def plan_tune(
     search = {name: value for name, value in settings.items() if name in of_search}
     of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
     run_spec, how = combine({}, {"seeds": 1, **of_grid})
-    usual = [spec.name for spec in registry.rules.specs if not spec.on_request]
+    usual = [spec.name for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
     names = usual if rule == "all" else _names(rule)
     spec = TuneSpec(run_spec, tuple(registry.rules[name].name for name in names), **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)

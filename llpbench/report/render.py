@@ -48,7 +48,7 @@ def choose(
     if styles[metric].cost:
         rules = [""]  # a cost depends on no rule
     elif rule == ALL_RULES:
-        known = [spec.name for spec in registry.rules.specs if not spec.on_request]
+        known = [spec.name for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
         stated = {name for result in results for name in result.selected}
         rules = [name for name in known if name in stated] or known
     else:

@@ -57,7 +57,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def test_cells_are_a_table_with_a_row_for_each_cell_and_rule(results: Results) -> None:
     cells = results.cells
     assert len(cells) == 2 * 2 * 2 * 2 * 2  # methods, noise levels, bag sizes, seeds, rules
-    assert set(cells["rule"]) == {"bags", "instances", "counts"}
+    assert set(cells["rule"]) == {"bags", "instances"}
     assert cells.loc[cells["method"] == "mean-ridge", "auroc"].between(0.5, 1).all()
     assert set(cells.loc[cells["noise"] == "high", "epsilon"]) == {1.0}
     assert cells.loc[cells["noise"] == "none", "epsilon"].isna().all()

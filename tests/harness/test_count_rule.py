@@ -30,7 +30,11 @@ def enumerated(p: np.ndarray, count: float, sd: float) -> float:
     for labels in itertools.product([0, 1], repeat=len(p)):
         y = np.array(labels)
         chance = float(np.prod(np.where(y == 1, p, 1 - p)))
-        total += chance * (float(y.sum() == count) if sd == 0.0 else float(norm.pdf(count, y.sum(), sd)))
+        total += chance * (
+            float(y.sum() == count)
+            if sd == 0.0
+            else float(np.exp(-0.5 * ((count - y.sum()) / sd) ** 2) / (sd * np.sqrt(2 * np.pi)))
+        )
     return float(np.log(total))
 
 
