@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from llpbench_methods.shared.bag_effect import effect_scale, spectral_effect
 from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.counts import whole_counts
 from llpbench_methods.shared.mean_regression import smoothed_rate
-from llpbench_methods.shared.spectrum import principal_components
+from llpbench_methods.shared.spectrum import Spectrum, principal_components
 
 LARGEST_TAU = 2.0
 """Most that ``auto`` takes: beyond, the nodes of the integral lie too far apart."""
@@ -31,18 +32,17 @@ def usable_counts(bags: Bags) -> FloatArray:
 
 def bag_effect_scales(bags: Bags) -> tuple[float, ...]:
     """(classes,) ``τ`` of each class by the evidence of a regression on bag means; zeros for random bags."""
-    table = bags.X if bags.X.ndim == 2 else bags.X.mean(axis=(1, 2))  # of images: the channels' means
+
+    @cache
+    def features() -> tuple[FloatArray, Spectrum]:
+        table = bags.X if bags.X.ndim == 2 else bags.X.mean(axis=(1, 2))  # of images: the channels' means
+        return bag_means(table, bags.offsets), principal_components(table)
+
     found = []
     for c in range(bags.counts.shape[1]):
-        rate = smoothed_rate(bags.counts[:, c], len(table))
-        effect = spectral_effect(
-            lambda: bag_means(table, bags.offsets),
-            bags.proportions[:, c].astype(np.float64),
-            bags.sizes,
-            rate,
-            bags.count_sd,
-            lambda: principal_components(table),
-        )
+        rate = smoothed_rate(bags.counts[:, c], len(bags.X))
+        proportions = bags.proportions[:, c].astype(np.float64)
+        effect = spectral_effect(proportions, bags.sizes, rate, bags.count_sd, features)
         found.append(min(effect_scale(effect, rate), LARGEST_TAU))
     return tuple(found)
 

@@ -128,7 +128,7 @@ class MeanRidge:
         """Regression of one class's proportions on bag means."""
         rate = smoothed_rate(bags.counts[:, column], int(bags.sizes.sum()))
         proportions = bags.proportions[:, column].astype(np.float64)
-        effect = spectral_effect(lambda: means, proportions, bags.sizes, rate, bags.count_sd, lambda: spectrum)
+        effect = spectral_effect(proportions, bags.sizes, rate, bags.count_sd, lambda: (means, spectrum))
         problem = regression(means, proportions, noise_variances(bags.sizes, rate, bags.count_sd, effect))
         best: tuple[float, float, float, Decomposition] | None = None
         for gamma in GAMMAS if self.gamma is None else [self.gamma]:

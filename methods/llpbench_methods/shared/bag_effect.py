@@ -77,36 +77,40 @@ def choose_effect(proportions: Array, variances: Array, evidence: Callable[[floa
 
 
 def spectral_effect(
-    means: Callable[[], Array],
     proportions: Array,
     sizes: NDArray[Any],
     rate: float,
     count_sd: float,
-    spectrum: Callable[[], Spectrum],
+    features: Callable[[], tuple[Array, Spectrum]],
 ) -> float:
     """The ``v`` that regression on bag means under priors from the rows' spectrum finds; see ``choose_effect``.
 
     Args:
-        means: gives the (bags, d) bag means; called only where bags are spread.
         proportions: (bags,).
         sizes: (bags,) rows of each bag.
         rate: share of the class.
         count_sd: standard deviation of the noise on counts.
-        spectrum: gives the principal components of the rows; called as ``means`` is.
+        features: gives the (bags, d) bag means and the principal components of the rows; called only where bags are
+            more spread than their noise.
     """
 
     @cache
-    def factors() -> list[Array]:
-        return [spectrum().prior_factor(gamma) for gamma in GAMMAS]
+    def regressors() -> tuple[Array, list[Array]]:
+        means, spectrum = features()
+        return means, [spectrum.prior_factor(gamma) for gamma in GAMMAS]
 
     def evidence(effect: float) -> float:
-        problem = regression(means(), proportions, noise_variances(sizes, rate, count_sd, effect))
+        means, factors = regressors()
+        problem = regression(means, proportions, noise_variances(sizes, rate, count_sd, effect))
         scales = rate * (1.0 - rate) * SCALES
-        return max(float(decompose(problem, factor).log_evidence(scales).max()) for factor in factors())
+        return max(float(decompose(problem, factor).log_evidence(scales).max()) for factor in factors)
 
     return choose_effect(proportions, noise_variances(sizes, rate, count_sd), evidence)
 
 
 def effect_scale(effect: float, rate: float) -> float:
-    """``τ``, the effect's standard deviation in log-odds: ``√v / (p(1−p))``."""
+    """``τ``, the effect's standard deviation in log-odds: ``√v / (p(1−p))``, the least it can be.
+
+    It is exact for rows that are all alike; where their probabilities differ, a bag's mean answers less to the effect.
+    """
     return float(np.sqrt(effect)) / (rate * (1.0 - rate))
