@@ -95,4 +95,4 @@ def _exact(table: Array, counts: Array, sizes: Array, count_sd: float, taus: Arr
     chance = ((law * factor) @ tilts) / (law @ tilts)
     weights = np.exp(-0.5 * _NODES**2)
     mean = chance.reshape(len(table), len(taus), len(_NODES)) @ (weights / weights.sum())
-    return np.log(np.maximum(mean, _TINY)).T
+    return np.asarray(np.log(np.maximum(mean, _TINY)).T)

@@ -16,7 +16,7 @@ from llpbench_methods.nets.training import Batch, TrainingData
 from llpbench_methods.shared.bag_effect import effect_scale, spectral_effect
 from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.counts import whole_counts
-from llpbench_methods.shared.mean_regression import smoothed_rate
+from llpbench_methods.shared.mean_regression import Array, smoothed_rate
 from llpbench_methods.shared.spectrum import Spectrum, principal_components
 
 LARGEST_TAU = 2.0
@@ -34,7 +34,7 @@ def bag_effect_scales(bags: Bags) -> tuple[float, ...]:
     """(classes,) ``τ`` of each class by the evidence of a regression on bag means; zeros for random bags."""
 
     @cache
-    def features() -> tuple[FloatArray, Spectrum]:
+    def features() -> tuple[Array, Spectrum]:
         table = bags.X if bags.X.ndim == 2 else bags.X.mean(axis=(1, 2))  # of images: the channels' means
         return bag_means(table, bags.offsets), principal_components(table)
 
