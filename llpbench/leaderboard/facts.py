@@ -81,11 +81,11 @@ def rule_facts(spec: RuleSpec) -> RuleFacts:
     return RuleFacts(title=spec.title, summary=spec.summary, higher=spec.higher_is_better)
 
 
-BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules()}
+BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules() if not spec.on_request}
 """The rules that every result has; a result may have numbers under others beside them."""
 
 ON_REQUEST = frozenset(spec.name for spec in llpbench_selection_rules() if spec.on_request)
-"""Built-in rules that no table of the board shows; their choices are checked like any other's."""
+"""Built-in rules that a result may have and no table of the board shows; their choices are checked like any other's."""
 
 
 FIRST_BAGS = RuleFacts(
