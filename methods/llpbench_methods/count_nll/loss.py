@@ -27,7 +27,7 @@ NEVER = -1e30
 LEAST_VARIANCE = 1.0 / 12.0
 """Least variance of a Gaussian count: that of rounding to a whole number."""
 
-_NODES, _REACH = 41, 5.0
+_NODES, _REACH = 41, 6.0
 """Nodes of the integral over a bag effect, and how many of its standard deviations they reach to either side."""
 
 
