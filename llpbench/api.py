@@ -322,9 +322,11 @@ def plan_tune(
     search = {name: value for name, value in settings.items() if name in of_search}
     of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
     run_spec, how = combine({}, {"seeds": 1, **of_grid})
-    rules = registry.rules.specs if rule == "all" else [registry.rules[name] for name in _names(rule)]
-    if rule == "all" and not run_spec.folds:
-        rules = [spec for spec in rules if not spec.cross_validated]
+    if rule == "all":
+        names = [name for name in registry.rules.entries if name not in registry.rules_on_request]
+        rules = [registry.rules[name] for name in names if run_spec.folds or not registry.rules[name].cross_validated]
+    else:
+        rules = [registry.rules[name] for name in _names(rule)]
     if any(spec.cross_validated for spec in rules) and not run_spec.folds:
         run_spec = msgspec.structs.replace(run_spec, folds=USUAL_FOLDS)
     spec = TuneSpec(run_spec, tuple(spec.name for spec in rules), **search)

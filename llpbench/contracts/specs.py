@@ -204,6 +204,7 @@ class RuleSpec(_Spec):
         cross_validated: its values come from further fits, one for each of ``Cell.folds`` folds over all bags: a
             report is worth what reports at the same place of those fits are worth on the bags that each held back.
             Applied to cells with folds only.
+        on_request: whether tables, searches and the page leave it out unless it is named (``--rule NAME``).
         version: counted up whenever the rule may choose another report than before; results record it.
     """
 
@@ -211,6 +212,7 @@ class RuleSpec(_Spec):
     higher_is_better: bool = True
     uses_labels: bool = False
     cross_validated: bool = False
+    on_request: bool = False
     version: int = 1
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@
                bags out (``folds.py``). For cells with folds.
 ``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was
                not supposed to have.
+``counts``     likelihood of the held-back counts, a bag effect integrated out (``count_likelihood.py``); on request.
 
 Rules are registered like methods (hook ``llpbench_selection_rules``); here are the built-in ones, and what binds a rule
 to held-back data.

@@ -84,11 +84,14 @@ def rule_facts(spec: RuleSpec) -> RuleFacts:
     return RuleFacts(title=spec.title, summary=spec.summary, higher=spec.higher_is_better)
 
 
-BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules()}
-"""The rules that llpbench brings; a result may have numbers under others beside them."""
+BUILT_IN_RULES = {spec.name: rule_facts(spec) for spec in llpbench_selection_rules() if not spec.on_request}
+"""The rules that llpbench brings and shows; a result may have numbers under others beside them."""
 
-EVERY_RESULT = tuple(spec.name for spec in llpbench_selection_rules() if not spec.cross_validated)
+EVERY_RESULT = tuple(spec.name for spec in llpbench_selection_rules() if not (spec.on_request or spec.cross_validated))
 """The rules that every result has numbers under."""
+
+ON_REQUEST = frozenset(spec.name for spec in llpbench_selection_rules() if spec.on_request)
+"""Built-in rules that a result may have and no table of the board shows; their choices are checked like any other's."""
 
 
 FIRST_BAGS = RuleFacts(
@@ -100,9 +103,9 @@ FIRST_BAGS = RuleFacts(
 
 
 def rules_of(results: Iterable[CellResult], facts: Facts) -> dict[str, RuleFacts]:
-    """The rules that results have numbers under: the built-in ones first, then the others by name."""
+    """The rules that results have numbers under and that are shown: the built-in ones first, then others by name."""
     results = list(results)
-    stated = {rule for result in results for rule in result.selected}
+    stated = {rule for result in results for rule in result.selected} - ON_REQUEST
     stored = facts.rules if isinstance(facts.rules, dict) else {}
     first = {DEFAULT_RULE: FIRST_BAGS} if any(result.protocol == 1 for result in results) else {}
     known = {

@@ -158,7 +158,7 @@ def llpbench_bag_schemes() -> list[BagScheme]:
 
 @hookimpl
 def llpbench_selection_rules() -> list[RuleSpec]:
-    """What a user of LLP can do, and what the literature does."""
+    """What a user of LLP can do, what the literature does, and what a user with natural bags may want."""
     return [
         RuleSpec(
             name=DEFAULT_RULE,
@@ -182,6 +182,13 @@ def llpbench_selection_rules() -> list[RuleSpec]:
             summary="AUROC on the labels of held-back rows: what the paper did, and what a user of LLP cannot do",
             title="AUROC",
             uses_labels=True,
+        ),
+        RuleSpec(
+            name="counts",
+            factory="llpbench.experiment.count_likelihood:count_log_likelihood",
+            summary="likelihood of held-back counts, brought to the known rate, a bag effect integrated out",
+            title="log-likelihood",
+            on_request=True,
         ),
     ]
 

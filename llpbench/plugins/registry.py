@@ -113,6 +113,11 @@ class Registry:
         shelves = (self.methods, self.datasets, self.metrics, self.schemes, self.rules, self.executors)
         return [shelf.conflict(name) for shelf in shelves for name in shelf.conflicts]
 
+    @property
+    def rules_on_request(self) -> frozenset[str]:
+        """The selection rules that nothing shows or searches by unless they are named."""
+        return frozenset(spec.name for spec in self.rules.specs if spec.on_request)
+
     def executor(self, text: str, settings: ExecutorSettings) -> Executor:
         """The executor that ``text`` names, with its options in brackets: ``dask[scheduler=tcp://host:8786]``."""
         name, options = parse_options(text)

@@ -40,7 +40,7 @@ def choose(
 ) -> Wanted:
     """What to show, by name; a name that nobody registered lists the known ones.
 
-    ``rule="all"`` takes every registered rule that the results have numbers under.
+    ``rule="all"`` takes every registered rule that the results have numbers under, but for those on request.
     """
     styles = known_styles(registry.metrics.specs)
     if metric not in styles:
@@ -48,7 +48,7 @@ def choose(
     if styles[metric].cost:
         rules = [""]  # a cost depends on no rule
     elif rule == ALL_RULES:
-        known = [spec.name for spec in registry.rules.specs]
+        known = [spec.name for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
         stated = {name for result in results for name in result.selected}
         rules = [name for name in known if name in stated] or known
     else:

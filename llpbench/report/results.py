@@ -55,12 +55,15 @@ class Results:
     def cells(self) -> pd.DataFrame:
         """One row for each cell and selection rule, with its metrics as shares (0.89, not 89); status and reason.
 
-        A cell that has not run yet, or has no number, has one row without a rule.
+        A cell that has not run yet, or has no number, has one row without a rule. Rules on request have none:
+        ``table(rule=NAME)`` shows them.
         """
         import pandas as pd
 
         by_id = {result.id: result for result in self.results}
-        return pd.DataFrame([row for plan in self.planned for row in _cell_rows(plan, by_id.get(plan.cell.id))])
+        hidden = self.registry.rules_on_request
+        rows = (row for plan in self.planned for row in _cell_rows(plan, by_id.get(plan.cell.id)))
+        return pd.DataFrame([row for row in rows if row["rule"] not in hidden])
 
     def table(self, metric: str = "", rule: str = DEFAULT_RULE, *, format: str = "") -> Any:  # noqa: A002 - as --format
         """Mean (sd) over seeds: methods down, bag sizes across, as ``llpbench table`` prints it.

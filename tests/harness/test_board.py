@@ -422,6 +422,15 @@ def test_a_third_rule_is_a_rule_of_the_board(tmp_path: Path) -> None:
     assert "largest error" in page
 
 
+def test_a_rule_on_request_is_read_and_not_shown(tmp_path: Path) -> None:
+    content = content_of(with_third(grid({m: [0.8, 0.81, 0.82] for m in CLEAR}), rule="counts"))
+    write_files(tmp_path, {**raw_files(content), **built_files(content)})
+    again = read_folder(tmp_path)
+    assert all("counts" in result.selected for result in (line.result for line in again.lines.values()))
+    assert [rule.name for rule in make_board(again).rules] == ["bags", "instances"]
+    assert "selection rule: counts" not in built_files(again)["tables/toy.md"].decode()
+
+
 def test_a_rule_is_shown_where_a_dataset_has_it() -> None:
     results = [*with_third(grid(CLEAR)), *grid(CLEAR, dataset="other")]
     files = built_files(content_of(results))

@@ -100,7 +100,7 @@ def test_hook_llpbench_bag_schemes(plugin_run: Path) -> None:
 def test_hook_llpbench_selection_rules(plugin_run: Path) -> None:
     assert listed("rules", "extras")["bag-error"]["plugin"] == "extras"
     for result in results(plugin_run):
-        assert list(result["selected"]) == ["bag-error", "bags", "instances"]  # keys of a file are sorted
+        assert list(result["selected"]) == ["bag-error", "bags", "counts", "instances"]  # keys of a file are sorted
         values = [report["bag-error"] for report in result["history"]]
         assert result["selected"]["bag-error"]["value"] == min(values)
     rows = table(plugin_run / "out", "--rule", "bag-error", **with_plugins(*ALL_GOOD))

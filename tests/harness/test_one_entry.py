@@ -49,7 +49,7 @@ def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path
     folder, done = ran
     for path in (folder / "out" / "cells").glob("*.json"):
         result = json.loads(path.read_text())["result"]
-        assert list(result["selected"]) == ["bags", "instances", "worst-bag"]
+        assert list(result["selected"]) == ["bags", "counts", "instances", "worst-bag"]
         assert 0 < result["selected"]["worst-bag"]["metrics"]["my_brier"] < 0.5
         assert result["selected"]["worst-bag"]["value"] == min(report["worst-bag"] for report in result["history"])
     assert done.stderr.count("  Brier 0.") == 4  # progress, a line for each cell
@@ -59,6 +59,9 @@ def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path
         (method, rule) for method in ("bp", "mean-ridge") for rule in ("bags", "instances", "worst-bag")
     }
     assert all(0 < row["mean"] < 0.5 for row in rows)
+    asked = read_table(folder, *WITH, "--rule", "counts")  # a rule on request
+    assert {row["rule"] for row in asked} == {"counts"}
+    assert all(row["status"] == "ok" for row in asked)
 
 
 def test_a_rule_of_a_plugin_can_tune(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_counts_of_nothing_or_everything_give_a_finite_value(counts: list[list[f
 
 def test_the_rule_of_bags_is_of_version_two() -> None:
     versions = {spec.name: spec.version for spec in llpbench_selection_rules()}
-    assert versions == {"bags": 2, "bags-cv": 1, "instances": 1}
+    assert versions == {"bags": 2, "bags-cv": 1, "instances": 1, "counts": 1}
     with pytest.raises(PluginError, match="version"):
         RuleSpec(name="mine", factory="a:b", version=0)
 
@@ -183,9 +183,10 @@ def test_only_the_instances_rule_looks_at_labels() -> None:
     bags, labels = bags_of(make_part(60), 10)
     rng = np.random.default_rng(0)
     p = rng.random(60)
-    by_bags, by_instances = make_rules(bags, labels)
-    other_bags, other_instances = make_rules(bags, 1 - labels)
-    assert [by_bags.name, by_instances.name] == ["bags", "instances"]
-    assert (by_bags.higher_is_better, by_instances.higher_is_better) == (False, True)
+    by_bags, by_instances, by_counts = make_rules(bags, labels)
+    other_bags, other_instances, other_counts = make_rules(bags, 1 - labels)
+    assert [by_bags.name, by_instances.name, by_counts.name] == ["bags", "instances", "counts"]
+    assert (by_bags.higher_is_better, by_instances.higher_is_better, by_counts.higher_is_better) == (False, True, True)
     assert by_bags.value(p, p) == other_bags.value(p, p)
+    assert by_counts.value(p, p) == other_counts.value(p, p)
     assert by_instances.value(p, p) == pytest.approx(1 - other_instances.value(p, p))

@@ -312,9 +312,9 @@ def count_nll():
     bag_of = np.repeat(range(3), sizes)
     position = np.concatenate([np.arange(s) for s in sizes])
 
-    def nll(z, counts=counts, exact=50, gaussian=False, sd=0.0):
+    def nll(z, counts=counts, exact=50, gaussian=False, sd=0.0, tau=0.0):
         given = (i32(bag_of), i32(position), f32(sizes), f32(counts))
-        return count_losses(z, *given, exact_rows=exact, gaussian=gaussian, noise_sd=sd)
+        return count_losses(z, *given, exact_rows=exact, gaussian=gaussian, noise_sd=sd, tau=(tau,))
 
     def both(at=z, **more):
         def of_logits(weights):
@@ -332,6 +332,10 @@ def count_nll():
             "hard": both(),
             "noisy": both(counts=noisy, sd=1.5),
             "mixed": both(exact=13, gaussian=True),
+            "effect": both(tau=0.7),
+            "effect_noisy": both(counts=noisy, sd=1.5, tau=0.7),
+            "tiny_effect": both(tau=1e-4),
+            "gaussian_effect": both(counts=noisy, exact=0, gaussian=True, sd=1.5, tau=0.7),
             "gaussian_noisy": both(counts=noisy, exact=0, gaussian=True, sd=1.5),
             "extreme": both(np.where(bag_of == 0, 90.0, -60.0)),
             "multiclass": count_losses(f32(z3), *in_one, exact_rows=4, gaussian=False),

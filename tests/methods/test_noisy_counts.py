@@ -155,9 +155,12 @@ def test_count_nll_hands_the_noise_to_its_loss(monkeypatch: pytest.MonkeyPatch) 
 
     seen: list[tuple[float, int, bool]] = []
 
-    def spy(*arguments: object, exact_rows: int, gaussian: bool, noise_sd: float, **others: object) -> object:
+    def spy(
+        *arguments: object, exact_rows: int, gaussian: bool, noise_sd: float, tau: tuple[float, ...], **others: object
+    ) -> object:
         seen.append((noise_sd, exact_rows, gaussian))
-        return real(*arguments, exact_rows=exact_rows, gaussian=gaussian, noise_sd=noise_sd, **others)
+        assert tau == (0.0,)
+        return real(*arguments, exact_rows=exact_rows, gaussian=gaussian, noise_sd=noise_sd, tau=tau, **others)
 
     real = method.count_losses
     monkeypatch.setattr(method, "count_losses", spy)

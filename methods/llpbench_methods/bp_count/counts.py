@@ -20,7 +20,8 @@ from llpbench_methods.inference import (
     OscillationWarning,
     SimilarityGraph,
     bag_posterior,
-    count_log_likelihood,
+    effect_log_likelihood,
+    fitted_tau,
     gibbs_model,
     lambda_of_noise,
     marginals,
@@ -122,18 +123,22 @@ def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = 
         return marginals(several, "count", rounds=20, tol=1e-2).beliefs
 
 
-def log_likelihood(fields: Array, bags: CountedBags) -> Array:
-    """(bags,) log-probability of each bag's count; for several classes the sum over classes, each against the rest."""
+def log_likelihood(fields: Array, bags: CountedBags, *, effect: bool = False) -> Array:
+    """(bags,) log-probability of each bag's count; for several classes the sum over classes, each against the rest.
+
+    With ``effect`` every bag has an effect of its own, ``u_b ~ N(0, τ²)`` added to all its fields, that is integrated
+    out; ``τ`` is the one under which these counts are most likely.
+    """
     theta = limit_fields(fields)
-    if theta.shape[1] == 1:
-        return count_log_likelihood(theta[:, 0], bags.offsets, bags.counts[:, 0], bags.lambda_b)
-    p = np.clip(probabilities(theta), 1e-12, 1.0 - 1e-12)
-    odds = np.clip(np.log(p) - np.log1p(-p), -LARGEST_FIELD, LARGEST_FIELD)
-    parts = [
-        count_log_likelihood(np.ascontiguousarray(odds[:, c]), bags.offsets, bags.counts[:, c], bags.lambda_b)
-        for c in range(odds.shape[1])
-    ]
-    return np.asarray(np.sum(parts, axis=0))
+    if theta.shape[1] > 1:
+        p = np.clip(probabilities(theta), 1e-12, 1.0 - 1e-12)
+        theta = np.clip(np.log(p) - np.log1p(-p), -LARGEST_FIELD, LARGEST_FIELD)
+    return np.asarray(np.sum([_one_class(theta[:, c], bags, c, effect) for c in range(theta.shape[1])], axis=0))
+
+
+def _one_class(theta: Array, bags: CountedBags, column: int, effect: bool) -> Array:
+    given = np.ascontiguousarray(theta), bags.offsets, bags.counts[:, column], bags.lambda_b
+    return effect_log_likelihood(*given, tau=fitted_tau(*given) if effect else 0.0)
 
 
 def row_values(values: NDArray[Any]) -> NDArray[Any]:

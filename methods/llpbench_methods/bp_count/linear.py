@@ -18,17 +18,21 @@ from llpbench_methods.bp_count.priors import (
     Family,
     average,
     group_family,
+    log_evidence,
     sparse_family,
     spectrum_family,
 )
+from llpbench_methods.shared.bag_effect import choose_effect
 from llpbench_methods.shared.bag_means import bag_means
-from llpbench_methods.shared.mean_regression import Array, noise_variances, regression, smoothed_rate
+from llpbench_methods.shared.mean_regression import Array, Regression, noise_variances, regression, smoothed_rate
 from llpbench_methods.shared.spectrum import principal_components
 
 Ints = NDArray[np.int64]
 
 _CHUNK = 16384
 _WORK = 4e8
+_PROBES = 6
+"""Members of each family by which the bag effect is chosen."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,14 @@ class LinearField:
         averages: posterior of each class's weights.
         rates: (1,) or (C,) shares of the classes.
         temper: whether fields are tempered.
+        effects: variance of the bag effect on the proportions of each class, as it was found.
     """
 
     hats: HatFunctions
     averages: tuple[Average, ...]
     rates: Array
     temper: bool = True
+    effects: tuple[float, ...] = ()
 
     def __call__(self, X: FloatArray) -> Array:
         """(n, 1) or (n, C) fields."""
@@ -108,17 +114,50 @@ class MeanRegression:
     def fit(self, chosen: Ints, counts: Array, count_sd: float) -> LinearField:
         """Fields from the chosen bags; ``counts`` are those of the chosen bags, as they were given."""
         sizes = np.diff(self._offsets)[chosen]
-        averages, rates = [], []
+        means = self._means[chosen]
+        averages, rates, effects = [], [], []
         for column in counts.T:
-            rate = smoothed_rate(column, int(sizes.sum()))
-            noise = noise_variances(sizes, rate, count_sd)
-            problem = regression(self._means[chosen], column / sizes, noise)
-            label_noise = float(np.mean(rate * (1.0 - rate) / sizes / noise))
+            setting = _OneClass(means, column / sizes, sizes, smoothed_rate(column, int(sizes.sum())), count_sd)
+            effect = setting.effect([family.thinned(_PROBES) for family in self._families])
+            problem, label_noise = setting.problem(effect)
             averages.append(
-                average(problem, self._families, rate=rate, dimensions=len(sizes) - 1, label_noise=label_noise)
+                average(problem, self._families, rate=setting.rate, dimensions=len(sizes) - 1, label_noise=label_noise)
             )
-            rates.append(rate)
-        return LinearField(self.hats, tuple(averages), np.array(rates), self._temper)
+            rates.append(setting.rate)
+            effects.append(effect)
+        return LinearField(self.hats, tuple(averages), np.array(rates), self._temper, tuple(effects))
+
+
+@dataclass(frozen=True)
+class _OneClass:
+    """The regression of one class's proportions on bag means, for any variance of the bag effect."""
+
+    means: Array
+    proportions: Array
+    sizes: Ints
+    rate: float
+    count_sd: float
+
+    def problem(self, effect: float) -> tuple[Regression, float]:
+        """The regression, and the part of its noise that comes from labels."""
+        noise = noise_variances(self.sizes, self.rate, self.count_sd, effect)
+        label_noise = float(np.mean(self.rate * (1.0 - self.rate) / self.sizes / noise))
+        return regression(self.means, self.proportions, noise), label_noise
+
+    def effect(self, families: Sequence[Family]) -> float:
+        """The variance of the bag effect that has the highest evidence under a few priors.
+
+        It is chosen and not averaged over, as priors are: one number that all bags tell of is known well as soon as it
+        matters, and every further value would cost as much as all priors together.
+        """
+
+        def evidence(effect: float) -> float:
+            problem, label_noise = self.problem(effect)
+            return log_evidence(
+                problem, families, rate=self.rate, dimensions=len(self.sizes) - 1, label_noise=label_noise
+            )
+
+        return choose_effect(self.proportions, noise_variances(self.sizes, self.rate, self.count_sd), evidence)
 
 
 def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[Array, Array]:

@@ -36,6 +36,9 @@ class BPCount:
     linear ones, are the new fields. A round is accepted when the bags that its chain has not seen gain more than
     ``least_gain`` standard errors in the likelihood of their counts; the first that does not ends the fit.
 
+    Where stage 1 finds that bags have an effect of their own, its variance is a part of the noise there, and the
+    likelihood of held-out counts integrates it out. Posteriors given exact counts do not depend on it.
+
     Args:
         learner: ``trees``, ``network`` or ``auto`` (trees for a table's columns, network otherwise).
         rounds: most rounds of stage 2.
@@ -79,6 +82,9 @@ class BPCount:
             judged = self.rounds > 0 and len(bags) >= 2 * self.folds
             folds = assign_folds(counted.sizes, self.folds, rng) if judged else []
             chains, whole = make_chains(counted, folds, bags.X, fit_linear)
+            effect = any(has_effect(chain) for chain in (*chains, whole))
+            for chain in (*chains, whole):
+                chain.effect = effect
             standing = best_blend(chains, (0.0,)) if chains else Judgement(0.0, 1.0, np.zeros(0))
             for chain in (*chains, whole):
                 rescale(chain, standing.slope)
@@ -147,6 +153,7 @@ class BPCount:
             suffix = f"_{c}" if len(field.averages) > 1 else ""
             monitor.note(f"explained{suffix}", law.explained)
             monitor.note(f"log_evidence{suffix}", law.log_evidence)
+            monitor.note(f"effect{suffix}", field.effects[c])
             if len(field.averages) == 1:
                 for name, mass in law.family_mass.items():
                     monitor.note(f"mass_{name}", mass)
@@ -154,6 +161,11 @@ class BPCount:
 
 def _fit_linear(regression: MeanRegression, bags: Bags, chosen: np.ndarray) -> LinearField:
     return regression.fit(chosen, np.asarray(bags.counts, np.float64)[chosen], bags.count_sd)
+
+
+def has_effect(chain: Chain) -> bool:
+    """Whether the chain's regression found that bags have an effect of their own."""
+    return isinstance(chain.linear, LinearField) and any(effect > 0.0 for effect in chain.linear.effects)
 
 
 def rescale(chain: Chain, slope: float) -> None:

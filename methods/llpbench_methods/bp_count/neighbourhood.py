@@ -84,7 +84,7 @@ def choose_similarity(
             fields = learner.fit(whole.rows, soft, seed)
             shift = whole.calibrated(fields(bags.X), 1.0)[1]
         with monitor.phase("counting"):
-            likelihood = log_likelihood(fields(valid.X) + shift, held)
+            likelihood = log_likelihood(fields(valid.X) + shift, held, effect=whole.effect)
         if base is None:
             base, top = likelihood, float(likelihood.sum())
         elif likelihood.sum() > top and gain_in_standard_errors(likelihood, base) > 1.0:

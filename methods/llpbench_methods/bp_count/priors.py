@@ -1,10 +1,10 @@
 """Families of priors over the weights of a regression on bag means, averaged by their evidence.
 
 One model is ``w ~ N(0, R² p(1−p) diag(v))`` in some basis, ``v`` scaled so that ``(x − x̄)·w`` has variance
-``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The noise of
-a bag's proportion is then ``(1 − R²) p(1−p)/B``, plus that of a noisy count, and at most the full ``p(1−p)/B``. A
-member is weighed by its evidence under the first noise, which separates priors better; given the member, weights are
-estimated under the full noise, which shrinks more where bags are few. Families of ``v``:
+``R² p(1−p)`` for a random row: ``R²`` is the share of the labels' variance that the model explains. The labels' noise
+in a bag's proportion is then ``(1 − R²) p(1−p)/B``, and at most the full ``p(1−p)/B``; that of a noisy count and of a
+bag effect is added to either. A member is weighed by its evidence under the first noise, which separates priors better;
+given the member, weights are estimated under the full noise, which shrinks more where bags are few. Families of ``v``:
 
 * ``A``, the spectrum: ``v_j ∝ λ_j^(γ−1)`` over principal components;
 * ``B``, column groups: shares of variance of the original columns from a Dirichlet law, so that a whole one-hot
@@ -17,7 +17,7 @@ Each family has the same prior mass, its members share it equally.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,10 @@ class Family:
     name: str
     basis: Array | None
     variances: Array
+
+    def thinned(self, members: int) -> Family:
+        """About that many of its members, evenly taken."""
+        return replace(self, variances=self.variances[:: max(1, len(self.variances) // members)])
 
 
 def spectrum_family(spectrum: Spectrum, width: int, gammas: Sequence[float] = GAMMAS) -> Family:
@@ -207,26 +211,50 @@ def average(
     noise = noise_factors(shares, label_noise)
     jacobian = -0.5 * dimensions * np.log(noise)
     members: list[_Member] = []
+    for family, seen in _seen_members(problem, families):
+        evidence = log_evidences(seen, scales, noise) + jacobian
+        full = log_evidences(seen, scales, np.ones_like(noise))
+        members.append(
+            _Member(
+                family,
+                seen,
+                float(logsumexp(evidence)) - np.log(len(family.variances) * len(shares)),
+                np.exp(full - logsumexp(full)),
+                float(np.exp(evidence - logsumexp(evidence)) @ shares),
+            )
+        )
+    return _mixture(problem, members, scales)
+
+
+def log_evidence(
+    problem: Regression,
+    families: Sequence[Family],
+    *,
+    rate: float,
+    dimensions: int,
+    label_noise: float = 1.0,
+    shares: Array = SHARES,
+) -> float:
+    """The log of the averaged evidence alone: what ``average`` gives with it, for a fraction of the work."""
+    scales = shares * rate * (1.0 - rate)
+    noise = noise_factors(shares, label_noise)
+    jacobian = -0.5 * dimensions * np.log(noise)
+    parts = [
+        float(logsumexp(log_evidences(seen, scales, noise) + jacobian)) - np.log(len(family.variances) * len(shares))
+        for family, seen in _seen_members(problem, families)
+    ]
+    return float(logsumexp(parts)) if parts else problem.log_density_base
+
+
+def _seen_members(problem: Regression, families: Sequence[Family]) -> Iterator[tuple[Family, Decomposition]]:
+    """Every member of every family: where it belongs, and the regression in its coordinates."""
     for family in (f for f in families if len(f.variances) and f.variances.shape[1]):
         rotated = problem if family.basis is None else replace(problem, rows=problem.rows @ family.basis)
-        mass = -np.log(len(family.variances) * len(shares))
         for variances in family.variances:
             used = np.flatnonzero(variances > _NEGLIGIBLE * variances.max())
             factor = np.zeros((len(variances), len(used)))
             factor[used, np.arange(len(used))] = np.sqrt(variances[used])
-            seen = decompose(rotated, factor)
-            evidence = log_evidences(seen, scales, noise) + jacobian
-            full = log_evidences(seen, scales, np.ones_like(noise))
-            members.append(
-                _Member(
-                    family,
-                    seen,
-                    float(logsumexp(evidence)) + mass,
-                    np.exp(full - logsumexp(full)),
-                    float(np.exp(evidence - logsumexp(evidence)) @ shares),
-                )
-            )
-    return _mixture(problem, members, scales)
+            yield family, decompose(rotated, factor)
 
 
 def _mixture(problem: Regression, members: Sequence[_Member], scales: Array) -> Average:

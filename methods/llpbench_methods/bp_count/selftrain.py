@@ -75,6 +75,7 @@ class Chain:
         current: (all rows, 1 or C) current fields.
         learnt: fields of the last learner.
         learnt_values: (all rows, 1 or C) their values.
+        effect: whether the held-out bags have an effect of their own, which their likelihood integrates out.
     """
 
     bags: CountedBags
@@ -86,6 +87,7 @@ class Chain:
     current: Array
     learnt: Fields | None = None
     learnt_values: Array = field(default_factory=lambda: np.zeros((0, 1)))
+    effect: bool = False
 
     def calibrated(self, values: Array, slope: float) -> tuple[Array, Array]:
         """``a·values`` with the shift that gives the chain's own rows the shares of its own counts."""
@@ -95,7 +97,7 @@ class Chain:
 
     def held_likelihood(self, fields: Array) -> Array:
         """(held bags,) log-likelihood of the counts this chain is tested on."""
-        return log_likelihood(fields[self.held_rows], self.held)
+        return log_likelihood(fields[self.held_rows], self.held, effect=self.effect)
 
 
 def assign_folds(sizes: Ints, folds: int, rng: np.random.Generator) -> list[Ints]:
@@ -142,8 +144,12 @@ class Judgement:
 def best_blend(chains: Sequence[Chain], mixes: Sequence[float], slopes: Sequence[float] = SLOPES) -> Judgement:
     """The mix and slope with the highest likelihood of the held-out counts over all folds.
 
-    For each mix the slope is sought upwards and downwards from 1, as long as it helps.
+    For each mix the slope is sought upwards and downwards from 1, as long as it helps. Where bags have an effect of
+    their own, downwards only: means of natural bags move far more than those of random ones, so their counts tell how
+    steep fields are from bag to bag, and little of the rows inside a bag, which a larger slope would make too sure.
     """
+    if any(chain.effect for chain in chains):
+        slopes = [slope for slope in slopes if slope <= 1.0]
     best: Judgement | None = None
     for mix in mixes:
         values = [blend(c.values, c.learnt_values, mix) if mix > 0.0 else c.values for c in chains]

@@ -26,6 +26,18 @@ COUNT_NLL = network_spec(
             "starts at a rate of 1/C (as LLP-PVC does); the same thing for two classes",
             omit_default=True,
         ),
+        Param(
+            "tau",
+            "auto",
+            low=0.0,
+            high=2.0,
+            choices=("auto",),
+            kind="float",
+            doc="standard deviation of the bag effect, in log-odds, that the likelihood integrates out; auto finds it "
+            "by the evidence of a regression on bag means: 0 for random bags",
+            tune=False,
+            omit_default=True,
+        ),
     ),
     quick=True,
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning; "

@@ -3,6 +3,10 @@
 ``L_b = −log P(Σ_{i∈b} Y_i = c_b)``, ``Y_i ~ Bernoulli(p_i)``. Its slope is ``p_i − P(Y_i = 1 | ΣY = c)``, the
 difference to the posterior, so that it distinguishes the rows of a bag. Several classes: the sum over classes of that
 loss for "this class or another" (a composite likelihood).
+
+With a bag effect the labels of a bag have the log-odds ``z_i + u_b``, ``u_b ~ N(0, τ²)``, and the likelihood is the
+mean over ``u_b``. A common shift tilts the law of the count, ``P_u(s) ∝ e^{us} P_0(s)``, so the exact law is made once
+for all values of ``u``.
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ NEVER = -1e30
 
 LEAST_VARIANCE = 1.0 / 12.0
 """Least variance of a Gaussian count: that of rounding to a whole number."""
+
+_NODES, _REACH = 41, 6.0
+"""Nodes of the integral over a bag effect, and how many of its standard deviations they reach to either side."""
 
 
 def log_probabilities(logits: Tensor, *, one_vs_rest: bool = False) -> tuple[Tensor, Tensor]:
@@ -102,16 +109,42 @@ def exact_losses(log_law: Tensor, counts: Tensor, noise_sd: float) -> Tensor:
     return -ops.sum(ops.where(ops.abs(gap) < 0.5, log_law, ops.zeros_like(log_law)), axis=-1)
 
 
-def gaussian_losses(mean: Tensor, variance: Tensor, counts: Tensor, noise_sd: float) -> Tensor:
-    """``½ (c − μ)²/v + ½ log v`` with ``v = Σ p_i (1 − p_i) + sd²``, at least 1/12.
+def exact_losses_with_effect(log_law: Tensor, counts: Tensor, noise_sd: float, tau: Sequence[float]) -> Tensor:
+    """``exact_losses`` with the bag effect integrated out: ``−log Σ_k w_k P_{u_k}(c)`` over equally spaced nodes.
+
+    Args:
+        log_law: (bags, classes, n + 1).
+        counts: (bags, classes).
+        noise_sd: standard deviation of the noise.
+        tau: (classes,) standard deviation of the effect.
+    """
+    points = np.linspace(-_REACH, _REACH, _NODES)
+    log_weights = -0.5 * points**2
+    log_weights -= np.log(np.exp(log_weights).sum())
+    tilt = np.asarray(tau)[:, None, None] * points[:, None] * np.arange(log_law.shape[-1])
+    laws = ops.log_softmax(log_law[:, :, None, :] + _constant(tilt), axis=-1)
+    each = exact_losses(laws, ops.repeat(counts[:, :, None], _NODES, axis=-1), noise_sd)
+    return -ops.logsumexp(_constant(log_weights) - each, axis=-1)
+
+
+def gaussian_losses(
+    mean: Tensor, variance: Tensor, counts: Tensor, noise_sd: float, tau: Sequence[float] = (0.0,)
+) -> Tensor:
+    """``½ (c − μ)²/v + ½ log v`` with ``v = V + sd² + (V τ)²``, ``V = Σ p_i (1 − p_i)``, at least 1/12.
+
+    To first order an effect ``u`` moves the count by ``V u``.
 
     Args:
         mean: (bags, classes) ``Σ p_i``.
         variance: (bags, classes) ``Σ p_i (1 − p_i)``.
         counts: (bags, classes).
         noise_sd: standard deviation of the noise that was added to counts.
+        tau: (classes,) standard deviation of the bag effect.
     """
-    v = ops.maximum(variance + noise_sd**2, LEAST_VARIANCE)
+    v = variance + noise_sd**2
+    if any(tau):
+        v = v + _constant(np.asarray(tau) ** 2) * variance**2
+    v = ops.maximum(v, LEAST_VARIANCE)
     return 0.5 * (counts - mean) ** 2 / v + 0.5 * ops.log(v)
 
 
@@ -126,6 +159,7 @@ def count_losses(
     gaussian: bool,
     noise_sd: float = 0.0,
     one_vs_rest: bool = False,
+    tau: Sequence[float] = (0.0,),
 ) -> Tensor:
     """Negative log-likelihood of each bag's count, (bags,), summed over classes.
 
@@ -139,6 +173,7 @@ def count_losses(
         gaussian: whether there are larger bags.
         noise_sd: standard deviation of the noise that was added to counts.
         one_vs_rest: a sigmoid for each of several classes.
+        tau: (classes,) standard deviation of the bag effect; zeros for random bags.
     """
     n_bags = sizes.shape[0]
     log_p, log_q = log_probabilities(logits, one_vs_rest=one_vs_rest)
@@ -146,12 +181,15 @@ def count_losses(
     if exact_rows:
         terms = tabulate_rows(ops.stack([log_q, log_p], axis=-1), bag_of, position, (n_bags, exact_rows), (0.0, NEVER))
         law = log_count_law(ops.swapaxes(terms, 1, 2))
-        exact = ops.sum(exact_losses(law, counts, noise_sd), axis=-1)
+        of_law = (
+            exact_losses_with_effect(law, counts, noise_sd, tau) if any(tau) else exact_losses(law, counts, noise_sd)
+        )
+        exact = ops.sum(of_law, axis=-1)
     if gaussian:
         p = ops.exp(log_p)
         mean = segment_sum(p, bag_of, n_bags)
         variance = segment_sum(p * ops.exp(log_q), bag_of, n_bags)
-        approximate = ops.sum(gaussian_losses(mean, variance, counts, noise_sd), axis=-1)
+        approximate = ops.sum(gaussian_losses(mean, variance, counts, noise_sd, tau), axis=-1)
     if exact is None:
         return approximate
     return exact if approximate is None else ops.where(sizes <= exact_rows, exact, approximate)

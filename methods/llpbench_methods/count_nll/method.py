@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from llpbench_methods.nets.losses import weighted_mean
 from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import loss_of_logits
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.bag_effect import effect_scale, spectral_effect
+from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shared.mean_regression import Array, smoothed_rate
+from llpbench_methods.shared.spectrum import Spectrum, principal_components
+
+LARGEST_TAU = 2.0
+"""Most that ``auto`` takes: beyond, the nodes of the integral lie too far apart."""
 
 
 def usable_counts(bags: Bags) -> FloatArray:
@@ -23,17 +31,39 @@ def usable_counts(bags: Bags) -> FloatArray:
     return whole_counts(bags).astype(np.float64)
 
 
+def bag_effect_scales(bags: Bags) -> tuple[float, ...]:
+    """(classes,) ``τ`` of each class by the evidence of a regression on bag means; zeros for random bags."""
+
+    @cache
+    def features() -> tuple[Array, Spectrum]:
+        table = bags.X if bags.X.ndim == 2 else bags.X.mean(axis=(1, 2))  # of images: the channels' means
+        return bag_means(table, bags.offsets), principal_components(table)
+
+    found = []
+    for c in range(bags.counts.shape[1]):
+        rate = smoothed_rate(bags.counts[:, c], len(bags.X))
+        proportions = bags.proportions[:, c].astype(np.float64)
+        effect = spectral_effect(proportions, bags.sizes, rate, bags.count_sd, features)
+        found.append(min(effect_scale(effect, rate), LARGEST_TAU))
+    return tuple(found)
+
+
 class CountNLL(NetworkMethod):
     """Learns from the likelihood of each bag's count; noise of known size on counts is part of the likelihood.
+
+    So is a bag effect, ``u_b ~ N(0, τ²)`` on the log-odds of all rows of a bag, which is integrated out.
 
     Args:
         exact_rows: largest bag whose likelihood is exact.
         outputs: ``softmax``, or ``ovr`` for a sigmoid of each class.
+        tau: standard deviation of the bag effect in log-odds, or ``auto``.
         **network: the shared settings of ``NetworkSettings``.
     """
 
-    def __init__(self, exact_rows: int = 64, outputs: str = "softmax", **network: Any) -> None:
-        self.exact_rows, self.outputs = exact_rows, outputs
+    def __init__(
+        self, exact_rows: int = 64, outputs: str = "softmax", tau: float | str = "auto", **network: Any
+    ) -> None:
+        self.exact_rows, self.outputs, self.tau = exact_rows, outputs, tau
         super().__init__(**network)
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> CountNLL:
@@ -42,6 +72,9 @@ class CountNLL(NetworkMethod):
         exact_rows = int(small.max(initial=0))
         gaussian = len(small) < len(bags)
         noise_sd = float(bags.count_sd)
+        with monitor.phase("bag effect"):
+            tau = bag_effect_scales(bags) if self.tau == "auto" else (float(self.tau),) * bags.counts.shape[1]
+        monitor.note("tau", max(tau))
 
         def loss(net: Any, batch: Batch) -> Any:
             def of_logits(logits: Any) -> Any:
@@ -55,6 +88,7 @@ class CountNLL(NetworkMethod):
                     gaussian=gaussian,
                     noise_sd=noise_sd,
                     one_vs_rest=self.outputs == "ovr",
+                    tau=tau,
                 )
                 return weighted_mean(losses, batch.bag_mask)
 

@@ -1,3 +1,5 @@
+from .bag_effect import effect_log_likelihood as effect_log_likelihood
+from .bag_effect import fitted_tau as fitted_tau
 from .counting import bag_posterior as bag_posterior
 from .counting import count_log_likelihood as count_log_likelihood
 from .counting import counting_messages as counting_messages

@@ -2,8 +2,8 @@
 
 A bag's proportion is ``p_b = a + (x̄_b − x̄)·w + e_b``. For random bags the noise is known: it comes from
 the labels' own variance, ``var e_b = p(1−p)/B_b``, plus ``(sd/B_b)²`` when noise of known sd was added to the
-count. The intercept ``a`` has a flat prior and is projected out; the weights have the prior
-``w ~ N(0, s² L Lᵀ)``.
+count. Natural bags have an effect of their own besides, of variance ``v`` (``bag_effect.py`` finds it). The
+intercept ``a`` has a flat prior and is projected out; the weights have the prior ``w ~ N(0, s² L Lᵀ)``.
 
 Every step works on matrices with at most ``min(bags, features)`` rows.
 """
@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+SCALES = np.logspace(-6.0, 3.0, 46)
+"""Prior variances ``s²`` to choose from, as shares of ``p(1−p)``."""
+
 
 def smoothed_rate(counts: NDArray[Any], rows: int) -> float:
     """Share of a class, ``(Σ c_b + ½) / (N + 1)`` with the sum forced into [0, N]: never 0 or 1."""
     return (float(np.clip(counts.sum(dtype=np.float64), 0.0, rows)) + 0.5) / (rows + 1.0)
 
 
-def noise_variances(sizes: NDArray[Any], rate: float, count_sd: float) -> Array:
-    """``var e_b = p(1−p)/B_b + (sd/B_b)²``, one for each bag."""
-    variances: Array = rate * (1.0 - rate) / sizes + (count_sd / sizes) ** 2
+def noise_variances(sizes: NDArray[Any], rate: float, count_sd: float, effect: float = 0.0) -> Array:
+    """``var e_b = p(1−p)/B_b + (sd/B_b)² + v``, one for each bag; ``effect`` is ``v``, 0 for random bags."""
+    variances: Array = rate * (1.0 - rate) / sizes + (count_sd / sizes) ** 2 + effect
     return variances
 
 

@@ -130,6 +130,22 @@ def test_flipping_labels_and_permuting_members(bag: tuple[np.ndarray, float, flo
     assert relative_error(counting_messages(theta[order], [0, size], [count], lam), mu[order]) < 1e-9
 
 
+@settings(max_examples=60, deadline=None)
+@given(bags(), st.floats(-20.0, 20.0))
+def test_hard_count_posteriors_do_not_see_a_common_shift(bag: tuple[np.ndarray, float, float], shift: float) -> None:
+    """What all rows of a bag share cancels, given their sum: a bag effect changes no posterior."""
+    theta, count, _ = bag
+    count, offsets = float(np.clip(np.round(count), 0, len(theta))), [0, len(theta)]
+    shifted = bag_posterior(theta + shift, offsets, [count], np.inf)
+    np.testing.assert_allclose(shifted, bag_posterior(theta, offsets, [count], np.inf), atol=1e-9)
+
+
+def test_soft_count_posteriors_do_see_it() -> None:
+    theta = np.random.default_rng(5).normal(size=20)
+    gap = bag_posterior(theta + 1.0, [0, 20], [7.0], 0.1) - bag_posterior(theta, [0, 20], [7.0], 0.1)
+    assert np.abs(gap).max() > 0.01
+
+
 def test_hard_counts_are_met_exactly() -> None:
     rng = np.random.default_rng(1)
     sizes = np.array([1, 1, 8, 31, 128, 1000, 5])
