@@ -18,7 +18,7 @@ from llpbench.plugins.registry import Entry, Registry
 
 def _load(spec: DatasetSpec, seed: int) -> Split:
     try:
-        split: Split = spec.load()(DataStore(spec), seed=seed, **spec.resolve({}))
+        split: Split = spec.load()(DataStore(spec), seed=seed, **spec.run_keywords(seed), **spec.resolve({}))
     except DataUnavailableError as error:
         raise Skip(f"its files are not to be had here: {str(error).splitlines()[0]}") from None
     return split

@@ -266,7 +266,10 @@ class DatasetSpec(_Spec):
     ``embed`` (if any) names ``embed(files, *, encoder, options, retrain, say) -> list[Path]``, which makes costly
     features ahead of the first cell that asks for them (``data embed``) and returns the files it made.
     ``columns`` counts those of the original table (or names an image's shape), ``balance`` is the share of each class.
-    ``own_bags`` names the option that, where it is set, makes the dataset bring its own bags (``Part.bag_of``).
+    ``own_bags`` names the option that, where it is set, makes the dataset bring its own bags (``Part.bag_of``);
+    left empty or ``none`` it is not set.
+    ``published_runs`` says that somebody published numbered splits and ``load`` can give them: it is then called with
+    ``run`` as well, the seed of the cell as the user typed it, beside the ``seed`` that is derived from it.
     """
 
     classes: int = 2
@@ -280,11 +283,20 @@ class DatasetSpec(_Spec):
     homepage: str = ""
     embed: str = ""
     own_bags: str = ""
+    published_runs: bool = False
 
     @property
     def task(self) -> Task:
         """``binary`` for two classes, ``multiclass`` for more."""
         return "binary" if self.classes == 2 else "multiclass"
+
+    def brings_bags(self, options: Mapping[str, Scalar]) -> bool:
+        """Whether the dataset brings its own bags under these (resolved) options."""
+        return bool(self.own_bags) and options[self.own_bags] not in (None, False, "", "none")
+
+    def run_keywords(self, seed: int) -> dict[str, int]:
+        """What the loader is told of the seed that a user typed: nothing, unless its splits are published ones."""
+        return {"run": seed} if self.published_runs else {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,8 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
     from llpbench.datafiles.store import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
-    split: Split = spec.load()(files, seed=split_seed(job.cell), **job.cell.dataset_options)
+    seeds = {"seed": split_seed(job.cell), **spec.run_keywords(job.cell.seed)}
+    split: Split = spec.load()(files, **seeds, **job.cell.dataset_options)
     if job.cell.tuning and isinstance(split, Split):
         split = replace(split, test=Part(split.train.X[:0], split.train.y[:0]))
     check_split(split, spec, ("train", "valid") if job.cell.tuning else ("train", "valid", "test"))
