@@ -387,7 +387,8 @@ class Reference:
         metric: name of the metric.
         mean: the printed value (a share as a share: 0.8919, not 89.19); None where none is printed, ``note`` says why.
         sd: the printed standard deviation, None when none is printed.
-        rule: the selection rule the publication used.
+        rule: the selection rule the publication used; where it is none of ours, the one of ours that looks at the same
+            data, and ``source`` names it.
         stage: stage of the fit the value belongs to (``iteration-1``); empty for the whole fit.
         bound: the method was given labels.
     """
