@@ -101,7 +101,7 @@ def read(flights: Path, weather: Path) -> Table:
     columns += [_number(name, found[name].round(_DECIMALS)) for name in WEATHER]
     clock = {"dep_time", "arr_time"}
     columns += [_number(n, _minutes(found[n]) if n in clock else found[n]) for n in AFTER_DEPARTURE]
-    return Table(tuple(columns), (found["arr_delay"] > LATE).to_numpy(np.int64))
+    return Table(tuple(columns), np.asarray(found["arr_delay"] > LATE, np.int64))
 
 
 def _minutes(clock: pd.Series[float]) -> pd.Series[float]:
