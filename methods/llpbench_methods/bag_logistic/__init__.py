@@ -11,7 +11,7 @@ BAG_LOGISTIC = MethodSpec(
     params=(
         Param(
             "penalty",
-            1.0,
+            3.0,
             low=1e-4,
             high=1e6,
             log=True,

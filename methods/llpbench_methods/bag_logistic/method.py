@@ -29,7 +29,7 @@ class BagLogistic:
     weights_: Array
     intercept_: Array
 
-    def __init__(self, penalty: float = 1.0, steps: int = 300) -> None:
+    def __init__(self, penalty: float = 3.0, steps: int = 300) -> None:
         self.penalty, self.steps = penalty, steps
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:  # noqa: ARG002 - nothing is drawn
