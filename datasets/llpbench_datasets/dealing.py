@@ -12,7 +12,7 @@ from llpbench import DatasetError, IntArray, random_split
 def deal_rows(
     n: int, bag_of: IntArray | None, shares: Sequence[float], seed: int, bags: str = "the bags"
 ) -> list[IntArray]:
-    """Training, validation and test rows of the given shares; bags stay whole when rows have bags.
+    """Training, validation and test rows of the given shares, shuffled; bags stay whole when rows have bags.
 
     Args:
         n: number of rows.
@@ -28,7 +28,9 @@ def deal_rows(
     numbers = np.unique(bag_of)
     if len(numbers) < 3:
         raise DatasetError(f"{bags} makes {len(numbers)} bags; training, validation and test need one each.")
-    order = np.random.default_rng(seed).permutation(numbers)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(numbers)
     valid, test = (max(1, round(share / sum(shares) * len(numbers))) for share in shares[1:])
     cuts = [len(numbers) - valid - test, len(numbers) - test]
-    return [np.flatnonzero(np.isin(bag_of, part)) for part in np.split(order, cuts)]
+    # Shuffled, because a file may be sorted by its labels, and test rows are scored in this order.
+    return [rng.permutation(np.flatnonzero(np.isin(bag_of, part))) for part in np.split(order, cuts)]

@@ -158,6 +158,17 @@ def test_nothing_leaks() -> None:
     assert np.corrcoef(late.test.X[:, at], late.test.y)[0, 1] > 0.5
 
 
+def test_the_order_of_test_rows_tells_nothing() -> None:
+    """The file goes from day to day, and late flights come together; the test rows do not."""
+    split = real()
+    late = split.test.y == 1
+    alike = np.mean(late[1:] == late[:-1])
+    chance = late.mean() ** 2 + (1 - late.mean()) ** 2
+    assert abs(alike - chance) < 5 * np.sqrt(chance * (1 - chance) / len(late))
+    assert split.test.bag_of is not None
+    assert np.mean(split.test.bag_of[1:] == split.test.bag_of[:-1]) < 0.05
+
+
 def test_bags_to_be_drawn_are_of_random_rows() -> None:
     split = real(bags="none")
     assert [len(part) for part in (split.train, split.valid, split.test)] == [45_000, 6_000, 9_000]
