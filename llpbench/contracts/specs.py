@@ -266,10 +266,8 @@ class DatasetSpec(_Spec):
     ``embed`` (if any) names ``embed(files, *, encoder, options, retrain, say) -> list[Path]``, which makes costly
     features ahead of the first cell that asks for them (``data embed``) and returns the files it made.
     ``columns`` counts those of the original table (or names an image's shape), ``balance`` is the share of each class.
-    ``own_bags`` names the option that, where it is set, makes the dataset bring its own bags (``Part.bag_of``);
-    left empty or ``none`` it is not set.
-    ``published_runs`` says that somebody published numbered splits and ``load`` can give them: it is then called with
-    ``run`` as well, the seed of the cell as the user typed it, beside the ``seed`` that is derived from it.
+    ``own_bags`` names the option that, unless it is empty or ``none``, makes it bring its own bags (``Part.bag_of``).
+    ``published_runs``: its splits are published and numbered; ``load`` is given ``run`` too, the seed as it was typed.
     """
 
     classes: int = 2
@@ -289,14 +287,6 @@ class DatasetSpec(_Spec):
     def task(self) -> Task:
         """``binary`` for two classes, ``multiclass`` for more."""
         return "binary" if self.classes == 2 else "multiclass"
-
-    def brings_bags(self, options: Mapping[str, Scalar]) -> bool:
-        """Whether the dataset brings its own bags under these (resolved) options."""
-        return bool(self.own_bags) and options[self.own_bags] not in (None, False, "", "none")
-
-    def run_keywords(self, seed: int) -> dict[str, int]:
-        """What the loader is told of the seed that a user typed: nothing, unless its splits are published ones."""
-        return {"run": seed} if self.published_runs else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,8 +377,7 @@ class Reference:
         metric: name of the metric.
         mean: the printed value (a share as a share: 0.8919, not 89.19); None where none is printed, ``note`` says why.
         sd: the printed standard deviation, None when none is printed.
-        rule: the selection rule the publication used; where it is none of ours, the one of ours that looks at the same
-            data, and ``source`` names it.
+        rule: the selection rule the publication used, or ours that looks at the same data (``source`` then names it).
         stage: stage of the fit the value belongs to (``iteration-1``); empty for the whole fit.
         bound: the method was given labels.
     """

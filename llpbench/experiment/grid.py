@@ -179,7 +179,9 @@ def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagSch
 
 def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
     """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
-    if dataset.spec.brings_bags(dataset.resolved) and asked.name == USUAL.scheme:
+    option = dataset.spec.own_bags
+    brings = bool(option) and dataset.resolved[option] not in (None, False, "", "none")
+    if brings and asked.name == USUAL.scheme:
         return Variant(registry.schemes[OWN_BAGS], {})
     return asked
 

@@ -29,6 +29,11 @@ def bags_seed(cell: Cell) -> int:
     return derive_seed("bags", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, scheme=cell.scheme)
 
 
+def loader_seeds(spec: DatasetSpec, seed: int, run: int) -> dict[str, int]:
+    """What a loader is told of seeds: the one of the split, and which run a user asked for if runs are published."""
+    return {"seed": seed, "run": run} if spec.published_runs else {"seed": seed}
+
+
 def load_split(job: Job, spec: DatasetSpec) -> Split:
     """Load a dataset, hold it to its contract, and add feature noise (to all parts) if the cell asks for it.
 
@@ -37,7 +42,7 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
     from llpbench.datafiles.store import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
-    seeds = {"seed": split_seed(job.cell), **spec.run_keywords(job.cell.seed)}
+    seeds = loader_seeds(spec, split_seed(job.cell), job.cell.seed)
     split: Split = spec.load()(files, **seeds, **job.cell.dataset_options)
     if job.cell.tuning and isinstance(split, Split):
         split = replace(split, test=Part(split.train.X[:0], split.train.y[:0]))

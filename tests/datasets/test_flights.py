@@ -14,6 +14,8 @@ from numpy.testing import assert_array_equal
 from llpbench import Categories, Numbers, Split
 from llpbench.contracts.errors import DataUnavailableError, UnknownNameError
 from llpbench.datafiles.store import DataStore, fetch
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.plugins.registry import load_registry
 from llpbench_datasets.flights import BAGS, FILES, FLIGHTS
 from llpbench_datasets.flights.load import AFTER_DEPARTURE, WEATHER, load, read
 from llpbench_datasets.tables import Table
@@ -186,7 +188,11 @@ def test_all_rows_or_some() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(UnknownNameError, match="day"):
         FLIGHTS.resolve({"bags": "dai"})
-    assert [FLIGHTS.brings_bags(FLIGHTS.resolve({"bags": bags})) for bags in BAGS] == [True] * 4 + [False]
+
+
+def test_only_without_bags_of_its_own_are_bags_drawn() -> None:
+    spec = RunSpec(methods=["mean-ridge"], datasets=[f"flights[bags={';'.join(BAGS)}]"], bags=[128], seeds=1)
+    assert [plan.cell.scheme for plan in plan_cells(spec, load_registry())] == ["own-bags"] * 4 + ["random"]
 
 
 @pytest.mark.slow
