@@ -18,7 +18,7 @@ from llpbench.execution.driver import Driver, View, run_jobs
 from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
 from llpbench.execution.session import context_of, limits_of, make_executor
 from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_files, make_view
@@ -53,6 +53,7 @@ def run(
     epsilon: Numbers | None = None,
     delta: float | None = None,
     mechanism: str | None = None,
+    split: str | None = None,
     feature_noise: Numbers | None = None,
     backend: str | None = None,
     preset: str | None = None,
@@ -91,6 +92,7 @@ def run(
         epsilon: further noise levels by their epsilon.
         delta: of the privacy noise.
         mechanism: how noise is sized, gaussian or analytic.
+        split: what goes to training, validation and test: rows (bags are formed within each part) or whole bags.
         feature_noise: standard deviations of noise on features.
         backend: of the networks: jax, tensorflow or torch.
         preset: named settings of the methods that have them.
@@ -200,7 +202,8 @@ def plan_run(
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
     store = Store(Path(how.out) if how.out else Path("results") / spec.name)
     metric = choose(registry, (), how.metric).metric
-    return RunRequest(spec, how, registry, context, planned, store, metric, _tuning_notes(tuned))
+    notes = [*_tuning_notes(tuned), *unused_sizes(spec, planned)]
+    return RunRequest(spec, how, registry, context, planned, store, metric, notes)
 
 
 def tune(

@@ -192,7 +192,7 @@ def _tell_verification(report: Verification) -> None:
 
     for result, verdict in report.remade:
         cell = result.cell
-        where = f"{result.method_name} on {result.dataset_name}, bag {cell.bag_size}, seed {cell.seed}"
+        where = f"{result.method_name} on {result.dataset_name}, {cell.bags_name}, seed {cell.seed}"
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
         if verdict.changed:
             click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")

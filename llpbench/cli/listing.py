@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from llpbench.cli.options import Names, plugin_options
+from llpbench.cli.options import Names, Numbers, plugin_options
 from llpbench.cli.printing import say
 from llpbench.plugins.options import format_scalar
 
@@ -39,25 +39,47 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         return
     for name in kinds:
         say(name, bold=True)
+        width = max([18, *(len(entry.spec.name) + 2 for entry in getattr(registry, name))])
         for entry in getattr(registry, name):
             origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
-            say(f"  {entry.spec.name:<18}{entry.spec.summary}{origin}")
+            say(f"  {entry.spec.name:<{width}}{entry.spec.summary}{origin}")
             need = _needs(entry)
             if need:
-                say(f"  {'':<18}{need}", fg="yellow")
+                say(f"  {'':<{width}}{need}", fg="yellow")
     report_troubles(registry)
 
 
 @click.command(short_help="A method's parameters, a dataset's facts.")
 @click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
+@click.option("--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
+@click.option("--schemes", type=Names("schemes"), help="Of a dataset: the bag card for these ways of forming bags.")
+@click.option("--split", type=click.Choice(["rows", "bags"]), help="Of a dataset: the bag card for this split.")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
-def show(name: str, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Show everything about one method, dataset, metric, bag scheme, selection rule or executor."""
+def show(
+    name: str,
+    bags: list[int] | None,
+    schemes: list[str] | None,
+    split: str | None,
+    data: str | None,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
+    """Show everything about one method, dataset, metric, bag scheme, selection rule or executor.
+
+    With --bags, --schemes or --split it shows what the bags of a dataset are like (seed 0; the data is loaded):
+    how many, of which sizes, how their proportions and features differ, and which rows are left out.
+    """
     from llpbench.contracts.errors import UnknownNameError
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
+    asked = {key: value for key, value in (("bags", bags), ("schemes", schemes), ("split", split)) if value}
+    if asked:
+        _show_cards(registry, name, asked, data or "", as_json)
+        return
     shelves = [getattr(registry, kind) for kind in _KINDS]
     found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
     if not found:
@@ -67,6 +89,26 @@ def show(name: str, as_json: bool, plugins: tuple[Path, ...], override: tuple[st
             click.echo(msgspec.json.format(msgspec.json.encode(_facts(entry)), indent=1).decode())
         else:
             _print_entry(entry)
+
+
+def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:
+    """Print a line for each setting of a dataset that was asked for."""
+    from llpbench.experiment.grid import RunSpec
+    from llpbench.experiment.survey import survey_bags
+    from llpbench.report.cards import card_words, setting_name
+
+    spec = RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked)
+    found = survey_bags(spec, registry, data=data)
+    if as_json:
+        settings = [
+            {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
+            for plan, card in found
+        ]
+        click.echo(msgspec.json.format(msgspec.json.encode(settings), indent=1).decode())
+        return
+    for plan, card in found:
+        say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
+        say(f"  {card_words(card)}")
 
 
 def _facts(entry: Entry[Any]) -> dict[str, Any]:
@@ -101,7 +143,7 @@ def _needs(entry: Entry[Any]) -> str:
 
 
 def _print_entry(entry: Entry[Any]) -> None:
-    from llpbench.contracts.specs import DatasetSpec, MethodSpec
+    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec
 
     spec = entry.spec
     say(spec.name, bold=True, nl=False)
@@ -113,6 +155,9 @@ def _print_entry(entry: Entry[Any]) -> None:
         facts += [("bound", "is given the training labels: not an LLP method")] if spec.oracle else []
     if isinstance(spec, DatasetSpec):
         facts += _dataset_facts(spec)
+    if isinstance(spec, BagScheme):
+        facts += [("sizes", "its own: --bags is not used" if spec.sizes_itself else "those of --bags")]
+        facts += [("labels", "it uses them to form bags: which rows share a bag tells of them")] * spec.uses_labels
     facts += [("from", f"{entry.plugin.origin} (plugin {entry.plugin.name})")]
     facts += [("citation", spec.citation)] if spec.citation else []
     need = _needs(entry)

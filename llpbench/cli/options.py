@@ -116,6 +116,12 @@ grid_options = _together(
     click.option("--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
     click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
     click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]"),
+    click.option(
+        "--split",
+        type=click.Choice(["rows", "bags"]),
+        help="What goes to training, validation and test: rows, with bags formed within each part, or whole bags.  "
+        "[default: rows]",
+    ),
     click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]"),
     click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5."),
     click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]"),

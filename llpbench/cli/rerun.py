@@ -63,7 +63,7 @@ def rerun(
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
     _describe(
-        before.id, before.method_name, before.dataset_name, before.cell.bag_size, before.cell.seed, before.cell.noise
+        before.id, before.method_name, before.dataset_name, before.cell.bags_name, before.cell.seed, before.cell.noise
     )
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
@@ -80,6 +80,6 @@ def rerun(
     sys.exit(0 if verdict.reproduced else 1)
 
 
-def _describe(cell_id: str, label: str, dataset: str, bag_size: int, seed: int, noise: str) -> None:
+def _describe(cell_id: str, label: str, dataset: str, bags: str, seed: int, noise: str) -> None:
     extra = "" if noise == "none" else f", noise {noise}"
-    click.echo(f"cell {cell_id}: {label} on {dataset}, bag {bag_size}, seed {seed}{extra}")
+    click.echo(f"cell {cell_id}: {label} on {dataset}, {bags}, seed {seed}{extra}")

@@ -88,7 +88,7 @@ def plural(n: int, noun: str) -> str:
 def describe_cell(plan: Planned) -> str:
     """A cell in one line."""
     noise = "" if plan.cell.noise == "none" else f", noise {plan.cell.noise}"
-    return f"{plan.method_name} on {plan.dataset_name}, bag {plan.cell.bag_size}, seed {plan.cell.seed}{noise}"
+    return f"{plan.method_name} on {plan.dataset_name}, {plan.cell.bags_name}, seed {plan.cell.seed}{noise}"
 
 
 def open_store(folder: Path | None) -> Store:
@@ -99,14 +99,19 @@ def open_store(folder: Path | None) -> Store:
 
 
 def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wanted) -> None:
-    """Print tables on the terminal."""
+    """Print tables on the terminal, and below them what the bags are like."""
     from rich.console import Console
 
+    from llpbench.report.cards import card_lines
     from llpbench.report.render import make_tables
-    from llpbench.report.terminal import print_tables
+    from llpbench.report.terminal import print_cards, print_tables
+    from llpbench.results.table import group_cells
 
     built = make_tables(planned, results, wanted)
     if not built:
         nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
         say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
-    print_tables(built, Console(highlight=False))
+    console = Console(highlight=False)
+    print_tables(built, console)
+    if wanted.kind in ("scores", "noise"):
+        print_cards(card_lines(group_cells(planned, results)), console)

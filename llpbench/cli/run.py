@@ -95,9 +95,7 @@ def _print_plan(request: RunRequest) -> None:
 def _line(plan: Planned) -> str:
     cell = plan.cell
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
-    return printable(
-        f"{cell.id}  {plan.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {plan.method_name}{noise}"
-    )
+    return printable(f"{cell.id}  {plan.dataset_name}  {cell.bags_name}  seed {cell.seed}  {plan.method_name}{noise}")
 
 
 def _debug(request: RunRequest) -> None:
@@ -140,9 +138,9 @@ def _tuning_times(planned: list[Planned]) -> list[str]:
     """What the search for the parameters of each method took, to be read beside its score."""
     from llpbench.report.progress import duration
 
-    spent = {(p.method_name, p.dataset_name, p.cell.bag_size, p.cell.noise): p.tuning_seconds for p in planned}
+    spent = {(p.method_name, p.dataset_name, p.cell.bags_name, p.cell.noise): p.tuning_seconds for p in planned}
     return [
-        f"tuning {label} on {dataset}, bag {bag}{'' if noise == 'none' else f', noise {noise}'}: {duration(seconds)}"
+        f"tuning {label} on {dataset}, {bag}{'' if noise == 'none' else f', noise {noise}'}: {duration(seconds)}"
         for (label, dataset, bag, noise), seconds in spent.items()
         if seconds
     ]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import msgspec
 
 from llpbench.contracts.specs import Scalar
+
+SplitBy = Literal["rows", "bags"]
+"""How rows come to training, validation and test: as the dataset splits them (bags are formed within each part), or
+bag by bag (bags are formed of all rows, and each goes to one part as a whole)."""
+OWN_SIZES = 0
+"""The bag size of a cell whose scheme sizes its bags itself."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -14,7 +21,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
     hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
-    held-back data alone, and its test rows are dropped unread.
+    held-back data alone, and its test rows are dropped before anything is judged. Where the scheme sizes its bags
+    itself, the bag size is ``OWN_SIZES``.
     """
 
     dataset: str
@@ -32,12 +40,23 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     backend: str = ""
     preset: str = ""
     tuning: bool = False
+    split: SplitBy = "rows"
 
     @property
     def id(self) -> str:
         """Sixteen hexadecimal digits of the sha256 of the cell's sorted JSON."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
+    @property
+    def bags_name(self) -> str:
+        """Its bags in a line about it: ``bag 128``, or the scheme where it sizes its bags itself."""
+        return bag_words(self.bag_size, self.scheme)
+
 
 USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
 """A cell whose conditions are all at their defaults, to tell what is unusual about another."""
+
+
+def bag_words(bag_size: int, scheme: str) -> str:
+    """The bags of a setting in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
+    return scheme if bag_size == OWN_SIZES else f"bag {bag_size}"

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import Cell
 
 Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "crashed"]
@@ -41,7 +42,10 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         rules: version of each selection rule.
         code: which code made it, by part (``method``, ``dataset``, ``harness``).
         flags: settings of the process that can change the last bits of a number (threads, flags of a backend).
-        digests: of the data it was judged on (``test_labels``, ``features``).
+        digests: of the data it was judged on (``test_labels``, ``test_bags``, ``features``).
+        rate: the known overall rate that decisions were made with: of class 1, or of every class of several.
+        card: what its training bags are like. Made from labels, after the method's process was started: no method
+            gets it. None for a bound, which does not depend on bags, and in results of before.
         failed_at: for a failure, the last line in the plugin's own file (``file:line: code``).
     """
 
@@ -79,3 +83,5 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: dict[str, str] = {}
     flags: dict[str, str] = {}
     digests: dict[str, str] = {}
+    rate: list[float] = []
+    card: BagCard | None = None

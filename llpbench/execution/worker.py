@@ -59,7 +59,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
             judge = make_judge(job, data, registry)
             hear(process, judge, data, job, result)
             if result.status in ("ok", "pruned"):
-                predictions = fill_result(result, judge, data.test_labels, registry)
+                predictions = fill_result(result, judge, data, registry)
         process.end()
         result.peak_memory_mb = process.peak_mb
     result.code = recorded_code(job)
@@ -83,7 +83,7 @@ def run_job_here(job: Job) -> CellResult:
     seconds = monitor.clock.stop()
     result.report_seconds = seconds.pop("report", 0.0)
     result.phases, result.fit_seconds = seconds, sum(seconds.values())
-    fill_result(result, monitor, data.test_labels, registry)
+    fill_result(result, monitor, data, registry)
     return result
 
 

@@ -7,21 +7,31 @@ import numpy as np
 from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, Part
 from llpbench.contracts.data import read_only as read_only
 from llpbench.contracts.errors import DatasetError, UsageError
+from llpbench.contracts.specs import NO_BAG
 from llpbench.experiment.schemes import Assign
 
 
 def bag_order(bag_of: IntArray, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows bag after bag (shuffled inside each, so order tells nothing) and the bags' offsets.
 
+    Rows that are in no bag are left out.
+
     Raises:
         DatasetError: ``bag_of`` does not give each of the ``n`` rows a bag number.
     """
+    bag_of = checked_numbers(bag_of, n)
+    order = np.lexsort((rng.random(n), bag_of))
+    order = order[bag_of[order] != NO_BAG]
+    _, sizes = np.unique(bag_of[order], return_counts=True)
+    return order, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def checked_numbers(bag_of: IntArray, n: int) -> IntArray:
+    """What a scheme returned, if it is a bag number (or ``NO_BAG``) for each of ``n`` rows."""
     bag_of = np.asarray(bag_of)
     if bag_of.shape != (n,) or not np.issubdtype(bag_of.dtype, np.integer):
         raise DatasetError(f"a bag scheme must return {n} integers, not {bag_of.dtype} of shape {bag_of.shape}")
-    order = np.lexsort((rng.random(n), bag_of))
-    _, sizes = np.unique(bag_of, return_counts=True)
-    return order, np.concatenate([[0], np.cumsum(sizes)])
+    return bag_of
 
 
 def class_counts(labels: IntArray, offsets: IntArray, classes: int) -> FloatArray:
@@ -38,17 +48,22 @@ def make_bags(
     classes: int,
     columns: tuple[Column, ...],
     rng: np.random.Generator,
-    own: bool = False,
 ) -> tuple[Bags, IntArray]:
-    """Put labelled rows into bags; with ``own``, the scheme is told the part's own bags.
+    """Put labelled rows into bags of a size, by a scheme that sees features only; returns what ``gather`` does."""
+    if bag_size < 1:
+        raise UsageError(f"a bag size must be at least 1, not {bag_size}.")
+    bag_of = assign(part.X, bag_size, columns=columns, rng=rng)
+    return gather(part, bag_of, classes=classes, columns=columns, rng=rng)
+
+
+def gather(
+    part: Part, bag_of: IntArray, *, classes: int, columns: tuple[Column, ...], rng: np.random.Generator
+) -> tuple[Bags, IntArray]:
+    """Labelled rows, each with the number of its bag, as bags.
 
     Returns:
         The bags (exact counts, no noise) and the labels in the bags' row order.
     """
-    if bag_size < 1:
-        raise UsageError(f"a bag size must be at least 1, not {bag_size}.")
-    told = {"bag_of": part.bag_of} if own else {}
-    bag_of = assign(part.X, bag_size, columns=columns, rng=rng, **told)
     order, offsets = bag_order(bag_of, len(part), rng)
     labels = part.y[order]
     bags = Bags(

@@ -9,34 +9,38 @@ from typing import Any
 
 import numpy as np
 
+from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, FloatArray, IntArray, Split
 from llpbench.contracts.errors import MethodError, Skip
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.contracts.specs import DatasetSpec
+from llpbench.contracts.specs import NO_BAG, DatasetSpec
+from llpbench.experiment.bag_card import make_card
+from llpbench.experiment.forming import Formed, form_bags
 from llpbench.experiment.judge import Best, Judge, finite
-from llpbench.experiment.metrics import to_probabilities
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import make_rules
+from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.experiment.seeds import derive_seed
-from llpbench.experiment.split import bag_split, bags_seed, load_split, split_seed
+from llpbench.experiment.split import bags_seed, load_split, split_seed
 from llpbench.plugins.registry import Registry, unmet_needs
 
 Predictions = dict[str, np.ndarray]
-"""Test scores of the report that each rule chose, and the labels of the test rows."""
+"""Test scores of the report that each rule chose, the labels of the test rows and (``bag_of``) their bags."""
 
 
 @dataclass
 class Prepared:
-    """The data of a cell. ``bags`` and ``test_rows`` are for the method, the labels for the judge alone."""
+    """The data of a cell. ``bags`` and ``test_rows`` are for the method, the rest is for the judge alone."""
 
     bags: Bags
     test_rows: FloatArray | None
     train_labels: IntArray
     valid_labels: IntArray
     test_labels: IntArray
+    test_bag_of: IntArray | None = None
 
     def forget_rows(self) -> None:
         """Let go of the features that the method has now: the judge needs those of held-back bags at most."""
@@ -53,7 +57,8 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
         raise Skip(needs)
     began = time.perf_counter()
     split = load_split(job, entry.spec)
-    bags, train_labels, valid_labels = bag_split(job, split, registry)
+    formed = form_bags(job, split, registry)
+    split, bags = formed.split, formed.bags
     result.data_seconds = time.perf_counter() - began
     assert bags.validation is not None
     result.rows = {"train": len(split.train), "valid": len(split.valid), "test": len(split.test)}
@@ -62,9 +67,30 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
     result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
     result.rules = {spec.name: spec.version for spec in registry.rules.specs}
     result.digests = {"test_labels": digest_of_labels(split.test.y), "features": _digest_of_features(split)}
+    result.rate = [float(share) for share in bags.prior]
+    test_bags = int((np.unique(formed.test_bag_of) != NO_BAG).sum())
+    if test_bags:
+        result.bags["test"] = test_bags
+        result.digests["test_bags"] = digest_of_bags(formed.test_bag_of)
+    if not job.method.oracle:
+        result.card = card_of(formed, uses_labels=registry.schemes[cell.scheme].uses_labels)
     _decline_mismatch(cell.method, job.method, entry.spec, split)
     tests = None if cell.tuning else split.test.X
-    return Prepared(bags, tests, train_labels, valid_labels, split.test.y)
+    test_bag_of = formed.test_bag_of if test_bags else None
+    return Prepared(bags, tests, formed.train_labels, formed.valid_labels, split.test.y, test_bag_of)
+
+
+def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
+    """The card of the training bags, from their true labels (counts may carry noise)."""
+    bags = formed.bags
+    return make_card(
+        bags.X,
+        bags.offsets,
+        formed.train_labels,
+        classes=bags.classes,
+        left_out=formed.left_out,
+        uses_labels=uses_labels,
+    )
 
 
 def make_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
@@ -111,20 +137,17 @@ def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, *
         monitor.report(fitted.predict_scores)
 
 
-def fill_result(result: CellResult, judge: Judge, test_labels: IntArray, registry: Registry) -> Predictions:
+def fill_result(result: CellResult, judge: Judge, data: Prepared, registry: Registry) -> Predictions:
     """Fill in what the judge chose; returns the chosen test scores (none while tuning)."""
     result.history, result.pseudo_labels, result.notes = judge.history, judge.pseudo, judge.notes
     task = "binary" if judge.classes == 2 else "multiclass"
     metrics = [e.spec for e in registry.metrics if task in e.spec.tasks]
+    answers = Answers(data.test_labels, np.array(result.rate), data.test_bag_of)
 
     def selected(best: Best) -> Selected:
         values: dict[str, float | None] = {}
         if best.scores is not None:
-            probabilities = to_probabilities(best.scores, judge.score_kind)
-            values = {
-                m.name: finite(m.load()(test_labels, best.scores if m.needs == "scores" else probabilities))
-                for m in metrics
-            }
+            values = {m.name: finite(answers.score(m, best.scores, judge.score_kind)) for m in metrics}
         values["bag_error"] = finite(best.bag_error)
         value = None if best.value is None else finite(best.value)
         return Selected(report=best.report, stage=best.stage, value=value, metrics=values)
@@ -137,12 +160,8 @@ def fill_result(result: CellResult, judge: Judge, test_labels: IntArray, registr
     if judge.tests is None or not judge.history:
         return {}
     scores = {rule.name: np.asarray(judge.winner(rule).scores) for rule in judge.rules}
-    return {"labels": test_labels.astype(np.int16), **scores}
-
-
-def digest_of_labels(labels: IntArray) -> str:
-    """The sha256 of test labels, as they lie in a file of predictions."""
-    return hashlib.sha256(np.ascontiguousarray(labels, np.int16).tobytes()).hexdigest()
+    bag_of = {} if data.test_bag_of is None else {"bag_of": data.test_bag_of.astype(np.int32)}
+    return {"labels": data.test_labels.astype(np.int16), **bag_of, **scores}
 
 
 def _digest_of_features(split: Split) -> str:

@@ -7,11 +7,11 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.cell import OWN_SIZES, USUAL, Cell, SplitBy
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
@@ -42,6 +42,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     preset: str = ""
     params: str = ""
     params_rule: str = "bags"
+    split: str = "rows"
 
     @property
     def seed_list(self) -> list[int]:
@@ -56,7 +57,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """
         words = [parse_options(text)[0] for text in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
-        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags"}
+        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags", "split": "rows"}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
         return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
 
@@ -126,7 +127,8 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     """All cells of a request, checked; seeds run outermost, so a table with one seed is whole first.
 
     A bound (a method that is given labels) does not depend on bags or noise: it is run once for each dataset and
-    seed, as bags of size one.
+    seed, as bags of size one. Only where whole bags are split do they decide which rows it is tested on. A scheme that
+    sizes its bags itself is run once, whatever sizes are asked for.
     """
     check_axes(spec)
     registry.rules.entry(spec.params_rule)  # an error that lists the known ones when it is none of them
@@ -134,7 +136,6 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     datasets = [variant for text in spec.datasets for variant in _variants(registry.datasets, text)]
     schemes = [variant for text in spec.schemes for variant in _variants(registry.schemes, text)]
     noises = list(dict.fromkeys(noise_name(text) for text in spec.noise))
-    _check_sizes(spec, [dataset.spec for dataset in datasets])
     _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
     axes = itertools.product(spec.seed_list, datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
@@ -145,10 +146,11 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
             "dataset_options": dataset.resolved,
             "feature_noise": feature_noise,
         }
-        bags: dict[str, Any] = {"bag_size": 1}
+        bags = _bags(spec, dataset, scheme, bag_size)
+        if method.spec.oracle and spec.split == USUAL.split:
+            bags = {"bag_size": 1}
         if not method.spec.oracle:
-            bags = {"bag_size": bag_size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, "noise": noise}
-            bags |= {} if noise == "none" else {"delta": spec.delta}
+            bags |= {"noise": noise} | ({} if noise == "none" else {"delta": spec.delta})
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
         params, name, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
@@ -167,12 +169,36 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     return list(planned.values())
 
 
-def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
-    """What a cell's data is called: options, bag scheme and feature noise that are not the usual ones.
+def plan_bags(spec: RunSpec, registry: Registry) -> list[Planned]:
+    """The bags of a request as cells that name no method: every dataset, scheme, size and seed once."""
+    check_axes(spec)
+    datasets = [variant for text in spec.datasets for variant in _variants(registry.datasets, text)]
+    schemes = [variant for text in spec.schemes for variant in _variants(registry.schemes, text)]
+    planned: dict[str, Planned] = {}
+    for seed, dataset, asked, bag_size in itertools.product(spec.seed_list, datasets, schemes, spec.bags):
+        scheme = _scheme_for(dataset, asked, registry)
+        data: dict[str, Any] = {"dataset": dataset.spec.name, "dataset_options": dataset.resolved}
+        bags = _bags(spec, dataset, scheme, bag_size)
+        cell = Cell(method="", seed=seed, **data, **bags)
+        shown = shown_data(cell, dataset, scheme)
+        planned.setdefault(cell.id, Planned(cell=cell, method_name="", dataset_name=shown))
+    return list(planned.values())
 
-    A bound does not depend on bags, so its name has no scheme.
+
+def _bags(spec: RunSpec, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme], bag_size: int) -> dict[str, Any]:
+    """What a cell says of its bags and of what is split."""
+    size = OWN_SIZES if scheme.spec.sizes_itself else _checked_size(bag_size, dataset.spec)
+    split = {} if spec.split == USUAL.split else {"split": spec.split}
+    return {"bag_size": size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, **split}
+
+
+def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
+    """What a cell's data is called: options, bag scheme, split and feature noise that are not the usual ones.
+
+    A bound does not depend on bags, so its name has no scheme, unless whole bags are split.
     """
     conditions = [scheme.name] if scheme is not None and cell.scheme != USUAL.scheme else []
+    conditions += [f"split={cell.split}"] if cell.split != USUAL.split else []
     conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
     return ", ".join([dataset.name, *conditions])
 
@@ -215,6 +241,8 @@ def check_axes(spec: RunSpec) -> None:
             raise UsageError(f"feature noise {sigma:g} is not possible: it is a standard deviation.")
     if spec.backend not in BACKENDS:
         raise UsageError(f"unknown backend {spec.backend!r}. Available: {', '.join(BACKENDS)}.")
+    if spec.split not in get_args(SplitBy):
+        raise UsageError(f"unknown split {spec.split!r}. Available: {', '.join(get_args(SplitBy))}.")
     for text in spec.noise:
         count_noise_sd(epsilon_of(text), spec.delta, spec.mechanism)
     if spec.params and spec.preset:
@@ -227,12 +255,19 @@ def _variants(shelf: Shelf[S], text: str) -> list[Variant[S]]:
     return [Variant(spec, given) for given in expand(spec, options)]
 
 
-def _check_sizes(spec: RunSpec, datasets: Iterable[DatasetSpec]) -> None:
-    for dataset in datasets:
-        if dataset.rows is not None and max(spec.bags) > dataset.rows:
-            raise UsageError(
-                f"bag size {max(spec.bags)} is larger than {dataset.name}, which has {dataset.rows:,} rows in all."
-            )
+def _checked_size(bag_size: int, dataset: DatasetSpec) -> int:
+    if dataset.rows is not None and bag_size > dataset.rows:
+        raise UsageError(f"bag size {bag_size} is larger than {dataset.name}, which has {dataset.rows:,} rows in all.")
+    return bag_size
+
+
+def unused_sizes(spec: RunSpec, planned: Iterable[Planned]) -> list[str]:
+    """What to say where bag sizes were asked for and a scheme sizes its bags itself."""
+    if spec.bags == DEFAULT_BAGS:
+        return []
+    schemes = dict.fromkeys(plan.cell.scheme for plan in planned if plan.cell.bag_size == OWN_SIZES)
+    cut = " (own-bags[most=N] cuts larger ones)" if OWN_BAGS in schemes else ""
+    return [f"{scheme} sizes its bags itself: --bags is not used for it{cut}" for scheme in schemes]
 
 
 def _check_preset(spec: RunSpec, methods: Iterable[MethodSpec]) -> None:

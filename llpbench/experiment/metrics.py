@@ -55,6 +55,65 @@ def log_loss(labels: IntArray, probabilities: FloatArray) -> float:
     return float(-np.mean(np.log(np.clip(of_true.astype(np.float64), _EPS, 1.0 - _EPS))))
 
 
+def f1(labels: IntArray, decisions: IntArray) -> float:
+    """``2 TP / (2 TP + FP + FN)`` of class 1; several classes: the mean over classes (``macro_f1``).
+
+    0 when no row is, or is taken for, class 1 in a table that has such rows; NaN when neither holds.
+    """
+    if max(labels.max(initial=0), decisions.max(initial=0)) > 1:
+        return macro_f1(labels, decisions)
+    return _f1_of(labels == 1, decisions == 1)
+
+
+def macro_f1(labels: IntArray, decisions: IntArray) -> float:
+    """The mean over classes of each class's F1; a class that is neither there nor decided on does not count."""
+    classes = np.union1d(labels, decisions)
+    return float(np.mean([_f1_of(labels == c, decisions == c) for c in classes])) if len(classes) else float("nan")
+
+
+def _f1_of(there: np.ndarray, said: np.ndarray) -> float:
+    total = int(there.sum()) + int(said.sum())
+    return 2.0 * int((there & said).sum()) / total if total else float("nan")
+
+
+def balanced_accuracy(labels: IntArray, decisions: IntArray) -> float:
+    """The mean over classes that are there of the share of their rows that is decided rightly."""
+    return float(np.mean([np.mean(decisions[labels == c] == c) for c in np.unique(labels)])) if len(labels) else np.nan
+
+
+def brier(labels: IntArray, probabilities: FloatArray) -> float:
+    """Mean squared error ``(p_i − y_i)²`` of the probability of class 1.
+
+    Several classes: the mean over rows of ``Σ_c (p_ic − [y_i = c])²`` (from 0 to 2).
+    """
+    p = probabilities.astype(np.float64)
+    if p.ndim == 1:
+        return float(np.mean((p - (labels == 1)) ** 2))
+    return float(np.mean(((p - np.eye(p.shape[1])[labels]) ** 2).sum(axis=1)))
+
+
+ECE_BINS = 15
+
+
+def expected_calibration_error(labels: IntArray, probabilities: FloatArray) -> float:
+    """``Σ_k n_k / n |mean p − mean y|`` over 15 bins of equal width, ``[0, 1/15), ..., [14/15, 1]``.
+
+    Two classes: ``p`` is the probability of class 1 and ``y`` whether the row is of it. Several: ``p`` is the largest
+    probability of the row and ``y`` whether that class is right.
+    """
+    p = probabilities.astype(np.float64)
+    right = labels == (1 if p.ndim == 1 else p.argmax(axis=1))
+    p = p if p.ndim == 1 else p.max(axis=1)
+    place = np.clip((p * ECE_BINS).astype(np.int64), 0, ECE_BINS - 1)
+    gaps = np.bincount(place, p - right, minlength=ECE_BINS)
+    return float(np.abs(gaps).sum() / len(p)) if len(p) else float("nan")
+
+
+def share_error(shares: FloatArray, means: FloatArray) -> float:
+    """Mean absolute difference between true shares of bags and the mean predictions of their rows."""
+    return float(np.mean(np.abs(shares - means))) if len(shares) else float("nan")
+
+
 def kind_of_scores(scores: FloatArray) -> str:
     """``probability`` when all values lie in [0, 1] (and rows sum to one for several classes), else ``logit``."""
     inside = bool(((scores >= 0) & (scores <= 1)).all())

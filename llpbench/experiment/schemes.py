@@ -1,4 +1,4 @@
-"""Bag schemes: which rows fall into a bag together. A scheme sees features only, never a label."""
+"""Bag schemes: which rows fall into a bag together. A scheme sees features only, unless it declares ``uses_labels``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray, IntArray
-from llpbench.contracts.errors import DatasetError, UnknownNameError
+from llpbench.contracts.errors import DatasetError, UnknownNameError, UsageError
+from llpbench.contracts.specs import NO_BAG
 
 Assign = Callable[..., IntArray]
 
@@ -66,11 +67,16 @@ def own_bags(
     columns: tuple[Column, ...],
     rng: np.random.Generator,
     bag_of: IntArray | None,
+    most: int = 0,
 ) -> IntArray:
-    """The bags a dataset brings; one of more than ``bag_size`` rows is cut at random into nearly equal parts."""
+    """The bags a dataset brings; one of more than ``most`` rows is cut at random into nearly equal parts.
+
+    Without ``most`` none is cut. (Cells of before it was there had a bag size, which stood for it.)
+    """
     del columns
     if bag_of is None:
         raise DatasetError("the bag scheme own-bags needs a dataset with bags of its own (an option names them)")
+    bag_size = most or bag_size or len(X)
     order = np.lexsort((rng.random(len(X)), bag_of))
     _, first, sizes = np.unique(bag_of[order], return_index=True, return_counts=True)
     parts = -(-sizes // bag_size)
@@ -78,17 +84,125 @@ def own_bags(
     part = place * np.repeat(parts, sizes) // np.repeat(sizes, sizes)
     found = np.empty(len(X), np.int64)
     found[order] = np.repeat(np.cumsum(parts) - parts, sizes) + part
+    found[bag_of == NO_BAG] = NO_BAG
     return found
 
 
+def check_groups(columns: str, least: int, most: int) -> None:
+    """Refuse options of ``group-by`` that no table could serve."""
+    if not any(name.strip() for name in columns.split("+")):
+        raise UsageError("group-by needs the columns whose values make the bags: group-by[columns=a] or [columns=a+b].")
+    if least > most:
+        raise UsageError(f"group-by[least={least};most={most}]: no bag has at least {least} and at most {most} rows.")
+
+
+def group_bags(
+    X: FloatArray,
+    bag_size: int,
+    *,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    columns_: str = "",
+    least: int = 50,
+    most: int = 2500,
+) -> IntArray:
+    """One bag for each distinct value of a column, or combination of values of several (``a+b``).
+
+    A numeric column counts by its value. Groups of fewer than ``least`` or more than ``most`` rows are in no bag.
+    """
+    del bag_size, rng
+    check_groups(columns_, least, most)
+    bag_of = np.zeros(len(X), dtype=np.int64)
+    for name in filter(None, map(str.strip, columns_.split("+"))):
+        values = np.unique(_group_key(X, columns, name), return_inverse=True)[1].reshape(-1)
+        bag_of = np.unique(bag_of * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(bag_of)
+    fits = (sizes >= least) & (sizes <= most)
+    numbers = np.where(fits, np.cumsum(fits) - 1, NO_BAG)
+    return np.asarray(numbers[bag_of], dtype=np.int64)
+
+
+def cluster_dirichlet_bags(
+    X: FloatArray,
+    bag_size: int,
+    *,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    clusters: int = 16,
+    total: float = 1.0,
+) -> IntArray:
+    """Bags that differ in their mixture of k-means clusters (``mixture_bags``): a small ``total`` makes them differ."""
+    del columns
+    return mixture_bags(_cluster_key(X, clusters, rng).astype(np.int64), bag_size, total, rng)
+
+
+def proportion_dirichlet_bags(
+    X: FloatArray,
+    bag_size: int,
+    *,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    labels: IntArray,
+    concentration: float = 10.0,
+) -> IntArray:
+    """Bags that differ in their class shares (``mixture_bags`` of the labels).
+
+    For two classes of rate ``p`` the proportions have mean ``p`` and variance ``p (1 - p) / (concentration + 1)``.
+    """
+    del X, columns
+    return mixture_bags(labels, bag_size, concentration, rng)
+
+
+def mixture_bags(group_of: IntArray, bag_size: int, total: float, rng: np.random.Generator) -> IntArray:
+    """Disjoint bags of ``bag_size`` rows, each with a mixture of groups drawn from a Dirichlet; every row is used.
+
+    With ``s`` the shares of the groups among the rows that are left, a bag draws ``w ~ Dirichlet(total * s)`` and
+    takes ``bag_size * w`` rows of each group without replacement (rounded up or down at random, so that the mean is
+    right). So the mean mixture is that of all rows, from the first bag to the last. What a group cannot give any more
+    is taken at random from all rows left; the last bag is smaller.
+    """
+    groups = np.unique(group_of, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((rng.random(len(groups)), groups))  # the rows of each group together, in random order
+    left = np.bincount(groups)
+    first = np.cumsum(left) - left  # the place in ``order`` of the next row of each group
+    bag_of = np.empty(len(groups), dtype=np.int64)
+    for bag in range(-(-len(groups) // bag_size)):
+        size = min(bag_size, int(left.sum()))
+        there = np.flatnonzero(left)
+        weights = np.zeros(len(left))
+        weights[there] = rng.dirichlet(total * left[there] / left.sum())
+        cuts = np.floor(size * np.cumsum(weights / weights.sum()) + rng.random())
+        cuts = np.minimum(np.append(cuts[:-1], size), size)
+        wanted = np.diff(np.maximum.accumulate(cuts), prepend=0).astype(np.int64)
+        taken = np.minimum(wanted, left)
+        taken += rng.multivariate_hypergeometric(left - taken, size - int(taken.sum()))
+        for group in np.flatnonzero(taken):
+            bag_of[order[first[group] : first[group] + taken[group]]] = bag
+        first, left = first + taken, left - taken
+    return bag_of
+
+
 def _column_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
+    column, block = _block(X, columns, name, "by-feature")
+    return block.argmax(axis=1).astype(float) if column.kind == "category" else block[:, 0]
+
+
+def _group_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
+    """The value of a column as one number; a one-hot block without a one (a value that is not known) is -1."""
+    _, block = _block(X, columns, name, "group-by")
+    if block.shape[1] == 1:
+        return block[:, 0]
+    return np.where(block.any(axis=1), block.argmax(axis=1), -1).astype(float)
+
+
+def _block(X: FloatArray, columns: Sequence[Column], name: str, scheme: str) -> tuple[Column, FloatArray]:
+    """A column of the table and the features it became."""
     start = 0
     for column in columns:
         if column.name == name:
-            block = X[:, start : start + column.width]
-            return block.argmax(axis=1).astype(float) if column.kind == "category" else block[:, 0]
+            return column, X[:, start : start + column.width]
         start += column.width
-    raise UnknownNameError("column for bag scheme by-feature:", name, (c.name for c in columns))
+    raise UnknownNameError(f"column for bag scheme {scheme}:", name, (c.name for c in columns))
 
 
 def _cluster_key(X: FloatArray, clusters: int, rng: np.random.Generator) -> FloatArray:

@@ -1,22 +1,18 @@
-"""The data of a cell: its split, its bags with noisy counts, and the seeds both are drawn with."""
+"""The data of a cell as its dataset splits it, and the seeds that split and bags are drawn with."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.data import Bags, FloatArray, IntArray, Part, Split, read_only
+from llpbench.contracts.data import Part, Split, read_only
 from llpbench.contracts.errors import DatasetError
 from llpbench.contracts.job import Job
 from llpbench.contracts.specs import DatasetSpec
-from llpbench.experiment.bags import make_bags
-from llpbench.experiment.privacy import add_count_noise, count_noise_sd, count_sensitivity, epsilon_of
 from llpbench.experiment.seeds import derive_seed
-from llpbench.plugins.registry import Registry
 
 
 def split_seed(cell: Cell) -> int:
@@ -37,16 +33,18 @@ def loader_seeds(spec: DatasetSpec, seed: int, run: int) -> dict[str, int]:
 def load_split(job: Job, spec: DatasetSpec) -> Split:
     """Load a dataset, hold it to its contract, and add feature noise (to all parts) if the cell asks for it.
 
-    The test part of a tuning cell is dropped as it arrives: nothing after this line can read it.
+    The test part of a tuning cell is dropped as it arrives: nothing after this line can read it. (Where bags of all
+    rows are split, which rows are test rows is known once the bags are formed: ``forming.form_bags`` drops them then.)
     """
     from llpbench.datafiles.store import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
     seeds = loader_seeds(spec, split_seed(job.cell), job.cell.seed)
     split: Split = spec.load()(files, **seeds, **job.cell.dataset_options)
-    if job.cell.tuning and isinstance(split, Split):
-        split = replace(split, test=Part(split.train.X[:0], split.train.y[:0]))
-    check_split(split, spec, ("train", "valid") if job.cell.tuning else ("train", "valid", "test"))
+    dropped = job.cell.tuning and job.cell.split == "rows"
+    if dropped and isinstance(split, Split):
+        split = without_test(split)
+    check_split(split, spec, ("train", "valid") if dropped else ("train", "valid", "test"))
     if job.cell.feature_noise:
         rng = np.random.default_rng(derive_seed("feature-noise", seed=job.cell.seed, dataset=job.cell.dataset))
         noisy = [_noisy(part, job.cell.feature_noise, rng) for part in (split.train, split.valid, split.test)]
@@ -79,28 +77,9 @@ def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("trai
         )
 
 
-def bag_split(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:
-    """Training bags with validation bags inside, and the labels of both in bag order (for the harness alone)."""
-    cell = job.cell
-    entry = registry.schemes[cell.scheme]
-    if cell.bag_size > len(split.train) and not entry.own:
-        raise DatasetError(
-            f"bag size {cell.bag_size} is larger than the {len(split.train):,} training rows of {cell.dataset}"
-        )
-    scheme = entry.load()
-    rng = np.random.default_rng(bags_seed(cell))
-
-    def assign(X: FloatArray, size: int, **context: Any) -> IntArray:
-        return np.asarray(scheme(X, size, **context, **cell.scheme_options))
-
-    shape: dict[str, Any] = {"classes": split.classes, "columns": split.columns, "rng": rng, "own": entry.own}
-    train, train_labels = make_bags(split.train, assign, cell.bag_size, **shape)
-    valid, valid_labels = make_bags(split.valid, assign, cell.bag_size, **shape)
-    sd = count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(split.classes))
-    noise_rng = np.random.default_rng(derive_seed("noise", bags=bags_seed(cell), noise=cell.noise, delta=cell.delta))
-    valid = replace(valid, counts=read_only(add_count_noise(valid.counts, sd, noise_rng)), count_sd=sd)
-    counts = read_only(add_count_noise(train.counts, sd, noise_rng))
-    return replace(train, counts=counts, count_sd=sd, validation=valid), train_labels, valid_labels
+def without_test(split: Split) -> Split:
+    """The split with no test row."""
+    return replace(split, test=Part(split.train.X[:0], split.train.y[:0]))
 
 
 def _noisy(part: Part, sd: float, rng: np.random.Generator) -> Part:

@@ -166,7 +166,7 @@ def _notes(content: Content, protocol: int, report: Audit) -> list[str]:
         notes.append(f"{unreleased} of {len(results)} cells were made by unreleased code (an editable install)")
     if results:
         notes.append(
-            "average precision, log loss, bag error, seconds and memory are compared with nothing here: "
+            "metrics beside AUROC and accuracy, seconds and memory are compared with nothing here: "
             "check --results FOLDER recomputes metrics, leaderboard verify runs cells again"
         )
     for name, cells in sorted(report.untraced.items()):

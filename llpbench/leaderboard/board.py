@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import UNSET
+
+from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
@@ -30,6 +33,7 @@ from llpbench.leaderboard.schema import (
     Rule,
 )
 from llpbench.leaderboard.statistics import pareto_front, standings
+from llpbench.report.cards import cards_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
@@ -49,6 +53,12 @@ class _Dataset:
     sample: Group
     methods: dict[str, dict[Place, Group]]
     bounds: dict[str, Group]
+
+    @property
+    def rows(self) -> set[str]:
+        """The rows that its methods are tested on: several where whole bags of several sizes are split."""
+        groups = [g for found in self.methods.values() for g in found.values()]
+        return {data_key(g.plans[0].cell) for g in (groups or [self.sample]) if g.plans}
 
     @property
     def epsilons(self) -> dict[str, float | None]:
@@ -113,7 +123,7 @@ def _datasets(groups: list[Group]) -> list[_Dataset]:
                 dataset.methods.setdefault(g.method, {})[g.setting.noise_name, g.setting.bag_size] = g
     for g in sorted((g for g in groups if g.oracle), key=lambda g: g.method):
         for dataset in datasets.values():
-            if data_key(dataset.sample.plans[0].cell) == data_key(g.plans[0].cell):
+            if dataset.rows == {data_key(g.plans[0].cell)}:
                 dataset.bounds[g.method] = g
     return list(datasets.values())
 
@@ -160,7 +170,14 @@ def _board_dataset(
         if "none" in noises
         else {},
         claims=claims,
+        cards=_cards(dataset) or UNSET,
     )
+
+
+def _cards(dataset: _Dataset) -> dict[str, BagCard]:
+    """The bag cards by bag size; noise on counts does not change them."""
+    groups = [group for found in dataset.methods.values() for group in found.values()]
+    return {str(bag): card for (_, bag), (_, card) in cards_of(groups).items()}
 
 
 def _board_row(

@@ -16,6 +16,7 @@ from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.plan import board_groups
 from llpbench.leaderboard.schema import BoardDataset, encode_board
 from llpbench.report import phases, tables
+from llpbench.report.cards import card_lines
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Group, Row, make_rows
@@ -126,6 +127,7 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Beside published values", tables.to_markdown(scores.beside)),
         ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
         ("Time", tables.to_markdown(phases.time_tables(groups))),
+        ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),
     ]
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)
     return f"# {dataset}\n\n{_heading(groups)}\n\n{body or _NOTHING}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from llpbench.contracts.cell import USUAL
+from llpbench.contracts.cell import OWN_SIZES, USUAL
 from llpbench.contracts.errors import UsageError
 from llpbench.plugins.options import format_options, split_list
 from llpbench.results.table import Group
@@ -15,10 +15,12 @@ def command(group: Group) -> str:
     cell = group.found[0].cell
     seeds = max(plan.cell.seed for plan in group.plans) + 1
     words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]
-    words += [] if group.oracle else ["--bags", str(cell.bag_size)]
+    bound = group.oracle and cell.split == USUAL.split
+    words += [] if bound or cell.bag_size == OWN_SIZES else ["--bags", str(cell.bag_size)]
     words += ["--seeds", str(seeds)]
     if cell.scheme != USUAL.scheme:
         words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
+    words += ["--split", cell.split] if cell.split != USUAL.split else []
     if cell.noise != "none":
         words += ["--noise", cell.noise]
         words += ["--delta", f"{cell.delta:g}"] if cell.delta != USUAL.delta else []

@@ -12,6 +12,7 @@ from llpbench.leaderboard.validate import Unsound
 
 _LEAST_MEMORY_MB = 5.0  # no interpreter with numpy takes less
 _SLACK = 1.1  # a limit is looked at from time to time, so it may be passed by a little
+_EVEN_SCHEMES = (USUAL.scheme, "by-feature", "cluster-dirichlet", "proportion-dirichlet")
 _ROUNDING = 0.0005  # published seconds have three decimals
 
 
@@ -29,6 +30,8 @@ def check_derived(result: CellResult, classes: Iterable[int]) -> None:
     _check_seeds(result)
     _check_noise(result, classes)
     _check_bags(result)
+    _check_rate(result)
+    _check_card(result)
     _check_costs(result)
     _check_shares(result)
 
@@ -50,7 +53,7 @@ def derived_count_sd(cell: Cell, classes: int) -> float:
 
 def derived_bags(cell: Cell, rows: int) -> int | None:
     """How many bags the rows of a part make; None where the scheme draws their sizes."""
-    return -(-rows // cell.bag_size) if cell.scheme in (USUAL.scheme, "by-feature") else None
+    return -(-rows // cell.bag_size) if cell.scheme in _EVEN_SCHEMES else None
 
 
 def _check_seeds(result: CellResult) -> None:
@@ -72,11 +75,37 @@ def _check_noise(result: CellResult, classes: Iterable[int]) -> None:
 def _check_bags(result: CellResult) -> None:
     for part in ("train", "valid"):
         rows, bags = result.rows.get(part, 0), result.bags.get(part, 0)
-        wanted = derived_bags(result.cell, rows)
+        wanted = derived_bags(result.cell, rows) if result.cell.split == USUAL.split else None
         if rows < 1 or not 1 <= bags <= rows or (wanted is not None and bags != wanted):
             raise Unsound(f"it had {bags} bags of {rows} {part} rows, its cell makes {wanted or 'others'}")
     if result.rows.get("test", 0) < 1:
         raise Unsound("it had no test rows")
+    wanted = derived_bags(result.cell, sum(result.rows.values())) if result.cell.split != USUAL.split else None
+    if wanted is not None and sum(result.bags.values()) != wanted:
+        raise Unsound(f"it had {sum(result.bags.values())} bags in all, its cell makes {wanted}")
+
+
+def _check_rate(result: CellResult) -> None:
+    """The known rate is shares, and without noise a whole number of the rows in training bags."""
+    if any(not 0 <= share <= 1 for share in result.rate):
+        raise Unsound(f"its known rate {result.rate} is not between 0 and 1")
+    if len(result.rate) > 1 and abs(math.fsum(result.rate) - 1) > 1e-6:
+        raise Unsound(f"the known rates of its classes add up to {math.fsum(result.rate):.6g}")
+    if result.card is not None and result.rate and not result.count_sd:
+        rows = result.card.rows
+        if any(abs(share * rows - round(share * rows)) > 1e-6 * rows for share in result.rate):
+            raise Unsound(f"no count of its {rows} rows in training bags gives its known rate")
+
+
+def _check_card(result: CellResult) -> None:
+    """What a bag card says twice must agree: with itself and with the numbers of bags and rows."""
+    card = result.card
+    if card is None:
+        return
+    rows = result.rows["train"]
+    bagged = rows if result.cell.split != USUAL.split else round(rows * (1 - card.left_out))
+    if card.bags != result.bags.get("train") or card.rows != bagged or not 0 <= card.left_out < 1:
+        raise Unsound("its bag card is of other bags than it says it had")
 
 
 def _check_costs(result: CellResult) -> None:

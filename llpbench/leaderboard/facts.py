@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, MetricSpec, Reference, RuleSpec
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
-from llpbench.results.metric_style import OWN_METRICS, MetricStyle, style_of
+from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
 
 
 class MethodFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -40,6 +40,7 @@ class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     higher: bool = True
     percent: bool = True
     title: str | UnsetType = UNSET
+    measured_on: str | UnsetType = UNSET
 
 
 class RuleFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -73,7 +74,9 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def metric_facts(spec: MetricSpec) -> MetricFacts:
     """What a registered metric says of itself."""
-    return MetricFacts(higher=spec.higher_is_better, percent=spec.percent, title=spec.title)
+    where = style_of(spec).measured_on
+    stated = UNSET if where == TEST_ROWS else where
+    return MetricFacts(higher=spec.higher_is_better, percent=spec.percent, title=spec.title, measured_on=stated)
 
 
 def rule_facts(spec: RuleSpec) -> RuleFacts:
@@ -117,6 +120,7 @@ def styles_of(results: Iterable[CellResult], facts: Facts) -> dict[str, MetricSt
     styles = {spec.name: style_of(spec) for spec in llpbench_metrics()}
     for name, m in sorted(facts.metrics.items()):
         title = m.title if isinstance(m.title, str) else styles[name].words if name in styles else ""
-        styles[name] = MetricStyle(name, m.higher, m.percent, title)
+        where = m.measured_on if isinstance(m.measured_on, str) else TEST_ROWS
+        styles[name] = MetricStyle(name, m.higher, m.percent, title, measured_on=where)
     styles |= {style.name: style for style in OWN_METRICS}
     return {name: style for name, style in styles.items() if name in stated}

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.leaderboard.facts import BUILT_IN_RULES
 from llpbench.leaderboard.validate import (
@@ -109,7 +110,7 @@ def check_result(result: CellResult) -> None:
     check_values(plain)
     _check_shown_name(result.method_name, result.cell.method)
     _check_shown_name(result.dataset_name, result.cell.dataset)
-    if result.cell.bag_size < 1 or result.cell.seed < 0:
+    if result.cell.bag_size < OWN_SIZES or result.cell.seed < 0:
         raise Unsound(f"bag size {result.cell.bag_size}, seed {result.cell.seed}: neither may be negative")
     for name in ("fit_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):
         if getattr(result, name) < 0:

@@ -7,7 +7,9 @@ Dictionaries are keyed by text, because that is what JSON has: noise ``"none"``,
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
 
 SCHEMA = 3
@@ -179,7 +181,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
     ``metrics`` are those with a number here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
-    metric, rule and bag size.
+    metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any.
     """
 
     name: str
@@ -195,6 +197,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     ranks: dict[str, dict[str, list[Rank]]]
     pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[Claim]
+    cards: dict[str, BagCard] | UnsetType = UNSET
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,11 +7,15 @@ that was judged on other labels, on fewer rows or with more bags than the rest d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from llpbench.contracts.cell import Cell
+import msgspec
+
+from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.bootstrap import Replicates
 from llpbench.leaderboard.validate import Unsound
+from llpbench.results.table import bags_key
 
 
 @dataclass
@@ -42,19 +46,35 @@ class Splits:
 
 
 def _split(cell: Cell, seed: int) -> str:
-    return repr((cell.dataset, sorted(cell.dataset_options.items()), seed))
+    """What decides which rows are test rows: data and seed, and the bags where these are split as a whole."""
+    bags = () if cell.split == USUAL.split else (cell.split, *bags_key(cell), cell.feature_noise)
+    return repr((cell.dataset, sorted(cell.dataset_options.items()), seed, *bags))
 
 
 def _facts_of(result: CellResult, replicates: Replicates | None) -> dict[tuple[str, str], tuple[str, object]]:
     cell = result.cell
     place = _split(cell, cell.seed)
-    formed = repr((place, cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()), cell.feature_noise))
-    facts: dict[tuple[str, str], tuple[str, object]] = {
-        (place, "rows"): ("numbers of rows", dict(result.rows)),
-        (formed, "bags"): ("numbers of bags", dict(result.bags)),
-    }
+    formed = repr((place, *bags_key(cell), cell.feature_noise))
+    facts: dict[tuple[str, str], tuple[str, object]] = {(place, "rows"): ("numbers of rows", dict(result.rows))}
     if digest := result.digests.get("test_labels"):
         facts[place, "labels"] = ("labels of the test rows", digest)
     if replicates is not None:
         facts[place, "short"] = ("labels of the test rows", replicates.test)
+    facts |= {(formed, f"{part} bags"): ("numbers of bags", number) for part, number in result.bags.items()}
+    if digest := result.digests.get("test_bags"):
+        facts[formed, "test bags of rows"] = ("bags of the test rows", digest)
+    if result.rate:
+        noise = repr((formed, cell.noise, cell.delta, cell.mechanism))
+        facts[noise, "rate"] = ("known rates", [f"{share:.9f}" for share in result.rate])
+    if result.card is not None:
+        facts[formed, "card"] = ("numbers of the bag card", _rounded(msgspec.to_builtins(result.card)))
     return facts
+
+
+def _rounded(content: Any) -> Any:
+    """Numbers with six digits: machines may differ in the last ones of a sum."""
+    if isinstance(content, dict):
+        return {key: _rounded(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_rounded(value) for value in content]
+    return f"{content:.6g}" if isinstance(content, float) else content

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.metadata import packages_distributions
 from typing import TypeVar
 
-from llpbench.contracts.cell import Cell
+from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
@@ -151,7 +151,8 @@ def set_names(result: CellResult, registry: Registry) -> None:
         _check_preset_name(result, method)
     result.method_name = name_today(cell, method) or result.method_name
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
-    scheme = None if result.oracle else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
+    without = result.oracle and cell.split == USUAL.split
+    scheme = None if without else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
     result.dataset_name = shown_data(cell, dataset, scheme)
 
 

@@ -176,9 +176,7 @@ def _fresh_tests(
         published = _same_setting(result, content)
         floor = _row_variance(published, content.replicates)
         place = setting_of(result)
-        where = f"{place.dataset}, bag {place.bag_size}" + (
-            "" if place.noise == "none" else f", noise {place.noise_name}"
-        )
+        where = f"{place.dataset}, {place.bags_name}" + ("" if place.noise == "none" else f", noise {place.noise_name}")
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
             theirs = [100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from llpbench.contracts.hookspecs import hookimpl
 from llpbench.contracts.specs import DEFAULT_RULE, OWN_BAGS, BagScheme, ExecutorSpec, MetricSpec, Param, RuleSpec
 
+_DECIDED = "positive are the highest scores, as many as the known rate says"
+
 
 @hookimpl
 def llpbench_metrics() -> list[MetricSpec]:
@@ -35,6 +37,51 @@ def llpbench_metrics() -> list[MetricSpec]:
             higher_is_better=False,
             percent=False,
         ),
+        MetricSpec(
+            name="f1",
+            factory="llpbench.experiment.metrics:f1",
+            summary=f"F1 of class 1 (several classes: the mean over classes); {_DECIDED}",
+            title="F1",
+            needs="decisions",
+        ),
+        MetricSpec(
+            name="macro_f1",
+            factory="llpbench.experiment.metrics:macro_f1",
+            summary=f"mean over classes of their F1; {_DECIDED}",
+            title="macro-F1",
+            needs="decisions",
+        ),
+        MetricSpec(
+            name="balanced_accuracy",
+            factory="llpbench.experiment.metrics:balanced_accuracy",
+            summary=f"mean over classes of the share of their rows that is found; {_DECIDED}",
+            needs="decisions",
+        ),
+        MetricSpec(
+            name="brier",
+            factory="llpbench.experiment.metrics:brier",
+            summary="mean squared error of the probabilities",
+            title="Brier score",
+            needs="probabilities",
+            higher_is_better=False,
+            percent=False,
+        ),
+        MetricSpec(
+            name="ece",
+            factory="llpbench.experiment.metrics:expected_calibration_error",
+            summary="expected calibration error: mean gap of probability and frequency in 15 bins of equal width",
+            title="calibration error",
+            needs="probabilities",
+            higher_is_better=False,
+        ),
+        MetricSpec(
+            name="test_bag_error",
+            factory="llpbench.experiment.metrics:share_error",
+            summary="mean absolute error of predicted proportions of test bags (same scheme and size as training bags)",
+            title="bag error on test bags",
+            needs="bag_shares",
+            higher_is_better=False,
+        ),
     ]
 
 
@@ -63,10 +110,48 @@ def llpbench_bag_schemes() -> list[BagScheme]:
             ),
         ),
         BagScheme(
+            name="group-by",
+            factory="llpbench.experiment.schemes:group_bags",
+            check="llpbench.experiment.schemes:check_groups",
+            summary="one bag for each value of a column, or combination of values of several; sizes as they come",
+            sizes_itself=True,
+            params=(
+                Param("columns", "", doc="names of columns with + between them: education or education+sex"),
+                Param("least", 50, low=1, high=10**9, doc="groups of fewer rows are in no bag"),
+                Param("most", 2500, low=1, high=10**9, doc="groups of more rows are in no bag"),
+            ),
+        ),
+        BagScheme(
+            name="cluster-dirichlet",
+            factory="llpbench.experiment.schemes:cluster_dirichlet_bags",
+            summary="each bag draws its mixture of k-means clusters from a Dirichlet",
+            params=(
+                Param("clusters", 16, low=2, high=10_000, doc="number of clusters"),
+                Param("total", 1.0, low=1e-3, high=1e6, doc="sum of the Dirichlet's parameters; large: random bags"),
+            ),
+        ),
+        BagScheme(
+            name="proportion-dirichlet",
+            factory="llpbench.experiment.schemes:proportion_dirichlet_bags",
+            summary="each bag draws its class shares from a Dirichlet; uses labels to form bags",
+            uses_labels=True,
+            params=(
+                Param(
+                    "concentration",
+                    10.0,
+                    low=1e-3,
+                    high=1e6,
+                    doc="sum of the Dirichlet's parameters: proportions have the variance p (1 - p) / (this + 1)",
+                ),
+            ),
+        ),
+        BagScheme(
             name=OWN_BAGS,
             factory="llpbench.experiment.schemes:own_bags",
-            summary="the bags a dataset brings itself; those above the bag size are cut at random",
+            summary="the bags a dataset brings itself, of the sizes they have",
             own=True,
+            sizes_itself=True,
+            params=(Param("most", 0, low=0, high=10**9, doc="bags of more rows are cut at random; 0: none is cut"),),
         ),
     ]
 

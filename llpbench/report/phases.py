@@ -59,12 +59,13 @@ def _tables(
     made = []
     for (dataset, noise), found in tables.items():
         sizes, lines, entries = _lines(found, parts_of, always)
+        names = {group.setting.bag_size: group.setting.bags_name for group in found}
         made.append(
             Table(
                 about=(dataset,) if noise == "none" else (dataset, f"noise {noise}"),
                 rule="",
                 what=what,
-                columns={size: f"bag {size}" for size in sizes},
+                columns={size: names[size] for size in sizes},
                 methods=lines,
                 entries=entries,
                 bounds=[],

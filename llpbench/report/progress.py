@@ -40,13 +40,13 @@ def make_view(quiet: bool, metric: MetricStyle) -> View:
 
 def describe_job(job: Job) -> str:
     """A running cell in one line."""
-    return printable(f"{job.dataset_name}  bag {job.cell.bag_size}  seed {job.cell.seed}  {job.method_name}")
+    return printable(f"{job.dataset_name}  {job.cell.bags_name}  seed {job.cell.seed}  {job.method_name}")
 
 
 def describe_result(result: CellResult, metric: MetricStyle) -> str:
     """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
     cell = result.cell
-    head = f"{result.dataset_name}  bag {cell.bag_size}  seed {cell.seed}  {result.method_name}"
+    head = f"{result.dataset_name}  {cell.bags_name}  seed {cell.seed}  {result.method_name}"
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
     if result.status != "ok":
         where = f" (at {result.failed_at})" if result.failed_at else ""

@@ -109,7 +109,8 @@ class Results:
         for axis, ((dataset, noise), panel) in zip(ax if len(panels) > 1 else [_first(ax)], panels, strict=False):
             for (method, oracle), line in panel.groupby(["method", "oracle"], sort=False):
                 style = {"linestyle": ":", "color": "gray"} if oracle else {"marker": "o", "capsize": 2}
-                axis.errorbar(line["bag_size"], line["mean"], yerr=line["sd"].fillna(0.0), label=method, **style)
+                sizes = line["bag_size"].clip(lower=1)  # bags that size themselves have no place on a logarithmic axis
+                axis.errorbar(sizes, line["mean"], yerr=line["sd"].fillna(0.0), label=method, **style)
             axis.set_xscale("log", base=2)
             title = f"{dataset}" if noise == "none" else f"{dataset}, noise {noise}"
             axis.set(xlabel="bag size", ylabel=wanted.metric.title, title=title)
@@ -133,6 +134,8 @@ def _cell_rows(plan: Planned, result: CellResult | None) -> list[dict[str, Any]]
         "dataset": plan.dataset_name,
         "method": plan.method_name,
         "bag_size": cell.bag_size,
+        "scheme": cell.scheme,
+        "split": cell.split,
         "noise": cell.noise,
         "epsilon": epsilon_of(cell.noise),
         "seed": cell.seed,

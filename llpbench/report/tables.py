@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from llpbench.results.metric_style import MetricStyle
+from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
 
@@ -106,7 +106,7 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
         if row.metric == metric.name and not row.oracle:
             groups.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
     tables = []
-    for (dataset, rule, size), group in groups.items():
+    for (dataset, rule, _), group in groups.items():
         levels = {row.noise: row for row in group}
         if len(levels) < 2:
             continue
@@ -114,7 +114,7 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
         columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
         tables.append(
             Table(
-                about=(dataset, f"bag {size}"),
+                about=(dataset, group[0].bags_name),
                 rule=rule,
                 what=metric.title,
                 columns=columns,
@@ -137,18 +137,34 @@ def _noise_heading(row: Row) -> str:
 def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> Table:
     dataset, noise, rule = key
     plain = [row for row in rows if not row.oracle]
-    bounds = {row.method: f"{row.method} {format_value(row)}" for row in rows if row.oracle}
     return Table(
         about=(dataset,) if noise == "none" else (dataset, f"noise {noise}"),
         rule=rule,
         what=metric.title,
-        columns={size: f"bag {size}" for size in sorted({row.bag_size for row in plain})},
+        columns=dict(sorted({row.bag_size: row.bags_name for row in plain}.items())),
         methods=list(dict.fromkeys(row.method for row in plain)),
         entries=_entries(plain, metric, lambda row: row.bag_size),
-        bounds=list(bounds.values()),
+        bounds=_bounds(rows, metric),
         notes=[*_unequal_seeds(plain), *_reasons(rows)],
         sources=_sources(rows),
     )
+
+
+def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
+    """The bounds with their values; none where numbers are of bags, which a bound has none of.
+
+    Where whole bags are split a bound has a value for each size of them.
+    """
+    values: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row.oracle and metric.measured_on == TEST_ROWS:
+            values.setdefault(row.method, {})[row.bags_name] = format_value(row)
+    bounds = []
+    for method, found in values.items():
+        several = len(set(found.values())) > 1
+        words = [f"{value} ({bags})" if several else value for bags, value in found.items()]
+        bounds.append(f"{method} {', '.join(dict.fromkeys(words))}")
+    return bounds
 
 
 def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
@@ -187,7 +203,7 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
 
 def _reasons(rows: list[Row]) -> list[str]:
     notes = [
-        f"{row.method}{'' if row.oracle else f', bag size {row.bag_size}'}: {row.status}: {reason}"
+        f"{row.method}{'' if row.oracle else f', {_size_words(row)}'}: {row.status}: {reason}"
         for row in rows
         if row.status != "ok"
         for reason in row.reasons
@@ -198,6 +214,10 @@ def _reasons(rows: list[Row]) -> list[str]:
         if row.paper is not None and row.paper_rule != row.rule
     ]
     return list(dict.fromkeys(notes))
+
+
+def _size_words(row: Row) -> str:
+    return f"bag size {row.bag_size}" if row.bag_size else row.bags_name
 
 
 def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Mark]:

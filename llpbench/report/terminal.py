@@ -50,6 +50,17 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
             console.print(Text(f"  … and {len(table.notes) - notes} more (llpbench status)", style="dim"))
 
 
+def print_cards(lines: Iterable[str], console: Console) -> None:
+    """Print what the bags of tables are like, one line for each setting."""
+    from rich.text import Text
+
+    lines = list(lines)
+    if lines:
+        console.print(Text("bags", style="bold"))
+    for line in lines:
+        console.print(Text(printable(f"  {line}"), style="dim"), soft_wrap=True)
+
+
 def _width(table: Table) -> int:
     """Characters the table takes on one line per method."""
     columns = [

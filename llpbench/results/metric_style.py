@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from llpbench.contracts.specs import MetricSpec
 
 TEST_ROWS = "test rows"
+TEST_BAGS = "test bags"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ COSTS = frozenset(style.name for style in OWN_METRICS if style.cost)
 
 def style_of(spec: MetricSpec) -> MetricStyle:
     """How a registered metric is printed."""
-    return MetricStyle(spec.name, spec.higher_is_better, spec.percent, spec.title)
+    where = TEST_BAGS if spec.needs == "bag_shares" else TEST_ROWS
+    return MetricStyle(spec.name, spec.higher_is_better, spec.percent, spec.title, measured_on=where)
 
 
 def known_styles(specs: Iterable[MetricSpec]) -> dict[str, MetricStyle]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.bag_card import BagCard
+from llpbench.contracts.cell import USUAL, Cell, bag_words
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Scalar
@@ -31,7 +32,9 @@ class Setting(NamedTuple):
     Attributes:
         dataset: the dataset as it is shown: with its options, and with bags or rows that are not the usual ones.
         base_dataset: its registered name.
-        usual_data: whether bags are formed the usual way and features carry no noise.
+        usual_data: whether bags are formed and split the usual way and features carry no noise.
+        scheme: name of the bag scheme.
+        split: what is split: rows or whole bags.
     """
 
     dataset: str
@@ -41,6 +44,13 @@ class Setting(NamedTuple):
     mechanism: str
     base_dataset: str
     usual_data: bool
+    scheme: str = USUAL.scheme
+    split: str = USUAL.split
+
+    @property
+    def bags_name(self) -> str:
+        """The bags in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
+        return bag_words(self.bag_size, self.scheme)
 
     @property
     def noise_name(self) -> str:
@@ -81,6 +91,12 @@ class Group:
         """The results with numbers."""
         return [result for result in self.found if result.status == "ok"]
 
+    @property
+    def card(self) -> BagCard | None:
+        """The bag card of the first seed that has one; seeds differ by chance alone."""
+        cards = {result.cell.seed: result.card for result in self.found if result.card is not None}
+        return cards[min(cards)] if cards else None
+
     def status(self, numbers: int) -> str:
         """``ok`` when all planned seeds have a number, ``partial`` when some have; else what happened to most."""
         if numbers:
@@ -103,6 +119,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         seeds: number of seeds behind the mean; ``values`` are their numbers and ``value_seeds`` which seeds they are.
         status: ``ok`` when all planned seeds are there, ``partial`` when some are, else what happened to them.
         reasons: why seeds have no number.
+        scheme: name of the bag scheme; ``split`` says what is split, rows or whole bags.
+        card: the bag card of the setting: that of its first seed.
         params: all parameters of the method.
         settings_of: the day of these settings when the name stands for newer ones here; else empty.
         cell_ids: ids of the planned cells.
@@ -142,6 +160,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     paper_sd: float | None = None
     paper_rule: str = ""
     paper_source: str = ""
+    scheme: str = USUAL.scheme
+    split: str = USUAL.split
+    card: BagCard | None = None
+
+    @property
+    def bags_name(self) -> str:
+        """The bags in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
+        return bag_words(self.bag_size, self.scheme)
 
 
 def aggregate(
@@ -202,8 +228,9 @@ def group_cells(
 def setting_of(plan: Planned | CellResult) -> Setting:
     """The setting of a cell."""
     cell = plan.cell
-    usual = cell.scheme == USUAL.scheme and not cell.feature_noise
-    return Setting(plan.dataset_name, cell.bag_size, cell.noise, cell.delta, cell.mechanism, cell.dataset, usual)
+    usual = cell.scheme == USUAL.scheme and cell.split == USUAL.split and not cell.feature_noise
+    noise = (cell.noise, cell.delta, cell.mechanism)
+    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, usual, cell.scheme, cell.split)
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
@@ -253,8 +280,17 @@ def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
 
 
 def data_key(cell: Cell) -> str:
-    """Rows of a dataset as a bound sees them, whatever bags and noise on counts are made of them."""
-    return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise))
+    """Rows of a dataset as a bound sees them, whatever bags and noise on counts are made of them.
+
+    Where whole bags are split they decide which rows are test rows.
+    """
+    split = () if cell.split == USUAL.split else (cell.split, *bags_key(cell))
+    return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise, *split))
+
+
+def bags_key(cell: Cell) -> tuple[object, ...]:
+    """What the bags of a cell are, beside its data and seed."""
+    return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()))
 
 
 def repeat_bounds(groups: Iterable[Group]) -> list[Group]:
@@ -307,6 +343,9 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
         status=group.status(len(values)),
         reasons=list(dict.fromkeys(result.reason for result in group.found if result.reason)),
         cell_ids=[plan.cell.id for plan in group.plans],
+        scheme=setting.scheme,
+        split=setting.split,
+        card=group.card,
     )
 
 

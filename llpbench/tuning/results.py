@@ -19,7 +19,7 @@ def describe_trial(search: Search, trial: Trial) -> str:
     value = f"{trial.value:.5f}" if trial.value is not None else "-"
     end = "" if trial.status == "ok" else f"  {trial.status}: {trial.reason}"
     reached = f"  best {best.value:.5f}" if best is not None and best.value is not None else ""
-    head = f"{search.method_name}  {search.dataset_name}  bag {search.setting.cell.bag_size}  {search.setting.rule}"
+    head = f"{search.method_name}  {search.dataset_name}  {search.setting.cell.bags_name}  {search.setting.rule}"
     return f"[{trial.number + 1}/{search.wanted}] {head}  {value}{reached}  {trial.seconds:.1f} s{end}"
 
 

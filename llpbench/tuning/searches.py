@@ -111,7 +111,7 @@ def _make_search(
     key = hashlib.sha256(identity).hexdigest()[:8]
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
-    name = f"{plan.method_name} {plan.dataset_name} bag {cell.bag_size}{noise}{own} {rule.name} {key}"
+    name = f"{plan.method_name} {plan.dataset_name} {cell.bags_name}{noise}{own} {rule.name} {key}"
     start = method.resolve(fixed)
     study = Study(
         journal,

@@ -173,7 +173,7 @@ def test_other_content_under_the_same_path_is_never_taken_for_the_old(tmp_path: 
     write(tmp_path, rows(300))
     command = [
         "run", "--methods", "mean-ridge", "--datasets", "csv[path=data.csv;label=y;bag=shop]",
-        "--bags", "30", "--seeds", "1", "--out", "out", "--quiet",
+        "--schemes", "own-bags[most=30]", "--seeds", "1", "--out", "out", "--quiet",
     ]  # fmt: skip
     for n in (300, 300, 420):
         write(tmp_path, rows(n))
@@ -182,4 +182,5 @@ def test_other_content_under_the_same_path_is_never_taken_for_the_old(tmp_path: 
     results = cells(tmp_path)
     assert [sum(result["rows"].values()) for result in results] == [300, 420]  # type: ignore[attr-defined]
     assert len({result["dataset_label"] for result in results}) == 2
-    assert [result["bags"] for result in results] == [{"train": 10, "valid": 1}, {"train": 20, "valid": 2}]
+    assert [result["bags"]["train"] for result in results] == [10, 20]  # type: ignore[index]
+    assert [result["bags"]["valid"] for result in results] == [1, 2]  # type: ignore[index]

@@ -11,13 +11,13 @@ from helpers import make_cell, make_plan, make_result
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import PROTOCOL, CellResult
-from llpbench.contracts.specs import Reference
-from llpbench.experiment.metrics import to_probabilities
+from llpbench.contracts.specs import NO_BAG, Reference
+from llpbench.experiment.judge import finite
+from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.leaderboard.derived import derived_seeds
 from llpbench.leaderboard.facts import BUILT_IN_RULES, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import Line, compact, encode_line
-from llpbench.leaderboard.recompute import labels_digest
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.results.store import Store
 
@@ -121,6 +121,7 @@ def traced(cell: Cell, value: float = 0.8, **facts: Any) -> CellResult:
         "rules": {rule: rule_version(rule) for rule in BUILT_IN_RULES},
         "code": dict(CODE),
         "digests": {"test_labels": "", "features": "0" * 64},
+        "rate": [0.5],
         "history": [dict(report) for report in CURVE],
     }
     return published(value, cell, **{**known, **facts})
@@ -145,12 +146,16 @@ def set_metrics(result: CellResult, labels: np.ndarray, scores: dict[str, np.nda
     """State what predictions give: every metric, and the digest of the labels."""
     entry = shared().methods.entries.get(result.cell.method)
     kind = "auto" if entry is None else entry.spec.scores
+    bag_of = scores.get("bag_of")
+    answers = Answers(labels.astype(int), np.array(result.rate), bag_of)
+    if bag_of is not None:
+        result.digests = {**result.digests, "test_bags": digest_of_bags(bag_of)}
+        result.bags = {**result.bags, "test": len(np.unique(bag_of[bag_of != NO_BAG]))}
     for rule, chosen in result.selected.items():
-        given = {"scores": scores[rule], "probabilities": to_probabilities(scores[rule], kind)}
-        for spec in shared().metrics.specs:
-            chosen.metrics = {**chosen.metrics, spec.name: float(spec.load()(labels.astype(int), given[spec.needs]))}
+        values = {spec.name: finite(answers.score(spec, scores[rule], kind)) for spec in shared().metrics.specs}
+        chosen.metrics = {**chosen.metrics, **values}
     if "test_labels" in result.digests:
-        result.digests = {**result.digests, "test_labels": labels_digest(labels)}
+        result.digests = {**result.digests, "test_labels": digest_of_labels(labels)}
 
 
 _REGISTRY: list[Registry] = []

@@ -17,12 +17,12 @@ from cli_runner import llpbench
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import PROTOCOL, CellResult
+from llpbench.experiment.scoring import digest_of_labels
 from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.build import built_files, differences
 from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.publish import add_results
-from llpbench.leaderboard.recompute import labels_digest
 from llpbench.results.sealing import decode_result, encode_result
 
 DATA = "synthetic[rows=600]"
@@ -58,7 +58,7 @@ def _complete(run: Path, result: CellResult) -> None:
         result.protocol = PROTOCOL
         result.rules = {rule: rule_version(rule) for rule in result.selected}
         labels = read_arrays(run, result)["labels"]
-        result.digests = {"test_labels": labels_digest(labels), "features": "0" * 64}
+        result.digests = {"test_labels": digest_of_labels(labels), "features": "0" * 64}
     if not result.code:
         made_by = dict.fromkeys(("harness", "method", "dataset"), "llpbench")
         made_by["method"] = next((name for name in result.versions if name.startswith("llpbench-")), "llpbench")

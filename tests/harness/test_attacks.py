@@ -18,7 +18,8 @@ from cli_runner import llpbench
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
 from llpbench.execution.method_process import FREE_SCORING, account
-from llpbench.experiment.split import bag_split, load_split
+from llpbench.experiment.forming import bag_split
+from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.system import sandbox
 

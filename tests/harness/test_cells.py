@@ -75,6 +75,7 @@ def test_an_id_does_not_depend_on_the_order_of_options(options: dict[str, object
         {"backend": "jax"},
         {"preset": "paper"},
         {"tuning": True},
+        {"split": "bags"},
     ],
 )
 def test_every_field_is_part_of_the_id(change: dict[str, object]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,38 @@ def another_seed(bench: Bench, r: CellResult) -> None:
     """The luckier seed under the name of the other, all seeds and digests made to fit."""
     lucky = bench.result(seed=1)
     bench.save_arrays(r, bench.arrays(lucky))
-    for name in ("selected", "history", "rows", "bags", "digests"):
+    for name in ("selected", "history", "rows", "bags", "digests", "rate", "card"):
         setattr(r, name, getattr(lucky, name))
+
+
+def other_rate(bench: Bench, r: CellResult) -> None:
+    """A rate that flatters the decisions, with every number made to fit."""
+    r.rate = [0.31]
+    bench.rescore(r, bench.arrays(r))
+
+
+def friendly_bags(bench: Bench, r: CellResult) -> None:
+    """Test bags whose predictions are right in the mean, with every number made to fit."""
+    arrays = bench.arrays(r)
+    order = np.argsort(arrays["bags"] - arrays["labels"])
+    arrays["bag_of"] = np.empty(len(order), np.int32)
+    arrays["bag_of"][order] = np.arange(len(order)) % len(np.unique(bench.arrays(r)["bag_of"]))
+    bench.save_arrays(r, arrays)
+    bench.rescore(r, arrays)
+
+
+def without_bags(bench: Bench, r: CellResult) -> None:
+    arrays = bench.arrays(r)
+    del arrays["bag_of"]
+    bench.save_arrays(r, arrays)
+
+
+def other_card(**facts: Any) -> Edit:
+    def edit(_: Bench, r: CellResult) -> None:
+        assert r.card is not None
+        r.card = replace(r.card, **facts)
+
+    return edit
 
 
 def picked_report(_: Bench, r: CellResult) -> None:
@@ -202,6 +233,17 @@ ADD: dict[str, tuple[Edit, str]] = {
     "average precision raised": (metric("average_precision", 0.05), "average_precision"),
     "log loss lowered": (metric("log_loss", -0.1), "log_loss"),
     "a bad metric left out": (drop_metric, "log_loss"),
+    "F1 raised": (metric("f1", 0.05), "f1"),
+    "Brier score lowered": (metric("brier", -0.01), "brier"),
+    "calibration error lowered": (metric("ece", -0.01), "ece"),
+    "error of test bags lowered": (metric("test_bag_error", -0.01), "test_bag_error"),
+    "a known rate that no count gives": (field(rate=[0.1234567]), "known rate|f1"),
+    "a known rate beyond one": (field(rate=[1.5]), "known rate"),
+    "a rate that flatters": (other_rate, "known rate"),
+    "test bags that fit the predictions": (friendly_bags, "bags of the test rows"),
+    "no test bags in the predictions": (without_bags, "bags of its test rows"),
+    "a bag card of harder bags": (other_card(spread=9.9), "bag card"),
+    "a bag card of other bags": (other_card(bags=3), "bag card"),
     "a bag error that cannot be": (metric("bag_error", -5.0), "bag_error"),
     "labels made to fit the scores": (flattering_labels, "labels"),
     "hard test rows left out": (without_hard_rows, "rows|labels"),
@@ -485,9 +527,10 @@ def easier_setting(bench: Bench, r: CellResult) -> None:
     noisy = bench.result(noise="high")
     arrays = bench.arrays(r)
     (bench.run / "cells" / f"{r.id}.json").unlink()
-    r.cell, r.count_sd = noisy.cell, noisy.count_sd
+    r.cell, r.count_sd, r.rate = noisy.cell, noisy.count_sd, noisy.rate
     r.id = r.cell.id
     bench.save_arrays(r, arrays)
+    bench.rescore(r, arrays)
 
 
 def better_bag_error(_: Bench, r: CellResult) -> None:

@@ -94,7 +94,7 @@ def test_hook_llpbench_bag_schemes(plugin_run: Path) -> None:
     for result in results(plugin_run):
         assert result["cell"]["scheme_options"] == {"stride": 5}
         assert result["dataset_label"] == "two-clouds, in-order[stride=5]"
-        assert result["bags"] == {"train": 80, "valid": 10}
+        assert result["bags"] == {"train": 80, "valid": 10, "test": 10}
 
 
 def test_hook_llpbench_selection_rules(plugin_run: Path) -> None:

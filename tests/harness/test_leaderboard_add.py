@@ -32,6 +32,7 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
+from llpbench.experiment.scoring import digest_of_labels
 from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files, differences
@@ -40,7 +41,7 @@ from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_f
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.origin import Origin, read_origin
 from llpbench.leaderboard.publish import Added, add_results
-from llpbench.leaderboard.recompute import labels_digest, tied_share
+from llpbench.leaderboard.recompute import LATER, tied_share
 from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
@@ -429,10 +430,31 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     assert content.replicates == {}
     # What is judged today is kept as it was judged.
     newer = traced(real_cell(seed=1), selected={"bags": stated, "instances": stated})
-    newer.history, newer.digests = result.history, {"test_labels": labels_digest(labels)}
+    newer.history, newer.digests = result.history, {"test_labels": digest_of_labels(labels)}
     store = write_run(tmp_path / "newer", [newer], predictions=False)
     np.savez(store.predictions_path(newer.id), labels=labels.astype(np.int16), bags=coarse, instances=coarse)
     assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])
+
+
+def test_results_of_before_the_known_rate_need_not_have_its_metrics(tmp_path: Path) -> None:
+    def without(result: CellResult, *kept: str) -> CellResult:
+        write_run(tmp_path / "made", [result])
+        for chosen in result.selected.values():
+            chosen.metrics = {name: v for name, v in chosen.metrics.items() if name not in LATER or name in kept}
+        result.rate = []
+        return result
+
+    older, boasting = without(traced(real_cell(seed=1))), without(traced(real_cell(seed=2)), "f1")
+    for result in (older, boasting):
+        store = Store(tmp_path / "made")
+        store.plan([make_plan(result.cell)], "llpbench run", "0.1.0")
+        store.write(result)
+    for chosen in older.selected.values():
+        assert {"auroc", "average_precision", "accuracy", "log_loss"} <= set(chosen.metrics)
+    _, report = add(tmp_path / "made")
+    assert report.added == [older.id]
+    ((refused, reason),) = report.refused
+    assert (refused, "gives f1 nan" in reason.replace("give ", "gives ")) == (boasting.id, True)
 
 
 def test_noise_is_sized_for_the_classes_that_predictions_show() -> None:

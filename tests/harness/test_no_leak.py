@@ -17,9 +17,10 @@ from llpbench.contracts.data import Bags, IntArray, Part
 from llpbench.contracts.job import Job
 from llpbench.contracts.specs import MethodSpec
 from llpbench.experiment.fit_cell import fit_method
+from llpbench.experiment.forming import bag_split
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
-from llpbench.experiment.split import bag_split, load_split
+from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry, missing_modules
 
 pytestmark = pytest.mark.slow

@@ -19,6 +19,7 @@ from llpbench.contracts.data import Split
 from llpbench.contracts.job import Job
 from llpbench.execution.settings import combine
 from llpbench.execution.worker import run_job
+from llpbench.experiment.forming import bag_split
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.privacy import (
     add_count_noise,
@@ -28,7 +29,7 @@ from llpbench.experiment.privacy import (
     log_gaussian_delta,
     noise_name,
 )
-from llpbench.experiment.split import bag_split, load_split
+from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import aggregate

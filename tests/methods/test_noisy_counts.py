@@ -13,10 +13,11 @@ from llpbench import Bags
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
 from llpbench.experiment.fit_cell import fit_method
+from llpbench.experiment.forming import bag_split
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.privacy import count_noise_sd
 from llpbench.experiment.rules import make_rules
-from llpbench.experiment.split import bag_split, load_split
+from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry, missing_modules
 
 REGISTRY = load_registry()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from llpbench.leaderboard.page.cards import card_section
 from llpbench.leaderboard.page.pack import pack
 from llpbench.leaderboard.page.plain import plain_tables
 from llpbench.leaderboard.page.trim import trim
@@ -71,6 +72,7 @@ def render_page(board: Board | dict[str, Any]) -> str:
         "style": style,
         "early": early,
         "plain": plain_tables(data),
+        "cards": card_section(data),
         "data": embed(pack(trim(data))),
         "script": script,
     }

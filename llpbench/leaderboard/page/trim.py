@@ -34,7 +34,8 @@ def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
         metric: {rule: [{k: r.get(k) for k in ("method", "mean_rank")} for r in found] for rule, found in of.items()}
         for metric, of in (dataset.get("ranks") or {}).items()
     }
-    return {**dataset, "rows": rows, "ranks": ranks}
+    kept = {key: value for key, value in dataset.items() if key != "cards"}  # they are on the page as text
+    return {**kept, "rows": rows, "ranks": ranks}
 
 
 def _entry(entry: Tree, digits: dict[str, int]) -> Tree:

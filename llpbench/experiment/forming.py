@@ -1,0 +1,165 @@
+"""The bags of a cell: formed by its scheme within each part or of all rows, counted, and given noise.
+
+``split=rows``  the parts are those of the dataset, and bags are formed within each of them.
+``split=bags``  bags are formed of the rows of all three parts together, and each goes as a whole to training,
+                validation or test. What a model meets in the test is then a group that it never saw a row of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.data import Bags, FloatArray, IntArray, Part, Split, read_only
+from llpbench.contracts.errors import DatasetError
+from llpbench.contracts.job import Job
+from llpbench.contracts.specs import NO_BAG, BagScheme
+from llpbench.experiment.bags import checked_numbers, gather
+from llpbench.experiment.privacy import add_count_noise, count_noise_sd, count_sensitivity, epsilon_of
+from llpbench.experiment.seeds import derive_seed
+from llpbench.experiment.split import bags_seed, without_test
+from llpbench.plugins.registry import Registry
+
+PARTS = ("train", "valid", "test")
+Number = Callable[[Part, str], IntArray]
+"""Gives each row of a part (whose name is the second argument) the number of its bag, or ``NO_BAG``."""
+
+
+@dataclass(frozen=True)
+class Formed:
+    """The bags of a cell. All but ``bags`` is for the judge alone.
+
+    Attributes:
+        split: the parts that the bags were made of; under ``split=bags`` not those of the dataset.
+        bags: training bags with validation bags inside; their counts carry the noise of the cell.
+        train_labels: labels of the training rows in bag order; ``valid_labels`` likewise.
+        test_bag_of: the bag of each test row (``NO_BAG`` for none); empty where there is no test row.
+        left_out: share of the training rows (under ``split=bags`` of all rows) that are in no bag.
+    """
+
+    split: Split
+    bags: Bags
+    train_labels: IntArray
+    valid_labels: IntArray
+    test_bag_of: IntArray
+    left_out: float
+
+
+def form_bags(job: Job, split: Split, registry: Registry) -> Formed:
+    """Put the rows of a cell into bags, count labels, and add the noise of the cell to the counts."""
+    cell = job.cell
+    rng = np.random.default_rng(bags_seed(cell))
+    number = _bound_scheme(cell, registry.schemes[cell.scheme], split, rng)
+    left_out = 0.0
+    if cell.split == "bags":
+        split, left_out = split_by_bags(split, number, rng)
+        split = without_test(split) if cell.tuning else split
+        number = _numbers_there
+    shape: dict[str, Any] = {"classes": split.classes, "columns": split.columns, "rng": rng}
+    train_of = number(split.train, "training")
+    train, train_labels = gather(split.train, train_of, **shape)
+    valid, valid_labels = gather(split.valid, number(split.valid, "validation"), **shape)
+    test_of = number(split.test, "test") if len(split.test) else np.empty(0, np.int64)
+    sd = count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(split.classes))
+    noise_rng = np.random.default_rng(derive_seed("noise", bags=bags_seed(cell), noise=cell.noise, delta=cell.delta))
+    valid = replace(valid, counts=read_only(add_count_noise(valid.counts, sd, noise_rng)), count_sd=sd)
+    counts = read_only(add_count_noise(train.counts, sd, noise_rng))
+    bags = replace(train, counts=counts, count_sd=sd, validation=valid)
+    left_out = left_out if cell.split == "bags" else float(np.mean(train_of == NO_BAG))
+    return Formed(split, bags, train_labels, valid_labels, test_of, left_out)
+
+
+def bag_split(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:
+    """Training bags with validation bags inside, and the labels of both in bag order (for the harness alone)."""
+    formed = form_bags(job, split, registry)
+    return formed.bags, formed.train_labels, formed.valid_labels
+
+
+def _bound_scheme(cell: Cell, spec: BagScheme, split: Split, rng: np.random.Generator) -> Number:
+    """The scheme of a cell as a function of a part. Labels reach it only where it declares that it uses them."""
+    if cell.bag_size > len(split.train) and not spec.sizes_itself:
+        raise DatasetError(
+            f"bag size {cell.bag_size} is larger than the {len(split.train):,} training rows of {cell.dataset}"
+        )
+    assign = spec.load()
+    options = {f"{name}_" if name == "columns" else name: value for name, value in cell.scheme_options.items()}
+
+    def number(part: Part, name: str) -> IntArray:
+        told = {"bag_of": part.bag_of} if spec.own else {}
+        told |= {"labels": read_only(part.y.copy())} if spec.uses_labels else {}
+        found = assign(part.X, cell.bag_size, columns=split.columns, rng=rng, **told, **options)
+        found = checked_numbers(found, len(part))
+        if name != "test" and not (found != NO_BAG).any():  # test rows are scored one by one, bags or not
+            raise DatasetError(
+                f"the bag scheme {cell.scheme} leaves no bag of the {len(part):,} {name} rows of {cell.dataset}: "
+                f"none of its groups is within its limits ({_limits(cell)})"
+            )
+        return found
+
+    return number
+
+
+def _limits(cell: Cell) -> str:
+    return ", ".join(f"{name}={value}" for name, value in cell.scheme_options.items()) or "it has none"
+
+
+def _numbers_there(part: Part, name: str) -> IntArray:
+    """The numbers that ``split_by_bags`` left in a part."""
+    del name
+    assert part.bag_of is not None
+    return part.bag_of
+
+
+def split_by_bags(split: Split, number: Number, rng: np.random.Generator) -> tuple[Split, float]:
+    """Form bags of all rows and deal them to the three parts, whose shares of the rows stay about the dataset's.
+
+    Features stay as they are encoded, by what the dataset's own training rows tell of features; no label is in them.
+
+    Returns:
+        The parts, each with the bag of its rows, and the share of all rows that are in no bag and so in no part.
+    """
+    parts = [split.train, split.valid, split.test]
+    pooled = Part(
+        np.concatenate([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        _joined([part.bag_of for part in parts]),
+    )
+    bag_of = number(pooled, "pooled")
+    bags, place, sizes = np.unique(bag_of[bag_of != NO_BAG], return_inverse=True, return_counts=True)
+    if len(bags) < len(PARTS):
+        raise DatasetError(
+            f"split=bags deals whole bags to training, validation and test: it needs at least {len(PARTS)} bags, "
+            f"and there {'is 1' if len(bags) == 1 else f'are {len(bags)}'} (split=rows cuts rows instead)"
+        )
+    part_of_bag = deal_bags(sizes, [len(part) for part in parts], rng)
+    part_of = np.full(len(pooled), NO_BAG)
+    part_of[bag_of != NO_BAG] = part_of_bag[place.reshape(-1)]
+    train, valid, test = (_rows_of(pooled, bag_of, np.flatnonzero(part_of == p)) for p in range(len(PARTS)))
+    return replace(split, train=train, valid=valid, test=test), float(np.mean(bag_of == NO_BAG))
+
+
+def deal_bags(sizes: IntArray, shares: list[int], rng: np.random.Generator) -> IntArray:
+    """The part of each bag: in random order, each goes to the part that has least of its share of the rows so far.
+
+    So every part gets a bag as long as there are as many bags as parts, and no share is off by more than about a bag.
+    """
+    part_of = np.empty(len(sizes), dtype=np.int64)
+    filled = np.zeros(len(shares))
+    for bag in rng.permutation(len(sizes)):
+        part_of[bag] = np.argmin(filled)
+        filled[part_of[bag]] += sizes[bag] / max(shares[part_of[bag]], 1)
+    return part_of
+
+
+def _joined(numbers: list[IntArray | None]) -> IntArray | None:
+    known = [each for each in numbers if each is not None]
+    return np.concatenate(known) if len(known) == len(numbers) else None
+
+
+def _rows_of(pooled: Part, bag_of: IntArray, rows: IntArray) -> Part:
+    X: FloatArray = read_only(pooled.X[rows])
+    return Part(X, pooled.y[rows], bag_of[rows])
