@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import bags_of
@@ -11,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
 from llpbench import Bags, Part
-from llpbench.experiment.metrics import auroc
-from llpbench_methods.bag_logistic.loss import bag_loss, worth_in_rows
+from llpbench.experiment.metrics import auroc, log_loss
+from llpbench_methods.bag_logistic.loss import bag_effect, bag_loss, worth_in_rows
 from llpbench_methods.bag_logistic.method import BagLogistic
 
 
@@ -74,6 +76,49 @@ def test_a_noisy_count_is_worth_fewer_rows() -> None:
     noisy = worth_in_rows(sizes, np.array([0.3]), 5.0)
     assert_allclose(noisy, sizes / (1 + 25 / (sizes * 0.21)))
     assert noisy[0] / 10 < noisy[1] / 1000 < 1
+
+
+def test_an_effect_bounds_what_a_bag_is_worth() -> None:
+    worth = worth_in_rows(np.array([10, 10**9]), np.array([0.5]), 0.0, 0.01)
+    assert_allclose(worth, [0.25 / (0.025 + 0.01), 25.0])
+
+
+@given(st.integers(0, 10_000))
+def test_chance_is_no_bag_effect_and_an_effect_is_found(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rate, sizes = np.array([0.3]), rng.integers(200, 2000, size=60)
+    chance = (rng.binomial(sizes, 0.3) / sizes - 0.3)[:, None]
+    if (sizes @ chance[:, 0] ** 2) / 0.21 < 90:  # all but one draw in two hundred
+        assert bag_effect(chance, sizes.astype(float), rate) == 0.0
+    moved = np.clip(0.3 + rng.normal(0, 0.1, size=60), 0, 1)
+    errors = (rng.binomial(sizes, moved) / sizes - 0.3)[:, None]
+    assert bag_effect(errors, sizes.astype(float), rate) == pytest.approx(0.01, rel=0.9)
+
+
+def moving_bags(seed: int) -> tuple[Bags, Part]:
+    """Sixty bags of rows with a weak signal, each moved as a whole by an effect that no feature shows."""
+    rng = np.random.default_rng(seed)
+    parts: list[Bags] = []
+    for bags in (60, 20):
+        X = rng.normal(size=(bags * 100, 40)).astype(np.float32) + 0.15 * rng.normal(size=(bags, 1, 40)).repeat(
+            100, axis=1
+        ).reshape(-1, 40).astype(np.float32)
+        moved = np.repeat(rng.normal(0, 0.6, size=bags), 100)
+        y = rng.random(len(X)) < expit(0.7 * X[:, 0] - 1 + moved)
+        counts = y.reshape(bags, 100).sum(axis=1, keepdims=True).astype(float)
+        parts.append(Bags(X, np.arange(0, bags * 100 + 1, 100), counts))
+    X = rng.normal(size=(4000, 40)).astype(np.float32)
+    test = Part(X, (rng.random(4000) < expit(0.7 * X[:, 0] - 1 + rng.normal(0, 0.6, size=4000))).astype(int))
+    return replace(parts[0], validation=parts[1]), test
+
+
+def test_a_bag_effect_is_seen_on_validation_bags() -> None:
+    bags, test = moving_bags(3)
+    monitor = Quiet()
+    found = BagLogistic().fit(bags, monitor=monitor, seed=0)  # type: ignore[arg-type]
+    blind = BagLogistic(effect=0.0).fit(bags, monitor=Quiet(), seed=0)  # type: ignore[arg-type]
+    assert 0.002 < float(str(monitor.notes["effect"])) < 0.1
+    assert log_loss(test.y, found.predict_scores(test.X)) < log_loss(test.y, blind.predict_scores(test.X)) - 0.01
 
 
 def shifted_bags(seed: int, classes: int = 2) -> tuple[Bags, Part]:

@@ -15,25 +15,64 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from scipy.stats import chi2
 
 from llpbench import IntArray
 
 Array = NDArray[np.floating[Any]]
 _LEAST = 1e-9
 """Mean predictions are kept this far from 0."""
+_CHANCE = 1e-3
+"""How rarely chance alone may be taken for a bag effect."""
 
 
-def worth_in_rows(sizes: IntArray, rate: Array, count_sd: float) -> Array:
-    """Rows of an exact bag that would tell as much of a rate as a noisy count does, ``B / (1 + s² / (B r (1 − r)))``.
+def worth_in_rows(sizes: IntArray, rate: Array, count_sd: float, effect: float = 0.0) -> Array:
+    """Rows of an exact random bag that would tell as much of a rate as a bag's count does.
+
+    A proportion of ``B`` rows of rate ``r`` has the variance ``r (1 − r) / B``; noise of standard deviation ``s`` on
+    the count adds ``s² / B²``, and what moves the bag as a whole adds its variance ``v``. So the worth is
+    ``r (1 − r) / (r (1 − r) / B + s² / B² + v)``: ``B`` without either, and never more than ``r (1 − r) / v``.
 
     Args:
         sizes: (bags,) rows of each bag.
         rate: shares of the classes over all bags; the one nearest to a half counts.
         count_sd: standard deviation ``s`` of the noise on counts.
+        effect: variance ``v`` of the bag effect.
     """
     spread = max(float(np.max(rate * (1.0 - rate))), 1e-6)
-    worth: Array = sizes / (1.0 + count_sd**2 / (sizes * spread))
+    worth: Array = spread / (spread / sizes + (count_sd / sizes) ** 2 + effect)
     return worth
+
+
+def bag_effect(errors: Array, worth: Array, rate: Array) -> float:
+    """The variance ``v`` by which proportions of held-back bags miss their mean predictions beyond chance.
+
+    With ``e_b`` the errors and ``w_b`` the rows their counts are worth, chance makes ``Σ_b w_b e_b² / (r (1 − r))``
+    about as large as the number of bags. If chance would make it so large less than once in a thousand times,
+    ``v = Σ_b w_b (e_b² − r (1 − r) / w_b) / Σ_b w_b``; else 0. Several classes: the one nearest to a half.
+
+    Args:
+        errors: (bags, 1) or (bags, C) proportions less mean predictions.
+        worth: (bags,) rows that each bag's count is worth.
+        rate: shares of the classes.
+    """
+    column = int(np.argmax(rate * (1.0 - rate)))
+    spread = max(float(rate[column] * (1.0 - rate[column])), 1e-6)
+    squares = errors[:, column] ** 2
+    if float(worth @ squares) / spread <= float(chi2.isf(_CHANCE, len(worth))):
+        return 0.0
+    return max(0.0, float(worth @ (squares - spread / worth)) / float(worth.sum()))
+
+
+def probabilities(z: Array) -> Array:
+    """Of class 1, (n, 1), or of every class, (n, C)."""
+    return np.asarray(expit(z) if z.shape[1] == 1 else softmax(z, axis=1))
+
+
+def bag_mean(p: Array, offsets: IntArray) -> Array:
+    """(bags, ...) mean of each bag's rows."""
+    mean: Array = np.add.reduceat(p, offsets[:-1], axis=0) / np.diff(offsets)[:, None]
+    return mean
 
 
 def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> tuple[float, Array]:
@@ -46,9 +85,8 @@ def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> t
         worth: (bags,) weights of the bags.
     """
     sizes = np.diff(offsets)
-    p = expit(z) if z.shape[1] == 1 else softmax(z, axis=1)
-    mean = np.add.reduceat(p, offsets[:-1], axis=0) / sizes[:, None]
-    mean = np.clip(mean, _LEAST, 1.0 - _LEAST)
+    p = probabilities(z)
+    mean = np.clip(bag_mean(p, offsets), _LEAST, 1.0 - _LEAST)
     loss = -float(worth @ (proportions * np.log(mean)).sum(axis=1))
     slope = -proportions / mean
     if z.shape[1] == 1:
