@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ ROWS = 48_842
 RESULTS = list(csv.DictReader((PUBLISHED / "results.csv").read_text(encoding="ascii").splitlines()))
 
 
-def real(run: int = 0, **options: str) -> Split:
+def real(run: int = 0, **options: Any) -> Split:
     try:
         return load(DataStore(LANDSCAPE), seed=run + 1000, run=run, **options)
     except DataUnavailableError as error:
@@ -146,13 +147,16 @@ def test_validation_bags_are_parts_of_training_bags() -> None:
     train, valid = np.bincount(split.train.bag_of), np.bincount(split.valid.bag_of)
     assert len(train) == len(valid) == 5
     assert np.abs(valid - 0.2 * (train + valid)).max() <= 0.5
+    few = real(run=1, set="simple-small-not-equal-far-global-cluster-None-None", validation=0.02)
+    assert abs(len(few.valid) - 0.02 * 36_631) <= 3
+    assert_array_equal(few.test.X.shape, split.test.X.shape)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=200), st.integers(0, 2**31))
-def test_a_fifth_of_each_bag_is_held_back(bags: list[int], seed: int) -> None:
+def test_a_share_of_each_bag_is_held_back(bags: list[int], seed: int) -> None:
     bag_of = np.array([*bags, *bags])  # places beyond the given rows are left alone
     rows = np.random.default_rng(seed).permutation(len(bags))
-    train, valid = held_back(rows, bag_of, seed)
+    train, valid = held_back(rows, bag_of, 0.2, seed)
     assert_array_equal(np.sort(np.concatenate([train, valid])), np.sort(rows))
     for bag in set(bags):
         total = int((bag_of[rows] == bag).sum())

@@ -17,6 +17,13 @@ LANDSCAPE = DatasetSpec(
     summary="Adult in 52 published sets of 5 to 30 large bags that depend on labels, features, both or neither",
     params=(
         Param("set", USUAL, choices=NAMES, doc="name of the bag set, as published"),
+        Param(
+            "validation",
+            0.2,
+            low=0.01,
+            high=0.5,
+            doc="share of the training rows of each bag that is held back; a method that selects nothing needs few",
+        ),
         encoding_param("14 columns"),
     ),
     rows=ADULT.rows,

@@ -17,8 +17,6 @@ from llpbench_datasets.tables import Table, cached_table
 
 PUBLISHED = Path(__file__).parent / "published"
 TEST_SHARE = 0.25
-HELD_BACK = 0.2
-"""Share of the training rows of each bag that is held back for validation."""
 
 
 def load(
@@ -27,6 +25,7 @@ def load(
     seed: int,
     run: int,
     set: str = USUAL,  # noqa: A002 - the word a user types
+    validation: float = 0.2,
     encoding: str = "onehot",
 ) -> Split:
     """Load a bag set with the split of one published run.
@@ -36,11 +35,12 @@ def load(
         seed: seed of the rows that are held back for validation.
         run: number of the published run.
         set: name of the bag set.
+        validation: share of the training rows of each bag that is held back.
         encoding: ``"onehot"`` or ``"ordinal"``.
     """
     bag_of = bag_numbers(set)
     known, test = published_split(len(bag_of), run)
-    train, valid = held_back(known, bag_of, seed)
+    train, valid = held_back(known, bag_of, validation, seed)
     return encode_parts(rows_in_place(files), (train, valid, test), encoding, bag_of=bag_of)
 
 
@@ -78,8 +78,8 @@ def published_split(n: int, run: int) -> tuple[IntArray, IntArray]:
     return order[tested:], order[:tested]
 
 
-def held_back(rows: IntArray, bag_of: IntArray, seed: int) -> tuple[IntArray, IntArray]:
-    """Divide rows into training and validation: a fifth of the rows of each bag, at random, are held back.
+def held_back(rows: IntArray, bag_of: IntArray, share: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Divide rows into training and validation: the given share of the rows of each bag, at random, is held back.
 
     So a validation bag is a part of a training bag, with a count of its own.
     """
@@ -87,5 +87,5 @@ def held_back(rows: IntArray, bag_of: IntArray, seed: int) -> tuple[IntArray, In
     order = order[np.argsort(bag_of[order], kind="stable")]
     _, first, sizes = np.unique(bag_of[order], return_index=True, return_counts=True)
     place = np.arange(len(order)) - np.repeat(first, sizes)
-    held = place < np.repeat(np.round(HELD_BACK * sizes), sizes)
+    held = place < np.repeat(np.round(share * sizes), sizes)
     return order[~held], order[held]
