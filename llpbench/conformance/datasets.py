@@ -12,7 +12,7 @@ from llpbench.contracts.errors import DataUnavailableError, Skip
 from llpbench.contracts.specs import DatasetSpec
 from llpbench.datafiles.store import DataStore, locate
 from llpbench.experiment.metrics import auroc
-from llpbench.experiment.split import check_split
+from llpbench.experiment.split import check_split, loader_seeds
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
 
@@ -22,7 +22,7 @@ _UNLIKELY = 5.0
 
 def _load(spec: DatasetSpec, seed: int) -> Split:
     try:
-        split: Split = spec.load()(DataStore(spec), seed=seed, **spec.resolve({}))
+        split: Split = spec.load()(DataStore(spec), **loader_seeds(spec, seed, seed), **spec.resolve({}))
     except DataUnavailableError as error:
         raise Skip(f"its files are not to be had here: {str(error).splitlines()[0]}") from None
     return split

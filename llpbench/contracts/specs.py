@@ -137,7 +137,8 @@ class DatasetSpec(_Spec):
     ``embed`` (if any) names ``embed(files, *, encoder, options, retrain, say) -> list[Path]``, which makes costly
     features ahead of the first cell that asks for them (``data embed``) and returns the files it made.
     ``columns`` counts those of the original table (or names an image's shape), ``balance`` is the share of each class.
-    ``own_bags`` names the option that, where it is set, makes the dataset bring its own bags (``Part.bag_of``).
+    ``own_bags`` names the option that, unless it is empty or ``none``, makes it bring its own bags (``Part.bag_of``).
+    ``published_runs``: its splits are published and numbered; ``load`` is given ``run`` too, the seed as it was typed.
     """
 
     classes: int = 2
@@ -151,6 +152,7 @@ class DatasetSpec(_Spec):
     homepage: str = ""
     embed: str = ""
     own_bags: str = ""
+    published_runs: bool = False
 
     @property
     def task(self) -> Task:
@@ -279,7 +281,7 @@ class Reference:
         metric: name of the metric.
         mean: the printed value (a share as a share: 0.8919, not 89.19); None where none is printed, ``note`` says why.
         sd: the printed standard deviation, None when none is printed.
-        rule: the selection rule the publication used.
+        rule: the selection rule the publication used, or ours that looks at the same data (``source`` then names it).
         stage: stage of the fit the value belongs to (``iteration-1``); empty for the whole fit.
         bound: the method was given labels.
     """

@@ -212,7 +212,8 @@ def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagSch
 def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
     """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
     option = dataset.spec.own_bags
-    if option and dataset.resolved[option] and asked.name == USUAL.scheme:
+    brings = bool(option) and dataset.resolved[option] not in (None, False, "", "none")
+    if brings and asked.name == USUAL.scheme:
         return Variant(registry.schemes[OWN_BAGS], {})
     return asked
 

@@ -25,6 +25,11 @@ def bags_seed(cell: Cell) -> int:
     return derive_seed("bags", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, scheme=cell.scheme)
 
 
+def loader_seeds(spec: DatasetSpec, seed: int, run: int) -> dict[str, int]:
+    """What a loader is told of seeds: the one of the split, and which run a user asked for if runs are published."""
+    return {"seed": seed, "run": run} if spec.published_runs else {"seed": seed}
+
+
 def load_split(job: Job, spec: DatasetSpec) -> Split:
     """Load a dataset, hold it to its contract, and add feature noise (to all parts) if the cell asks for it.
 
@@ -34,7 +39,8 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
     from llpbench.datafiles.store import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
-    split: Split = spec.load()(files, seed=split_seed(job.cell), **job.cell.dataset_options)
+    seeds = loader_seeds(spec, split_seed(job.cell), job.cell.seed)
+    split: Split = spec.load()(files, **seeds, **job.cell.dataset_options)
     dropped = job.cell.tuning and job.cell.split == "rows"
     if dropped and isinstance(split, Split):
         split = without_test(split)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from llpbench.contracts.errors import UnknownNameError
@@ -13,7 +13,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
 from llpbench.report import phases, tables
 from llpbench.results.metric_style import MetricStyle, known_styles
-from llpbench.results.references import with_references
+from llpbench.results.references import published_on, with_references
 from llpbench.results.table import Row, aggregate, group_cells
 
 Kind = Literal["scores", "time", "noise", "pseudo"]
@@ -70,7 +70,13 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
         return phases.pseudo_tables(group_cells(planned, results))
     rows = table_rows(planned, results, wanted)
     build = tables.build_noise_tables if wanted.kind == "noise" else tables.build_tables
-    return build(rows, wanted.metric)
+    return [_with_published(table, wanted) for table in build(rows, wanted.metric)]
+
+
+def _with_published(table: tables.Table, wanted: Wanted) -> tables.Table:
+    """The table with a note for each publication that has numbers on the very bags its dataset brings."""
+    notes = published_on(wanted.references, table.about[0], table.rule, wanted.metric)
+    return replace(table, notes=[*table.notes, *notes])
 
 
 def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted, fmt: str) -> str:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import msgspec
 
 from llpbench.contracts.specs import Reference
+from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Row, named_options
 
 ORIGINS = ("preset", "params")
@@ -29,11 +30,30 @@ def references_of(references: Iterable[Reference], dataset: str, base: str, usua
 
 
 def reference_for(references: Sequence[Reference], row: Row) -> Reference | None:
-    """The reference for a row among those of its dataset; None when there is none.
+    """The reference for a row among those of its dataset, of the row's rule if there is one; None when there is none.
 
     A preset or a search for parameters does not make another method of it; settings that a name had in the past do.
     """
-    return next((r for r in references if not r.stage and _is_for(r, row)), None)
+    found = [r for r in references if not r.stage and _is_for(r, row)]
+    return next((r for r in found if r.rule == row.rule), found[0] if found else None)
+
+
+def published_on(references: Iterable[Reference], dataset: str, rule: str, style: MetricStyle) -> list[str]:
+    """What publications report on bags that a dataset brings, one line for each: all their methods, best first.
+
+    Only numbers that stand beside a rule are listed, and only those that no bag size belongs to.
+    """
+    lines: dict[str, list[Reference]] = {}
+    for r in references:
+        whole = r.bag_size is None and r.noise == "none" and not r.bound and not r.stage and r.mean is not None
+        if whole and (r.dataset, r.rule, r.metric) == (dataset, rule, style.name):
+            lines.setdefault(r.source, []).append(r)
+    return [f"{source}: {', '.join(_best_first(found, style))}" for source, found in lines.items()]
+
+
+def _best_first(references: list[Reference], style: MetricStyle) -> list[str]:
+    values = sorted(((r.mean or 0.0, r.title) for r in references), reverse=style.higher_is_better)
+    return [f"{title} {mean * style.scale:.{style.digits}f}" for mean, title in values]
 
 
 def _is_for(reference: Reference, row: Row) -> bool:

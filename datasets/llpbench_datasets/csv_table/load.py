@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llpbench import Categories, DatasetError, Files, IntArray, Numbers, Split, random_split
+from llpbench import Categories, DatasetError, Files, IntArray, Numbers, Split
 from llpbench_datasets.csv_table.source import read
 from llpbench_datasets.csv_table.text import CsvText, class_numbers, missing, read_text
-from llpbench_datasets.encoding import encode_parts
+from llpbench_datasets.dealing import deal_rows
+from llpbench_datasets.encoding import encode_parts, fill_gaps
 from llpbench_datasets.tables import Table, cached_table
 
 
@@ -54,7 +55,7 @@ def load(
         *features, bags = table.columns
         assert isinstance(bags, Categories)
         table, bag_of = Table(tuple(features), table.labels), bags.codes.astype(np.int64)
-    parts = split_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, bag)
+    parts = deal_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, f"column {bag!r}")
     classes = max(int(table.labels.max()) + 1, 2)
     return encode_parts(fill_gaps(table, parts[0]), parts, encoding, classes=classes, bag_of=bag_of)
 
@@ -74,44 +75,6 @@ def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
             raise DatasetError(f"{text.path}: the bag {bag!r} is missing in {absent:,} rows.")
         columns.append(_categories(bag, bags))
     return Table(tuple(columns), labels)
-
-
-def split_rows(n: int, bag_of: IntArray | None, shares: Sequence[float], seed: int, bag: str = "") -> list[IntArray]:
-    """Training, validation and test rows of the given shares, shuffled; bags stay whole when rows have bags."""
-    if bag_of is None:
-        if n < 10:
-            raise DatasetError(f"the file has {n} rows; at least 10 are needed for training, validation and test.")
-        return random_split(n, shares, seed)
-    bags = np.unique(bag_of)
-    if len(bags) < 3:
-        raise DatasetError(f"column {bag!r} makes {len(bags)} bags; training, validation and test need one each.")
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(bags)
-    valid, test = (max(1, round(share / sum(shares) * len(bags))) for share in shares[1:])
-    cuts = [len(bags) - valid - test, len(bags) - test]
-    # Shuffled, because a file may be sorted by its labels, and test rows are scored in this order.
-    return [rng.permutation(np.flatnonzero(np.isin(bag_of, part))) for part in np.split(order, cuts)]
-
-
-def fill_gaps(table: Table, train: IntArray) -> Table:
-    """The table with the mean of the known training values in place of missing numbers.
-
-    A column that lacks values in training rows is followed by one that is 1 where the number was missing, else 0. Both
-    are standardised afterwards like any other number.
-    """
-    columns: list[Numbers | Categories] = []
-    for column in table.columns:
-        if isinstance(column, Categories):
-            columns.append(column)
-            continue
-        absent = np.isnan(column.values)
-        values = column.values[train]
-        known = values[~absent[train]]
-        mean = float(known.mean()) if len(known) else 0.0
-        columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
-        if absent[train].any():
-            columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
-    return Table(tuple(columns), table.labels)
 
 
 def _column(name: str, texts: Sequence[str]) -> Numbers | Categories:

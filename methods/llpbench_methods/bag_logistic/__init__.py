@@ -1,0 +1,39 @@
+"""Logistic regression fitted to the proportions of bags: no network, nothing drawn, about a second."""
+
+from __future__ import annotations
+
+from llpbench import MethodSpec, Param, hookimpl
+
+BAG_LOGISTIC = MethodSpec(
+    name="bag-logistic",
+    factory="llpbench_methods.bag_logistic.method:BagLogistic",
+    summary="logistic regression whose mean predictions fit the proportions of bags, by L-BFGS; for few large bags",
+    params=(
+        Param(
+            "penalty",
+            3.0,
+            low=1e-4,
+            high=1e6,
+            log=True,
+            doc="of the squared weights: their prior variance is one over it",
+        ),
+        Param(
+            "effect",
+            "auto",
+            low=0.0,
+            high=0.25,
+            kind="float",
+            choices=("auto",),
+            doc="variance of what moves the proportion of a bag as a whole; auto: what validation bags show of it",
+        ),
+        Param("steps", 300, low=1, high=100_000, log=True, doc="most steps of L-BFGS", tune=False),
+    ),
+    tasks=("binary", "multiclass"),
+    scores="probability",
+)
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``bag-logistic``."""
+    return [BAG_LOGISTIC]

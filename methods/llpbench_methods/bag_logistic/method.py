@@ -1,0 +1,92 @@
+"""bag-logistic: the linear case of the bag cross-entropy, at its optimum instead of at the end of a training."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from llpbench import Bags, FloatArray, Monitor, State
+from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, bag_mean, probabilities, worth_in_rows
+
+
+class BagLogistic:
+    r"""Logistic regression whose mean prediction in each bag fits the bag's proportion.
+
+    It minimises ``L(X w + a) + penalty/2 |w|²`` from ``w = 0`` and ``a`` at the known rate, with ``L`` the
+    cross-entropy of bags weighted by what their counts are worth in rows (``loss.py``): a mode of the model in which a
+    bag's count is binomial with the mean prediction as its rate, and ``w ~ N(0, 1/penalty)`` on features in their
+    natural scales. (``L`` is not convex: the start is part of the method.)
+
+    A few large bags say next to nothing about most directions of ``w``; these stay at 0, where a network keeps what its
+    first weights happened to be.
+
+    Bags that differ for reasons no feature shows are worth fewer rows. Whether these do is seen on validation bags: if
+    their proportions miss the mean predictions by more than chance, the excess is the variance of a bag effect, and the
+    regression is fitted again with it. (Validation bags that are parts of training bags cannot show it.)
+
+    Args:
+        penalty: of the squared weights (not of the intercept).
+        effect: variance of the bag effect, or ``"auto"``.
+        steps: most steps of L-BFGS.
+    """
+
+    weights_: Array
+    intercept_: Array
+
+    def __init__(self, penalty: float = 3.0, effect: float | str = "auto", steps: int = 300) -> None:
+        self.penalty, self.effect, self.steps = penalty, effect, steps
+
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:  # noqa: ARG002 - nothing is drawn
+        """Minimise, once more if bags have an effect of their own, and report once."""
+        with monitor.phase("regression"):
+            effect = 0.0 if self.effect == "auto" else float(self.effect)
+            self._minimise(bags, effect)
+            if self.effect == "auto" and bags.validation is not None:
+                effect = self._missed(bags.validation, bags.prior)
+                if effect > 0.0:
+                    self._minimise(bags, effect)
+        monitor.note("effect", effect)
+        monitor.report(self.predict_scores)
+        return self
+
+    def predict_scores(self, X: FloatArray) -> FloatArray:
+        """Probability of class 1, (n,), or of every class, (n, C)."""
+        p = self._probabilities(X)
+        return p[:, 0] if p.shape[1] == 1 else p
+
+    def state(self) -> State:
+        """Weights and intercepts."""
+        return {"weights": self.weights_, "intercept": self.intercept_}
+
+    def restore(self, state: State) -> BagLogistic:
+        """Take up saved weights."""
+        self.weights_ = np.asarray(state["weights"], np.float64)
+        self.intercept_ = np.asarray(state["intercept"], np.float64)
+        return self
+
+    def _probabilities(self, X: FloatArray) -> Array:
+        return probabilities(np.asarray(X, np.float64) @ self.weights_ + self.intercept_)
+
+    def _minimise(self, bags: Bags, effect: float) -> None:
+        """The weights for a bag effect of the given variance."""
+        X = np.asarray(bags.X, np.float64)
+        proportions = np.asarray(bags.clipped_proportions, np.float64)
+        worth = worth_in_rows(bags.sizes, bags.prior, bags.count_sd, effect)
+        rate = np.clip(bags.prior, 0.5 / len(X), 1.0 - 0.5 / len(X))
+        start = np.log(rate) - (np.log1p(-rate) if bags.classes == 2 else 0.0)
+        outputs = len(rate)
+
+        def objective(flat: Array) -> tuple[float, Array]:
+            weights, intercept = flat[:-outputs].reshape(-1, outputs), flat[-outputs:]
+            loss, slope = bag_loss(X @ weights + intercept, bags.offsets, proportions, worth)
+            loss += 0.5 * self.penalty * float((weights**2).sum())
+            return loss, np.append((X.T @ slope + self.penalty * weights).ravel(), slope.sum(axis=0))
+
+        first = np.append(np.zeros(X.shape[1] * outputs), start)
+        found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}).x
+        self.weights_, self.intercept_ = found[:-outputs].reshape(-1, outputs), found[-outputs:]
+
+    def _missed(self, held: Bags, rate: FloatArray) -> float:
+        """The bag effect by which held-back proportions miss the mean predictions."""
+        errors = held.proportions - bag_mean(self._probabilities(held.X), held.offsets)
+        return bag_effect(errors, worth_in_rows(held.sizes, rate, held.count_sd), rate)
