@@ -13,14 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from llpbench import __version__
 from llpbench.execution.driver import Driver, View, run_jobs
 from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
 from llpbench.execution.session import context_of, limits_of, make_executor
 from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
-from llpbench.experiment.grid import USUAL_FOLDS, RunSpec, plan_cells, unused_sizes
+from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_files, make_view
@@ -313,7 +311,7 @@ def plan_tune(
     settings: Mapping[str, Any], *, rule: Names, plugins: Sequence[Path] = (), override: Sequence[str] = ()
 ) -> TuneRequest:
     """Check a request to tune; ``settings`` are those of ``tune``."""
-    from llpbench.tuning.searches import TuneSpec
+    from llpbench.tuning.searches import TuneSpec, judged_by
     from llpbench.tuning.study import import_optuna
 
     import_optuna()
@@ -322,14 +320,8 @@ def plan_tune(
     search = {name: value for name, value in settings.items() if name in of_search}
     of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
     run_spec, how = combine({}, {"seeds": 1, **of_grid})
-    if rule == "all":
-        names = [name for name in registry.rules.entries if name not in registry.rules_on_request]
-        rules = [registry.rules[name] for name in names if run_spec.folds or not registry.rules[name].cross_validated]
-    else:
-        rules = [registry.rules[name] for name in _names(rule)]
-    if any(spec.cross_validated for spec in rules) and not run_spec.folds:
-        run_spec = msgspec.structs.replace(run_spec, folds=USUAL_FOLDS)
-    spec = TuneSpec(run_spec, tuple(spec.name for spec in rules), **search)
+    run_spec, rules = judged_by(run_spec, None if rule == "all" else _names(rule), registry)
+    spec = TuneSpec(run_spec, rules, **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
     return TuneRequest(spec, how, registry, context, Store(Path(how.out)))
 

@@ -20,7 +20,7 @@ from llpbench.contracts.job import Job
 from llpbench.contracts.specs import NO_BAG, BagScheme
 from llpbench.experiment.bags import checked_numbers, gather
 from llpbench.experiment.privacy import add_count_noise, count_noise_sd, count_sensitivity, epsilon_of
-from llpbench.experiment.seeds import derive_seed
+from llpbench.experiment.seeds import secret_rng
 from llpbench.experiment.split import bags_seed, without_test
 from llpbench.plugins.registry import Registry
 
@@ -65,7 +65,8 @@ def form_bags(job: Job, split: Split, registry: Registry) -> Formed:
     valid, valid_labels = gather(split.valid, number(split.valid, "validation"), **shape)
     test_of = number(split.test, "test") if len(split.test) else np.empty(0, np.int64)
     sd = count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(split.classes))
-    noise_rng = np.random.default_rng(derive_seed("noise", bags=bags_seed(cell), noise=cell.noise, delta=cell.delta))
+    known = {"bags": bags_seed(cell), "noise": cell.noise, "delta": cell.delta}
+    noise_rng = secret_rng("noise", (train_labels, valid_labels), **known)
     valid = replace(valid, counts=read_only(add_count_noise(valid.counts, sd, noise_rng)), count_sd=sd)
     counts = read_only(add_count_noise(train.counts, sd, noise_rng))
     bags = replace(train, counts=counts, count_sd=sd, validation=valid)

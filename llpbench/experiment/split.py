@@ -12,7 +12,7 @@ from llpbench.contracts.data import Part, Split, read_only
 from llpbench.contracts.errors import DatasetError
 from llpbench.contracts.job import Job
 from llpbench.contracts.specs import DatasetSpec
-from llpbench.experiment.seeds import derive_seed
+from llpbench.experiment.seeds import derive_seed, secret_rng
 
 
 def split_seed(cell: Cell) -> int:
@@ -46,7 +46,8 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
         split = without_test(split)
     check_split(split, spec, ("train", "valid") if dropped else ("train", "valid", "test"))
     if job.cell.feature_noise:
-        rng = np.random.default_rng(derive_seed("feature-noise", seed=job.cell.seed, dataset=job.cell.dataset))
+        labels = (split.train.y, split.valid.y)
+        rng = secret_rng("feature-noise", labels, seed=job.cell.seed, dataset=job.cell.dataset)
         noisy = [_noisy(part, job.cell.feature_noise, rng) for part in (split.train, split.valid, split.test)]
         split = replace(split, train=noisy[0], valid=noisy[1], test=noisy[2])
     return split

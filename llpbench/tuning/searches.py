@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import MethodSpec, RuleSpec, Scalar
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import USUAL_FOLDS, RunSpec, plan_cells
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
@@ -72,6 +73,24 @@ class Search:
             higher_is_better=self.rule.higher_is_better,
             trials=self.study.trials(),
         )
+
+
+def judged_by(run: RunSpec, names: Sequence[str] | None, registry: Registry) -> tuple[RunSpec, tuple[str, ...]]:
+    """The rules that judge trials, and the grid with the folds that they need.
+
+    Args:
+        run: the grid.
+        names: of the rules; None for all that need not be named, those on folds only where the grid has folds.
+        registry: what is registered.
+    """
+    if names is None:
+        shown = [spec for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
+        rules = [spec for spec in shown if run.folds or not spec.cross_validated]
+    else:
+        rules = [registry.rules[name] for name in names]
+    if any(spec.cross_validated for spec in rules) and not run.folds:
+        run = msgspec.structs.replace(run, folds=USUAL_FOLDS)
+    return run, tuple(spec.name for spec in rules)
 
 
 def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[Search]:

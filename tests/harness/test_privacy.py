@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import make_cell, make_plan, make_result, quick
+from helpers import make_cell, make_part, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from llpbench import DataUnavailableError, UsageError
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.data import Split
+from llpbench.contracts.data import Part, Split
 from llpbench.contracts.job import Job
 from llpbench.execution.settings import combine
 from llpbench.execution.worker import run_job
@@ -29,6 +29,7 @@ from llpbench.experiment.privacy import (
     log_gaussian_delta,
     noise_name,
 )
+from llpbench.experiment.seeds import derive_seed, secret_rng
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.results.metric_style import MetricStyle
@@ -292,3 +293,34 @@ def test_feature_noise_meets_standardised_numbers() -> None:
     spread = split.train.X.std(axis=0)
     assert np.median(spread) == pytest.approx(1.0, abs=0.05)  # clipping at four deviations narrows long tails
     assert spread.min() > 0.3
+
+
+def test_noise_cannot_be_drawn_without_the_labels() -> None:
+    """A method knows every axis of its cell; but one label exchanged makes other noise."""
+    labels = [np.array([0, 1, 1, 0]), np.array([1])]
+    axes = {"bags": 7, "noise": "high"}
+    draw = secret_rng("noise", labels, **axes).normal(size=4)
+    again = secret_rng("noise", [part.astype(np.int16) for part in labels], **axes)
+    np.testing.assert_array_equal(draw, again.normal(size=4))
+    others = [
+        secret_rng("noise", [np.array([1, 0, 1, 0]), np.array([1])], **axes),
+        secret_rng("noise", labels, **{**axes, "bags": 8}),
+        secret_rng("feature-noise", labels, **axes),
+        np.random.default_rng(derive_seed("noise", **axes)),
+    ]
+    for other in others:
+        assert not np.isclose(other.normal(size=4), draw).any()
+
+
+def test_the_noise_of_a_cell_follows_its_labels() -> None:
+    """Labels exchanged inside a bag leave all counts as they are, and give other noise."""
+    part, other = make_part(40, seed=1), make_part(40, seed=2)
+    swapped = part.y.copy()
+    swapped[[int(np.flatnonzero(part.y == 0)[0]), int(np.flatnonzero(part.y == 1)[0])]] = [1, 0]
+    job = Job(cell=make_cell(noise="high", bag_size=40), method_name="m", dataset_name="d", out="/x")
+    splits = [Split(Part(part.X, y), other, other) for y in (part.y, swapped)]
+    first, second = (bag_split(job, split, REGISTRY)[0] for split in splits)
+    assert abs(first.counts - second.counts).min() > 1e-6
+    assert first.validation is not None
+    assert second.validation is not None
+    assert abs(first.validation.counts - second.validation.counts).min() > 1e-6
