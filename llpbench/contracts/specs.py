@@ -322,8 +322,7 @@ class RuleSpec(_Spec):
 
     Attributes:
         title: what the values are, for tables and progress: ``"cross-entropy"``.
-        higher_is_better: which end of the scale wins.
-        uses_labels: whether it looks at labels of single rows; without, ``held.labels`` is None.
+        higher_is_better, uses_labels: which end wins; whether it looks at labels of rows (else ``held.labels`` is None).
         on_request: whether tables, searches and the page leave it out unless it is named (``--rule NAME``).
         version: counted up whenever the rule may choose another report than before; results record it.
     """
@@ -376,8 +375,7 @@ class Reference:
         noise: the noise level's label here.
         metric: name of the metric.
         mean: the printed value (a share as a share: 0.8919, not 89.19); None where none is printed, ``note`` says why.
-        sd: the printed standard deviation, None when none is printed.
-        rule: the selection rule the publication used.
+        sd, rule: the printed standard deviation (None when none is printed); the selection rule that was used.
         stage: stage of the fit the value belongs to (``iteration-1``); empty for the whole fit.
         bound: the method was given labels.
     """
