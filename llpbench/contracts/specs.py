@@ -322,7 +322,7 @@ class RuleSpec(_Spec):
 
     Attributes:
         title: what the values are, for tables and progress: ``"cross-entropy"``.
-        higher_is_better, uses_labels: which end wins; whether it looks at labels of rows (else ``held.labels`` is None).
+        higher_is_better, uses_labels: which end wins; whether it sees labels of rows (else ``held.labels`` is None).
         on_request: whether tables, searches and the page leave it out unless it is named (``--rule NAME``).
         version: counted up whenever the rule may choose another report than before; results record it.
     """
