@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from cli_runner import llpbench, table
 
