@@ -6,6 +6,7 @@ registry. None of them is kept as a file, so none can be out of date.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 BOARD = "leaderboards/index.html"
 BOARD_PAGE = "leaderboard-page/index.html"
+TUTORIALS = ("quickstart", "own-data", "new-method")
 
 USE = {
     "Running a benchmark": ("llpbench.api.run", "llpbench.api.tune", "llpbench.report.results.Results"),
@@ -99,6 +101,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
+    for name in TUTORIALS:
+        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        files.append(File.generated(config, f"notebooks/{name}.ipynb", content=notebook(text)))
     files.append(File.generated(config, BOARD_PAGE, abs_src_path=str(ROOT / BOARD)))
     return files
 
@@ -112,8 +117,35 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             raise PluginError(f"{page.file.src_uri}: the link to ../{link['target']} leads nowhere.")
         return link["text"]
 
+    if (name := page.file.src_uri.removesuffix(".md")) in TUTORIALS:
+        markdown = f"{markdown}\n\n[This page as a notebook](notebooks/{name}.ipynb)\n"
     here = markdown.replace(f"]({up}../{BOARD})", f"]({up}{BOARD_PAGE})")
     return re.sub(rf"\[(?P<text>[^\]]*)\]\({re.escape(up)}\.\./(?P<target>[^)#]+)(#[^)]*)?\)", named, here)
+
+
+def notebook(markdown: str) -> str:
+    """A page as a Jupyter notebook: code blocks that run are its cells, everything else is text.
+
+    A block that begins with ``# name.py`` writes that file; commands of the shell begin with ``!``. Lines that install
+    something are left as text: whoever runs the notebook has llpbench.
+    """
+    cells: list[dict[str, Any]] = []
+    for i, part in enumerate(re.split(r"^(```(?:python|sh)\n.*?^```\n)", markdown, flags=re.DOTALL | re.MULTILINE)):
+        kind, _, code = part.removesuffix("```\n").partition("\n")
+        runs = i % 2 == 1 and "pip install" not in code
+        if runs and kind == "```sh":
+            code = "\n".join(f"!{line}" if line else "" for line in code.replace("\\\n", " ").splitlines())
+        elif runs and (file := re.match(r"# (\w+\.py)\n", code)):
+            code = f"%%writefile {file[1]}\n{code}"
+        text = (code if runs else part).strip()
+        if text:
+            kinds = {"cell_type": "code", "execution_count": None, "outputs": []} if runs else {"cell_type": "markdown"}
+            cells.append(
+                {**kinds, "id": f"cell-{len(cells)}", "metadata": {}, "source": text.splitlines(keepends=True)}
+            )
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    page = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(page, ensure_ascii=False, indent=1)
 
 
 def _home(readme: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import json
 import os
 import re
 import shutil
@@ -31,6 +34,27 @@ def build(config: Path, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"})
 
 
+def test_a_tutorial_is_a_notebook_too() -> None:
+    """Its cells are the blocks of the page, which other tests run, in their order; what is no Python is marked."""
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in module.TUTORIALS:
+        page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        cells = [c for c in json.loads(module.notebook(page))["cells"] if c["cell_type"] == "code"]
+        blocks = re.findall(r"```(?:python|sh)\n(.*?)```", page, flags=re.DOTALL)
+        blocks = [block for block in blocks if "pip install" not in block]
+        for cell, block in zip(cells, blocks, strict=True):
+            source = "".join(cell["source"])
+            python = re.sub(r"^(!|%%).*$", "", source, flags=re.MULTILINE)
+            ast.parse(python)
+            assert python.strip() in block
+            assert [line[1:] for line in source.splitlines() if line.startswith("!")] in ([], block.splitlines())
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_needs_no_other_host(tmp_path: Path) -> None:
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
@@ -46,6 +70,7 @@ def test_the_site_builds_and_needs_no_other_host(tmp_path: Path) -> None:
     assert 'id="llpbench.contracts.data.Bags"' in pages["api/contracts.html"]
     assert 'id="llpbench_methods.inference.propagation.marginals"' in pages["api/inference.html"]
     assert "leaderboard-page/index.html" in pages
+    assert (tmp_path / "site" / "notebooks" / "new-method.ipynb").exists()
 
 
 @pytest.mark.slow
