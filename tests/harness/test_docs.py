@@ -156,6 +156,7 @@ def test_a_tutorial_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.slow
 def test_the_worked_example_of_belief_propagation_runs() -> None:
     page = ROOT / "docs" / "bp-engines.md"
     text = page.read_text(encoding="utf-8").split("## A worked example")[1].split("\n## ")[0]
