@@ -500,7 +500,7 @@ def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(block, "own-data.md", "exec"), names)
     assert auroc(names["bought"].to_numpy().astype(int), names["model"].predict_proba(names["table"])[:, 1]) > 0.85
     names["table"].assign(y=names["bought"]).to_csv("data.csv", index=False)
-    both, own = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (run .*?)\n```", PAGE))
+    both, own = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (run .*?)\n", PAGE))
     (compared,) = (shlex.split(line) for line in re.findall(r"```sh\nllpbench (compare .*?)\n```", PAGE))
     recommended = run_llpbench(*compared, cwd=tmp_path)
     assert recommended.returncode == 0, recommended.stderr

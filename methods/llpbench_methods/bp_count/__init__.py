@@ -7,7 +7,7 @@ from llpbench import BACKENDS, MethodSpec, Param, hookimpl
 BP_COUNT = MethodSpec(
     name="bp-count",
     factory="llpbench_methods.bp_count.method:BPCount",
-    summary="bag-mean regression averaged over priors, exact counting factors, self-training judged by held-out bags",
+    summary="learns from bag means, then labels rows to add up to the counts; keeps what held-back bags confirm",
     params=(
         Param(
             "learner",

@@ -1,0 +1,258 @@
+"""What MkDocs does beside rendering `docs/*.md`: pages made at build time, and links that leave the folder.
+
+The home page is README, the references come from docstrings and from the command line, the catalogues from the
+registry. None of them is kept as a file, so none can be out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+from llpbench.cli import cli
+from llpbench.plugins.options import format_scalar
+from llpbench.plugins.registry import load_registry
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+    from llpbench import DatasetSpec, MethodSpec, Param
+
+ROOT = Path(__file__).resolve().parents[1]
+BOARD = "leaderboards/index.html"
+BOARD_PAGE = "leaderboard-page/index.html"
+TUTORIALS = ("quickstart", "own-data", "new-method")
+
+USE = {
+    "Running a benchmark": ("llpbench.api.run", "llpbench.api.tune", "llpbench.report.results.Results"),
+    "Your own data": (
+        "llpbench.estimator.fit.fit",
+        "llpbench.estimator.model.LLPModel",
+        "llpbench.estimator.model.load",
+        "llpbench.estimator.report.Report",
+        "llpbench.estimator.compare.compare",
+        "llpbench.estimator.comparison.Comparison",
+        "llpbench.estimator.classifier.LLPClassifier",
+        "llpbench.estimator.examples.example_table",
+    ),
+}
+CONTRACTS = {
+    "Data": (
+        "llpbench.contracts.data.Bags",
+        "llpbench.contracts.data.Part",
+        "llpbench.contracts.data.Split",
+        "llpbench.contracts.data.Column",
+        "llpbench.contracts.data.random_split",
+    ),
+    "What a method is and meets": (
+        "llpbench.contracts.protocols.Method",
+        "llpbench.contracts.protocols.Monitor",
+        "llpbench.contracts.state.Restorable",
+        "llpbench.contracts.held_back.HeldBack",
+    ),
+    "Specs: what a plugin says of itself": (
+        "llpbench.contracts.specs.MethodSpec",
+        "llpbench.contracts.specs.DatasetSpec",
+        "llpbench.contracts.params.Param",
+        "llpbench.contracts.data_files.DataFile",
+        "llpbench.contracts.data_files.PackageSource",
+        "llpbench.contracts.specs.MetricSpec",
+        "llpbench.contracts.specs.RuleSpec",
+        "llpbench.contracts.specs.BagScheme",
+        "llpbench.contracts.specs.ExecutorSpec",
+        "llpbench.contracts.specs.Reference",
+    ),
+    "Cells and results": ("llpbench.contracts.cell.Cell", "llpbench.contracts.result.CellResult"),
+    "Errors": (
+        "llpbench.contracts.errors.LLPBenchError",
+        "llpbench.contracts.errors.Skip",
+        "llpbench.contracts.errors.UsageError",
+        "llpbench.contracts.errors.LLPWarning",
+    ),
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made, and the leaderboard's page as it is."""
+    registry = load_registry()
+    methods = [entry.spec for entry in registry.methods if entry.plugin.builtin]
+    datasets = [entry.spec for entry in registry.datasets if entry.plugin.builtin]
+    pages = {
+        "index.md": _home((ROOT / "README.md").read_text(encoding="utf-8")),
+        "api/use.md": _reference("Python: running and fitting", "All names are public names of `llpbench`.", USE),
+        "api/contracts.md": _reference(
+            "Python: writing plugins", "Import these from `llpbench` itself: `from llpbench import Bags`.", CONTRACTS
+        ),
+        "api/inference.md": _inference(),
+        "cli.md": _commands(),
+        "methods.md": _catalogue("Methods", "run --methods", methods, _method_facts),
+        "datasets.md": _catalogue("Datasets", "run --datasets", datasets, _dataset_facts),
+        "leaderboard.md": _board(),
+    }
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    for name in TUTORIALS:
+        text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        files.append(File.generated(config, f"notebooks/{name}.ipynb", content=notebook(text)))
+    files.append(File.generated(config, BOARD_PAGE, abs_src_path=str(ROOT / BOARD)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Links that leave `docs/`: the leaderboard is part of the site, other files of the repository are named only."""
+    up = "../" * page.file.src_uri.count("/")
+
+    def named(link: re.Match[str]) -> str:
+        if not (ROOT / link["target"]).exists():
+            raise PluginError(f"{page.file.src_uri}: the link to ../{link['target']} leads nowhere.")
+        return link["text"]
+
+    if (name := page.file.src_uri.removesuffix(".md")) in TUTORIALS:
+        markdown = f"{markdown}\n\n[This page as a notebook](notebooks/{name}.ipynb)\n"
+    here = markdown.replace(f"]({up}../{BOARD})", f"]({up}{BOARD_PAGE})")
+    return re.sub(rf"\[(?P<text>[^\]]*)\]\({re.escape(up)}\.\./(?P<target>[^)#]+)(#[^)]*)?\)", named, here)
+
+
+def notebook(markdown: str) -> str:
+    """A page as a Jupyter notebook: code blocks that run are its cells, everything else is text.
+
+    A block that begins with ``# name.py`` writes that file; commands of the shell begin with ``!``. Lines that install
+    something are left as text: whoever runs the notebook has llpbench.
+    """
+    cells: list[dict[str, Any]] = []
+    for i, part in enumerate(re.split(r"^(```(?:python|sh)\n.*?^```\n)", markdown, flags=re.DOTALL | re.MULTILINE)):
+        kind, _, code = part.removesuffix("```\n").partition("\n")
+        runs = i % 2 == 1 and "pip install" not in code
+        if runs and kind == "```sh":
+            code = "\n".join(f"!{line}" if line else "" for line in code.replace("\\\n", " ").splitlines())
+        elif runs and (file := re.match(r"# (\w+\.py)\n", code)):
+            code = f"%%writefile {file[1]}\n{code}"
+        text = (code if runs else part).strip()
+        if text:
+            kinds = {"cell_type": "code", "execution_count": None, "outputs": []} if runs else {"cell_type": "markdown"}
+            cells.append(
+                {**kinds, "id": f"cell-{len(cells)}", "metadata": {}, "source": text.splitlines(keepends=True)}
+            )
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    page = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(page, ensure_ascii=False, indent=1)
+
+
+def _home(readme: str) -> str:
+    """README, whose links start at the root of the repository, as a page of `docs/`."""
+    inside = re.sub(r"\]\(docs/", "](", readme)
+    return re.sub(r"\]\((?=(leaderboards|benchmarks|tests|methods|datasets)/|[A-Z]+)", "](../", inside)
+
+
+def _reference(title: str, lead: str, chapters: dict[str, tuple[str, ...]]) -> str:
+    lines = [f"# {title}", lead]
+    for chapter, names in chapters.items():
+        lines += [f"## {chapter}", *(f"::: {name}" for name in names)]
+    return "\n\n".join(lines) + "\n"
+
+
+def _commands() -> str:
+    """Every command with its options, as ``--help`` says them."""
+    lead = "What `llpbench COMMAND --help` prints, for every command. `-h` is short for `--help`."
+    return "\n\n".join(["# Command line", lead, *_command(cli, click.Context(cli, info_name="llpbench"))]) + "\n"
+
+
+def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
+    """A heading, the help text and a table of options; then the same for the commands of a group."""
+    if ctx.parent is not None:
+        yield f"{'#' * ctx.command_path.count(' ')}# {ctx.command_path}"
+    yield f"```text\n{command.get_usage(ctx).removeprefix('Usage: ')}\n```"
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
+        yield f"```text\n{paragraph[1:].strip()}\n```" if paragraph.startswith("\b") else _plain(paragraph)
+    records = [p.get_help_record(ctx) for p in command.get_params(ctx) if "--help" not in p.opts]
+    rows = [f"| `{names}` | {_plain(text)} |" for names, text in filter(None, records)]
+    yield "\n".join(["| option | what |", "|---|---|", *rows]) if rows else ""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(ctx):
+            if (inner := command.get_command(ctx, name)) is not None and not inner.hidden:
+                yield from _command(inner, click.Context(inner, info_name=name, parent=ctx))
+
+
+def _plain(text: str) -> str:
+    """A text of the command line as Markdown that shows it as it is."""
+    return re.sub(r"([\\`*_|<\[\]])", r"\\\1", text)
+
+
+def _inference() -> str:
+    """The public names of the inference library, from its stub."""
+    stub = (ROOT / "methods" / "llpbench_methods" / "inference" / "__init__.pyi").read_text(encoding="utf-8")
+    named = re.findall(r"^from \.([\w.]*) import (\w+)", stub, flags=re.MULTILINE)
+    functions = tuple(f"llpbench_methods.inference.{module}.{name}" for module, name in named)
+    lead = (
+        "Public names of `llpbench_methods.inference`, a library that needs nothing of the benchmark. "
+        "[Belief propagation engines](../bp-engines.md#a-worked-example) has a worked example."
+    )
+    return _reference("Python: belief propagation", lead, {"Names": functions})
+
+
+def _catalogue(title: str, command: str, specs: Iterable[Any], facts: Any) -> str:
+    lines = [f"# {title}", f"Made from the registry of this version. Settings go in brackets: `llpbench {command} "
+             "'NAME[setting=value]'`."]  # fmt: skip
+    for spec in specs:
+        lines += [f"## {spec.name}", _sentence(spec.summary)]
+        lines.append("\n".join(f"- **{what}**: {value}" for what, value in facts(spec) if value))
+        if spec.params:
+            rows = [_param(p) for p in spec.params]
+            lines.append("\n".join(["| setting | default | may be | what |", "|---|---|---|---|", *rows]))
+    return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def _method_facts(spec: MethodSpec) -> list[tuple[str, str]]:
+    kind = "a bound: it is given the labels" if spec.oracle else "a control" if spec.control else ""
+    return [
+        ("kind", kind),
+        ("tasks", ", ".join(spec.tasks)),
+        ("runs on", ", ".join(spec.backends)),
+        ("presets", ", ".join(f"`{name}`" for name, _ in spec.presets)),
+        ("from", spec.citation),
+        ("paper", f"<{spec.paper}>" if spec.paper else ""),
+        ("authors' code", f"<{spec.code}>" if spec.code else ""),
+    ]
+
+
+def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
+    return [
+        ("classes", str(spec.classes)),
+        ("rows", f"{spec.rows:,}" if spec.rows else ""),
+        ("columns", str(spec.columns or "")),
+        ("share of positives", f"{100 * spec.balance[1]:.1f} %" if len(spec.balance) == 2 else ""),
+        ("split", spec.split),
+        ("licence", spec.licence),
+        ("from", spec.citation),
+        ("source", f"<{spec.homepage}>" if spec.homepage else ""),
+    ]
+
+
+def _param(p: Param) -> str:
+    default = format_scalar(p.default)
+    cells = (f"`{p.name}`", f"`{default}`" if default else "", p.describe_range(), p.doc)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
+
+
+def _board() -> str:
+    """The page that leads to the leaderboard, which is a page of its own without the site's frame."""
+    return (
+        f"# The leaderboard\n\n[Open the leaderboard]({BOARD_PAGE}){{ .md-button .md-button--primary }}\n\n"
+        "It shows every published number: choose a dataset, a bag size and the selection rule, sort, click a number "
+        "for its parameters, its seeds and the command that makes it again. [The glossary](glossary.md) explains the "
+        f"words.\n\n[![The leaderboard](images/leaderboard.png)]({BOARD_PAGE})\n"
+    )
