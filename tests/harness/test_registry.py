@@ -303,8 +303,8 @@ def test_two_registries_share_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_close_matches_and_the_list() -> None:
-    with pytest.raises(UnknownNameError, match=r"Did you mean 'mean-ridge'\? Available: .*dllp.*mean-ridge"):
-        load_registry().methods["mean-rigde"]
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'random-labels'\? Available: .*dllp.*mean-ridge"):
+        load_registry().methods["randomlabels"]
 
 
 def test_an_unknown_executor_is_refused() -> None:

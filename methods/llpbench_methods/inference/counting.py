@@ -16,6 +16,8 @@ from llpbench_methods.inference.compiled.jit import njit
 from llpbench_methods.inference.messages import Mode, sigmoid
 
 Floats = NDArray[np.float64]
+_NOTHING_BESIDE = 750.0
+"""`exp` of minus this is 0: whole sums beside the count have no mass."""
 Ints = NDArray[np.int64]
 
 LARGEST_ODDS = 250.0
@@ -126,6 +128,10 @@ def count_log_likelihood(
 ) -> Floats:
     """`log sum_s P(s) phi(s)` per bag; with hard counts the Poisson-binomial log-probability of the count.
 
-    Its gradient with respect to `theta_i` is `bag_posterior_i - sigma(theta_i)`.
+    Its gradient with respect to `theta_i` is `bag_posterior_i - sigma(theta_i)`. A factor so strong that
+    `exp(-lambda_b)` is 0 in floating-point numbers is a hard count, whose law has no rounding of its own.
     """
-    return _flat(theta, offsets, counts, lambda_b, "sum")[1]
+    count = np.asarray(counts, dtype=np.float64)
+    possible = (count == np.round(count)) & (count >= 0) & (count <= np.diff(np.asarray(offsets)))
+    strength = np.where(possible & (np.asarray(lambda_b) > _NOTHING_BESIDE), np.inf, lambda_b)
+    return _flat(theta, offsets, counts, strength, "sum")[1]
