@@ -24,6 +24,7 @@ from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_files, make_view
 from llpbench.report.render import choose
 from llpbench.report.results import Results
+from llpbench.report.run_log import LoggedView, RunLog
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.store import Store
 
@@ -153,11 +154,13 @@ class RunRequest:
             progress: whether progress is shown, or who is told of cells as they start and end.
             command: what makes the same request again, for the manifest and for whoever interrupts.
         """
-        view = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
-        for note in self.notes:
-            view.note(f"note: {note}")
+        shown = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
+        view = LoggedView(shown, RunLog(self.store.root), self.metric)
         executor = make_executor(self.how, self.registry)
         self.store.plan(self.planned, command, __version__)
+        view.open(command, __version__)
+        for note in self.notes:
+            view.note(f"note: {note}")
         _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
         run_now, kept = self.wanted(view)
         jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
@@ -268,7 +271,12 @@ class TuneRequest:
     context: Context
     store: Store
 
-    def run(self, progress: bool, command: str) -> TuneResults:
+    @property
+    def metric(self) -> MetricStyle:
+        """How cells are shown."""
+        return choose(self.registry, (), self.how.metric).metric
+
+    def run(self, progress: bool | View, command: str) -> TuneResults:
         """Run trials until every study has them; arguments as in ``RunRequest.run``."""
         from llpbench.tuning.results import TuneResults, describe_trial
         from llpbench.tuning.searches import plan_searches
@@ -279,12 +287,17 @@ class TuneRequest:
         self.store.plan([], command, __version__)
         searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
         executor = make_executor(self.how, self.registry)
-        view = QuietView()  # trials are shown, not their cells
+        shown = QuietView() if isinstance(progress, bool) else progress  # trials are shown, not their cells
+        view = LoggedView(shown, RunLog(self.store.root), self.metric)
+        view.open(command, __version__)
         _fetch_data(planned, executor, self.registry, self.context, quiet=not progress)
 
         def on_trial(search: Search, trial: Trial) -> None:
+            text = describe_trial(search, trial)
             if progress:
-                view.note(describe_trial(search, trial))
+                view.note(text)
+            else:
+                view.log.write(text)
 
         work = Trials(
             searches,
@@ -303,6 +316,7 @@ class TuneRequest:
             raise
         finally:
             work.release()
+            view.end()
         write_searches(self.store.root, searches)
         return TuneResults(self.store.root, searches)
 
