@@ -13,7 +13,7 @@ from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugi
 from llpbench.cli.printing import progress_of, say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
-from llpbench.contracts.errors import printable
+from llpbench.contracts.errors import describe, printable
 from llpbench.contracts.result import FAILURES
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def run(
     Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
     or by other code of a plugin that is no release. Ctrl-C loses nothing but the cells that were running.
 
+    The results folder also gets run.log (what ran when) and report.html (tables and charts to look at in a browser).
+
     Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request itself is wrong.
     """
     from llpbench.api import plan_run
@@ -77,10 +79,12 @@ def run(
         return
     with exit_on_interrupt():
         results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
+    page = _write_page(results)
     _print_results(results, as_json)
     if not as_json:
         _print_failures(results)
         say(f"results: {results.folder}", err=True)
+        say(page, err=True)
     sys.exit(1 if results.failed else 0)
 
 
@@ -124,6 +128,18 @@ def _print_failures(results: Results, most: int = 5) -> None:
     print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
     if len(failed) > most:
         say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
+
+
+def _write_page(results: Results, most: int = 2000) -> str:
+    """Write the page of the folder and say where it is. It is an extra: whatever goes wrong, the run is done."""
+    from llpbench.leaderboard.own_page import write_page
+
+    if len(results.planned) > most:  # so that no run waits for it
+        return f"page: llpbench report {results.folder}"
+    try:
+        return f"page: {write_page(results.store, results.registry)}"
+    except Exception as error:
+        return f"no page: {describe(error)}"
 
 
 def _print_results(results: Results, as_json: bool) -> None:

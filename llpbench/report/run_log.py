@@ -1,7 +1,7 @@
 """The log of a results folder: what ran when, in plain lines that outlive the terminal.
 
-``run.log`` lies beside the manifest. Every run on the folder appends to it: the command and the versions, each cell as it
-ends, notes and warnings, how the run ended. It is there to be read; nothing depends on it, so a log that cannot be
+``run.log`` lies beside the manifest. Every run on the folder appends to it: the command and the versions, each cell as
+it ends, notes and warnings, how the run ended. It is there to be read; nothing depends on it, so a log that cannot be
 written is no error. It never grows beyond ``MOST_BYTES``: then its older half goes.
 """
 
