@@ -84,7 +84,8 @@ def run(
     if not as_json:
         _print_failures(results)
         say(f"results: {results.folder}", err=True)
-        say(page, err=True)
+        if not quiet:
+            say(page, err=True)
     sys.exit(1 if results.failed else 0)
 
 

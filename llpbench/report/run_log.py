@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from llpbench import __version__
 from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
@@ -68,17 +69,14 @@ class RunLog:
 class LoggedView:
     """Passes all on to another view, and writes it to the log of the folder."""
 
-    def __init__(self, view: View, log: RunLog, metric: MetricStyle) -> None:
-        self.view, self.log, self.metric = view, log, metric
+    def __init__(self, view: View, folder: Path, metric: MetricStyle, command: str) -> None:
+        self.view, self.log, self.metric = view, RunLog(folder), metric
         self.shows_progress = bool(getattr(view, "shows_progress", True))
         self._counts: Counter[str] = Counter()
         self._began = time.monotonic()
         self._ended = False
-
-    def open(self, command: str, version: str) -> None:
-        """Write what is run, and by what."""
         self.log.write(f"start: {command}")
-        self.log.write(f"llpbench {version}, Python {platform.python_version()}, {platform.platform()}")
+        self.log.write(f"llpbench {__version__}, Python {platform.python_version()}, {platform.platform()}")
 
     def begin(self, total: int, kept: int) -> None:
         """Write how much there is to do."""
