@@ -95,6 +95,7 @@ def test_a_second_run_appends_and_failures_are_in_the_log(tmp_path: Path) -> Non
         )  # fmt: skip
     text = (tmp_path / "out" / NAME).read_text()
     assert text.count("start: ") == text.count("end: 1 failed") == 2
+    assert "faulty-nan" in (tmp_path / "out" / "report.html").read_text()  # a page also where no cell has a number
 
 
 def test_a_log_that_cannot_be_written_harms_nothing(tmp_path: Path) -> None:
@@ -272,3 +273,14 @@ def test_sizes_are_short_and_near(number: int) -> None:
     scale = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[unit]
     assert abs(float(amount) * scale - number) <= 0.05 * scale + 1e-3
     assert len(text) <= 9
+
+
+def test_the_page_of_everyday_commands_names_what_there_is(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "everyday.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"LLPBENCH_[A-Z]+", page)) == {variable.name for variable in VARIABLES}
+    help_text = llpbench("--help", cwd=tmp_path).stdout
+    for verb in re.findall(r"llpbench ([a-z]+)", page):
+        assert re.search(rf"^  {verb} ", help_text, flags=re.MULTILINE), verb
+    run_help = llpbench("run", "--help", cwd=tmp_path).stdout
+    for short, long in re.findall(r"^\| `(-[a-z])` \| `(--[a-z]+)`", page, flags=re.MULTILINE):
+        assert f"{short}, {long}" in run_help
