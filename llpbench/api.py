@@ -24,15 +24,16 @@ from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_files, make_view
 from llpbench.report.render import choose
 from llpbench.report.results import Results
+from llpbench.report.run_log import LoggedView
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.store import Store
 
 if TYPE_CHECKING:
     from llpbench.contracts.executor import Executor
     from llpbench.contracts.result import CellResult
-    from llpbench.tuning.chosen import Trial, TunedParams
+    from llpbench.tuning.chosen import TunedParams
     from llpbench.tuning.results import TuneResults
-    from llpbench.tuning.searches import Search, TuneSpec
+    from llpbench.tuning.searches import TuneSpec
 
 Names = str | Sequence[str]
 """Several names: ``"bp,dllp"`` or ``["bp", "dllp"]``; options in brackets as on the command line."""
@@ -153,11 +154,12 @@ class RunRequest:
             progress: whether progress is shown, or who is told of cells as they start and end.
             command: what makes the same request again, for the manifest and for whoever interrupts.
         """
-        view = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
-        for note in self.notes:
-            view.note(f"note: {note}")
+        shown = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
         executor = make_executor(self.how, self.registry)
         self.store.plan(self.planned, command, __version__)
+        view = LoggedView(shown, self.store.root, self.metric, command)
+        for note in self.notes:
+            view.note(f"note: {note}")
         _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
         run_now, kept = self.wanted(view)
         jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
@@ -267,8 +269,9 @@ class TuneRequest:
     registry: Registry
     context: Context
     store: Store
+    metric: MetricStyle
 
-    def run(self, progress: bool, command: str) -> TuneResults:
+    def run(self, progress: bool | View, command: str) -> TuneResults:
         """Run trials until every study has them; arguments as in ``RunRequest.run``."""
         from llpbench.tuning.results import TuneResults, describe_trial
         from llpbench.tuning.searches import plan_searches
@@ -279,20 +282,18 @@ class TuneRequest:
         self.store.plan([], command, __version__)
         searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
         executor = make_executor(self.how, self.registry)
-        view = QuietView()  # trials are shown, not their cells
+        shown = QuietView() if isinstance(progress, bool) else progress  # trials are shown, not their cells
+        view = LoggedView(shown, self.store.root, self.metric, command)
         _fetch_data(planned, executor, self.registry, self.context, quiet=not progress)
 
-        def on_trial(search: Search, trial: Trial) -> None:
-            if progress:
-                view.note(describe_trial(search, trial))
-
+        tell = view.note if progress else view.log.write
         work = Trials(
             searches,
             self.store,
             self.registry,
             limits_of(self.how),
             self.context,
-            on_trial=on_trial,
+            on_trial=lambda search, trial: tell(describe_trial(search, trial)),
             command=command,
             version=__version__,
         )
@@ -303,6 +304,7 @@ class TuneRequest:
             raise
         finally:
             work.release()
+            view.end()
         write_searches(self.store.root, searches)
         return TuneResults(self.store.root, searches)
 
@@ -323,7 +325,7 @@ def plan_tune(
     run_spec, rules = judged_by(run_spec, None if rule == "all" else _names(rule), registry)
     spec = TuneSpec(run_spec, rules, **search)
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
-    return TuneRequest(spec, how, registry, context, Store(Path(how.out)))
+    return TuneRequest(spec, how, registry, context, Store(Path(how.out)), choose(registry, (), how.metric).metric)
 
 
 def _fetch_data(

@@ -25,7 +25,9 @@ from llpbench.contracts.errors import UsageError
     help="A second file with the counts: one line for each bag, or the columns BAG, class and count.",
 )
 @click.option("--drop", type=Names(), help="Columns that are no features.")
-@click.option("--methods", type=Names("methods"), help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]")
+@click.option(
+    "-m", "--methods", type=Names("methods"), help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]"
+)
 @click.option("--count-sd", type=float, default=0.0, help="Standard deviation of noise in the counts.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of bags.")
 @click.option("--repeats", type=click.IntRange(min=1), help="Draws of the folds.  [default: 1, below 30 bags 3]")

@@ -63,7 +63,7 @@ def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...
 
 @leaderboard.command(short_help="Tables, CSV and page from what is published.")
 @board_option("--from")
-@click.option("--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
+@click.option("-o", "--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
 def build(board: Path | None, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
     from llpbench.leaderboard.build import built_files, site_files

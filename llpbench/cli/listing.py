@@ -11,16 +11,15 @@ import msgspec
 from llpbench.cli.options import Names, Numbers, plugin_options
 from llpbench.cli.printing import say
 from llpbench.plugins.options import format_scalar
+from llpbench.plugins.overview import KINDS
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DataFile, DatasetSpec
     from llpbench.plugins.registry import Entry, Registry
 
-_KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
-
 
 @click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors.")
-@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.argument("kind", required=False, type=click.Choice(KINDS))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
@@ -28,7 +27,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
-    kinds = (kind,) if kind else _KINDS
+    kinds = (kind,) if kind else KINDS
     if as_json:
         content: dict[str, Any] = {name: [_facts(e) for e in getattr(registry, name)] for name in kinds}
         content["broken"] = [
@@ -51,7 +50,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
 
 @click.command(short_help="A method's parameters, a dataset's facts.")
 @click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
-@click.option("--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
+@click.option("-b", "--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
 @click.option("--schemes", type=Names("schemes"), help="Of a dataset: the bag card for these ways of forming bags.")
 @click.option("--split", type=click.Choice(["rows", "bags"]), help="Of a dataset: the bag card for this split.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
@@ -80,7 +79,7 @@ def show(
     if asked:
         _show_cards(registry, name, asked, data or "", as_json)
         return
-    shelves = [getattr(registry, kind) for kind in _KINDS]
+    shelves = [getattr(registry, kind) for kind in KINDS]
     found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
     if not found:
         raise UnknownNameError("method or dataset", name, [n for shelf in shelves for n in shelf.entries])

@@ -16,7 +16,7 @@ from llpbench.contracts.errors import UsageError
 @click.command(short_help="Write a working plugin package to start from.")
 @click.argument("kind", type=click.Choice(["method", "dataset"]))
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write.  [default: llpbench-NAME]")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder to write.  [default: llpbench-NAME]")
 def new(kind: str, name: str, out: Path | None) -> None:
     """Write a package with an entry point, a small working KIND called NAME, a test that runs the kit, and a README.
 

@@ -113,8 +113,8 @@ def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 grid_options = _together(
-    click.option("--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
-    click.option("--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
+    click.option("-d", "--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
+    click.option("-b", "--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
     click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]"),
     click.option(
         "--split",
@@ -145,7 +145,7 @@ cell_options = _together(
     click.option(
         "--executor", help="Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].  [default: local]"
     ),
-    click.option("--jobs", type=int, help="Cells at once.  [default: cores / threads]"),
+    click.option("-j", "--jobs", type=int, help="Cells at once.  [default: cores / threads]"),
     click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]"),
     click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]"),
     click.option(

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.contracts.errors import printable
 
+if TYPE_CHECKING:
+    from llpbench.execution.driver import View
+    from llpbench.results.metric_style import MetricStyle
+
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a text of one or more lines, whoever wrote it; ``style`` as for ``click.secho``."""
     click.secho(printable(text, lines=True), err=err, nl=nl, **style)
+
+
+def progress_of(quiet: bool, verbose: bool, metric: MetricStyle) -> bool | View:
+    """What a verb that runs cells shows: the usual progress, nothing, or a line with the time for all that happens."""
+    from llpbench.report.progress import VerboseView
+
+    return VerboseView(metric) if verbose else not quiet

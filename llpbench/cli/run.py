@@ -10,10 +10,10 @@ import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
 from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
-from llpbench.cli.printing import say
+from llpbench.cli.printing import progress_of, say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
-from llpbench.contracts.errors import printable
+from llpbench.contracts.errors import describe, printable
 from llpbench.contracts.result import FAILURES
 
 if TYPE_CHECKING:
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run a grid of cells and print its table.")
-@click.option("--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
+@click.option("-m", "--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
 @grid_options
-@click.option("--seeds", type=Seeds(), help="How many (3 runs seeds 0, 1 and 2), or which: 0,1,2 or 3-5.  [default: 3]")
+@click.option(
+    "-s", "--seeds", type=Seeds(), help="How many (3 runs seeds 0, 1 and 2), or which: 0,1,2 or 3-5.  [default: 3]"
+)
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
 @click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
 @click.option("--params-rule", type=str, help="Use those tuned by this rule.  [default: bags]")
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
-@click.option("--out", help="Results folder.  [default: results/NAME, the same for the same request]")
+@click.option("-o", "--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--metric", help="What progress and the table show.  [default: auroc]")
 @click.option(
     "--rerun",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
 @click.option("--dry-run", is_flag=True, help="List the cells that would really run now, and run nothing.")
 @click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
+@click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
 @plugin_options
@@ -49,6 +52,7 @@ def run(
     config: str | None,
     dry_run: bool,
     debug: bool,
+    verbose: bool,
     quiet: bool,
     as_json: bool,
     plugins: tuple[Path, ...],
@@ -59,6 +63,8 @@ def run(
 
     Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
     or by other code of a plugin that is no release. Ctrl-C loses nothing but the cells that were running.
+
+    The results folder also gets run.log (what ran when) and report.html (tables and charts to look at in a browser).
 
     Exit code 0: all cells are fine (or declined with a reason); 1: some failed; 2: the request itself is wrong.
     """
@@ -72,11 +78,14 @@ def run(
         _debug(request)
         return
     with exit_on_interrupt():
-        results = request.run(not (quiet or as_json), typed_command())
+        results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
+    page = _write_page(results)
     _print_results(results, as_json)
     if not as_json:
         _print_failures(results)
         say(f"results: {results.folder}", err=True)
+        if not quiet:
+            say(page, err=True)
     sys.exit(1 if results.failed else 0)
 
 
@@ -120,6 +129,18 @@ def _print_failures(results: Results, most: int = 5) -> None:
     print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
     if len(failed) > most:
         say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
+
+
+def _write_page(results: Results, most: int = 2000) -> str:
+    """Write the page of the folder and say where it is. It is an extra: whatever goes wrong, the run is done."""
+    from llpbench.leaderboard.own_page import write_page
+
+    if len(results.planned) > most:  # so that no run waits for it
+        return f"page: llpbench report {results.folder}"
+    try:
+        return f"page: {write_page(results.store, results.registry)}"
+    except Exception as error:
+        return f"no page: {describe(error)}"
 
 
 def _print_results(results: Results, as_json: bool) -> None:

@@ -10,14 +10,16 @@ import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
 from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
-from llpbench.cli.printing import say
+from llpbench.cli.printing import progress_of, say
 
 if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
 
 
 @click.command(short_help="Search for a method's parameters; run --params uses them.")
-@click.option("--methods", type=Names("methods"), help="Methods; what is given in brackets is fixed: dllp[epochs=30].")
+@click.option(
+    "-m", "--methods", type=Names("methods"), help="Methods; what is given in brackets is fixed: dllp[epochs=30]."
+)
 @grid_options
 @click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True, help="Trials of each study.")
 @click.option(
@@ -26,19 +28,28 @@ if TYPE_CHECKING:
     show_default=True,
     help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
 )
-@click.option("--seeds", type=Seeds(), help="Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.  [default: 1]")
+@click.option(
+    "-s", "--seeds", type=Seeds(), help="Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.  [default: 1]"
+)
 @click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
 @click.option("--sampler", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
 @click.option("--sampler-seed", type=int, default=0, show_default=True, help="Seed of what trials draw.")
 @click.option("--prune/--no-prune", default=True, show_default=True, help="Give up trials that lag behind the median.")
 @click.option("--at-once", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of a study at once.")
-@click.option("--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
+@click.option("-o", "--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
 @cell_options
+@click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
 @click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
 @plugin_options
 def tune(
-    rule: str, quiet: bool, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...], **flags: Any
+    rule: str,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+    **flags: Any,
 ) -> None:
     """Search the declared parameters of methods, the same number of trials for each, the defaults first.
 
@@ -50,7 +61,7 @@ def tune(
 
     request = plan_tune(flags, rule=rule, plugins=plugins, override=override)
     with exit_on_interrupt():
-        results = request.run(not (quiet or as_json), typed_command())
+        results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
     _print(results, as_json)
     sys.exit(0 if results.complete else 1)
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from llpbench.system.environment import CACHE
 from llpbench.system.files import write_atomically
 
-CACHE_VARIABLE = "LLPBENCH_CACHE"
+CACHE_VARIABLE = CACHE.name
 COMPILED = "compiled"
 """The part of the cache for machine code that methods compile; a method's process may write to no other part of it."""
 
@@ -22,7 +23,7 @@ def cache_root() -> Path:
     What datasets keep in it (``data``, ``made``, ``checked``) a method's process may only read; what a method compiles
     goes to its folder ``compiled``.
     """
-    given = os.environ.get(CACHE_VARIABLE)
+    given = CACHE.value
     if given:
         return Path(given).expanduser().absolute()
     import platformdirs

@@ -20,10 +20,11 @@ from llpbench.contracts.specs import DataFile, DatasetSpec
 from llpbench.datafiles import sources, transfer
 from llpbench.datafiles.cache import CACHE_VARIABLE, file_sha256, inspect_file
 from llpbench.datafiles.sources import Origin, Progress, SourceError
+from llpbench.system.environment import DATA
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import lock_if_possible
 
-DATA_VARIABLE = "LLPBENCH_DATA"
+DATA_VARIABLE = DATA.name
 NO_FILE_NEEDED = "What works now without any file: --datasets synthetic"
 _SCRATCH, _RESUME = ".fetch-", ".resume-"
 _RESUME_DAYS = 7

@@ -17,8 +17,9 @@ from llpbench.datafiles import sources
 from llpbench.datafiles.cache import cache_root, inspect_file
 from llpbench.datafiles.fetch import DATA_VARIABLE, NO_FILE_NEEDED, Fetcher
 from llpbench.datafiles.sources import Progress
+from llpbench.system.environment import OFFLINE
 
-OFFLINE_VARIABLE = "LLPBENCH_OFFLINE"
+OFFLINE_VARIABLE = OFFLINE.name
 
 
 class Located(NamedTuple):

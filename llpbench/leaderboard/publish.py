@@ -77,7 +77,7 @@ def add_results(
             if submission.search is not None:
                 content.searches[submission.search.study] = submission.search
     _rename(content, report, registry)
-    _refresh_facts(content, registry)
+    refresh_facts(content, registry)
     return report
 
 
@@ -220,7 +220,7 @@ def _rename(content: Content, report: Added, registry: Registry) -> None:
             content.lines[cell_id] = seal(line.result, line.source)
 
 
-def _refresh_facts(content: Content, registry: Registry) -> None:
+def refresh_facts(content: Content, registry: Registry) -> None:
     """What registered things say of themselves now; what is not installed stays as it was."""
     facts = content.facts
     results = [line.result for line in content.lines.values()]

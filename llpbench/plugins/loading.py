@@ -10,7 +10,6 @@ out, ``LLPBENCH_STRICT=1`` makes a broken plugin fatal.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import pluggy
 
 from llpbench.contracts import hookspecs
 from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe
+from llpbench.system.environment import BLOCK, PLUGINS, STRICT, Variable
 
 GROUP = "llpbench"
 
@@ -89,21 +89,21 @@ def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list
 def refuse_broken(broken: Iterable[BrokenPlugin]) -> None:
     """Under ``LLPBENCH_STRICT`` (for continuous integration), make broken plugins fatal."""
     sentences = [f"plugin {b.name!r} of {b.distribution} is broken: {b.error}" for b in broken]
-    if sentences and os.environ.get("LLPBENCH_STRICT", "") not in ("", "0"):
+    if sentences and (STRICT.value or "") not in ("", "0"):
         raise PluginError("; ".join(sentences))
 
 
 def _wanted_entry_points() -> list[EntryPoint]:
-    only, block = _names("LLPBENCH_PLUGINS"), _names("LLPBENCH_BLOCK")
+    only, block = _names(PLUGINS), _names(BLOCK)
     entries = sorted(entry_points(group=GROUP), key=lambda e: (_distribution(e)[0] != "llpbench", e.name))
     known = {e.name for e in entries}
     for name in sorted((only | block) - known):
-        raise UnknownNameError("plugin (in LLPBENCH_PLUGINS or LLPBENCH_BLOCK)", name, known)
+        raise UnknownNameError(f"plugin (in {PLUGINS.name} or {BLOCK.name})", name, known)
     return [e for e in entries if e.name not in block and (not only or e.name in only)]
 
 
-def _names(variable: str) -> set[str]:
-    return {part.strip() for part in os.environ.get(variable, "").split(",") if part.strip()}
+def _names(variable: Variable) -> set[str]:
+    return {part.strip() for part in (variable.value or "").split(",") if part.strip()}
 
 
 def _distribution(entry: EntryPoint) -> tuple[str, str]:

@@ -63,6 +63,11 @@ def duration(seconds: float) -> str:
     return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
 
 
+def stamp() -> str:
+    """The time now in UTC, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
+
+
 def _line(text: str, style: str) -> Text:
     from rich.text import Text
 
@@ -112,6 +117,40 @@ class LineView(QuietView):
         """Print the cell."""
         self.done += 1
         click.echo(f"[{self.done}/{self.total}] {describe_result(result, self.metric)}", err=True)
+
+
+class VerboseView(QuietView):
+    """A line with the time for all that happens: cells as they start and as they end, notes and warnings."""
+
+    shows_progress = True
+
+    def __init__(self, metric: MetricStyle) -> None:
+        self.metric = metric
+
+    def begin(self, total: int, kept: int) -> None:
+        """Say how much there is to do."""
+        self._say(f"{total} cells, {kept} already done")
+
+    def started(self, job: Job) -> None:
+        """Print the cell and its id."""
+        self._say(f"start  {job.cell.id}  {describe_job(job)}")
+
+    def finished(self, result: CellResult) -> None:
+        """Print the cell, its id and how it ended."""
+        self._say(f"end    {result.id}  {describe_result(result, self.metric)}")
+
+    def warn(self, message: str) -> None:
+        """Print a warning."""
+        self._say(f"warning: {message}")
+
+    def note(self, message: str) -> None:
+        """Print a sentence."""
+        self._say(message)
+
+    @staticmethod
+    def _say(text: str) -> None:
+        for line in printable(text, lines=True).strip().splitlines():
+            click.echo(f"{stamp()}  {line}", err=True)
 
 
 class LiveView(QuietView):

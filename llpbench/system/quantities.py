@@ -30,3 +30,12 @@ def parse_duration(text: str) -> float:
 def parse_memory(text: str) -> float:
     """MiB."""
     return _parse(text, _MEGABYTES, "500MB or 8GB")
+
+
+def format_bytes(number: int) -> str:
+    """``12 B``, ``3.4 MB``, in powers of a thousand as disks are sold."""
+    amount, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 999.95 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{number} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
