@@ -189,10 +189,12 @@ def verify(
 
 def _tell_verification(report: Verification) -> None:
     from llpbench.cli.results import plural
+    from llpbench.contracts.cell import setting_name
 
     for result, verdict in report.remade:
         cell = result.cell
-        where = f"{result.method_name} on {result.dataset_name}, {cell.bags_name}, seed {cell.seed}"
+        setting = setting_name(result.dataset_name, cell.bag_size)
+        where = f"{result.method_name} on {setting}, seed {cell.seed}"
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
         if verdict.changed:
             click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")

@@ -197,7 +197,7 @@ def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
         return share(arrays)
 
     monkeypatch.setattr(method_process, "share", listening)
-    with method_process._shared(data, oracle=False) as (material, _):
+    with method_process._shared(data, oracle=False, last=True) as (material, _):
         words = msgspec.msgpack.encode(material)
     parts = ("X", "offsets", "counts")
     assert set(handed) == {"test.X", *(f"{part}.{name}" for part in ("train", "valid") for name in parts)}
@@ -207,7 +207,7 @@ def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
         assert np.float64(number).byteswap().tobytes() not in everything
     # Rows of X are as they were, so no column was added that tells of labels, and their order inside bags is random.
     assert handed["train.X"].shape[1] == 3
-    assert set(material.__struct_fields__) == {"places", "classes", "count_sd", "columns"}
+    assert set(material.__struct_fields__) == {"places", "classes", "count_sd", "columns", "last"}
 
 
 def test_the_order_of_rows_in_bags_that_labels_formed_tells_nothing() -> None:
