@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from llpbench.cli.board import DEFAULT, FOLDER, board_option
-from llpbench.cli.options import DURATION, MEMORY, plugin_options
+from llpbench.cli.options import plugin_options, remake_options
 
 
 @click.command(short_help="Make one published cell again and compare.")
@@ -22,11 +22,7 @@ from llpbench.cli.options import DURATION, MEMORY, plugin_options
     help="How far a metric may be off; 0.01 is one point of AUROC.  "
     "[default: equal bits; 0.01 where the machine, a numeric library, threads or numeric flags are others]",
 )
-@click.option("--timeout", type=DURATION, help="Wall time it may take.  [default: as it was made]")
-@click.option("--memory", type=MEMORY, help="Memory it may hold.  [default: as it was made]")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads it has.  [default: as it was made]")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
-@click.option("--offline", is_flag=True, help="Never ask the network for data.")
+@remake_options
 @plugin_options
 def rerun(
     cell: str | None,
