@@ -134,10 +134,10 @@ def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start:
     result = run(tmp_path / "out", student, "--folds", "3", "--start", start)
     assert result.status == "ok"
     assert result.selected["bags-cv"].report == 2
-    assert [set(report) for report in result.history] == [{"bags", "bags-cv", "instances"}] * 4
+    assert [set(report) for report in result.history] == [{"bags", "bags-cv", "counts", "instances"}] * 4
     values = [report["bags-cv"] for report in result.history]
     assert min(value for value in values if value is not None) == values[2] == result.selected["bags-cv"].value
-    assert result.rules == {"bags": 2, "bags-cv": 1, "instances": 1}
+    assert result.rules == {"bags": 2, "bags-cv": 1, "counts": 1, "instances": 1}
     assert result.notes["fits"] == 4  # three folds, then the fit that counts, on the training bags alone
     assert result.bags == {"train": result.notes["bags"], "valid": result.notes["held"]}
     assert result.folds_seconds > 0
@@ -145,7 +145,7 @@ def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start:
 
 def test_without_folds_nothing_is_fitted_twice(tmp_path: Path, student: Path) -> None:
     result = run(tmp_path / "out", student)
-    assert set(result.selected) == set(result.rules) == {"bags", "instances"}
+    assert set(result.selected) == set(result.rules) == {"bags", "counts", "instances"}
     assert result.notes["fits"] == 1
     assert result.folds_seconds == 0
 
