@@ -1,10 +1,17 @@
-"""Test set-up: where the data lies, and a cache of the session's own."""
+"""Test set-up: where the data lies, a cache of the session's own, and what several files of tests share."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from forge import Bench
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if "LLPBENCH_DATA" not in os.environ and _SHARED.is_dir():
@@ -13,3 +20,22 @@ if "LLPBENCH_CACHE" not in os.environ:
     _CACHE = tempfile.TemporaryDirectory(prefix="llpbench-test-cache-")
     os.environ["LLPBENCH_CACHE"] = _CACHE.name
 os.environ.setdefault("KERAS_BACKEND", "jax")
+
+
+@pytest.fixture(scope="session")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of a real run (see ``harness/forge.py``): to be copied, never edited."""
+    from forge import make_honest
+
+    folder = tmp_path_factory.mktemp("honest")
+    make_honest(folder)
+    return folder
+
+
+@pytest.fixture
+def bench(honest: Path, tmp_path: Path) -> Bench:
+    """A forger's own copy of them."""
+    from forge import Bench
+
+    shutil.copytree(honest, tmp_path / "bench")
+    return Bench(tmp_path / "bench")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.board import DEFAULT, FOLDER, board_option
-from llpbench.cli.options import DURATION, MEMORY, plugin_options
+from llpbench.cli.options import plugin_options, remake_options
 
 if TYPE_CHECKING:
     from llpbench.leaderboard.publish import Added
@@ -131,11 +131,7 @@ def check(board: Path | None, results: tuple[Path, ...], tuned: tuple[Path, ...]
 )
 @click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
 @click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
-@click.option("--timeout", type=DURATION, help="Wall time a cell may take.  [default: as it was made]")
-@click.option("--memory", type=MEMORY, help="Memory a cell may hold.  [default: as it was made]")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of a cell.  [default: as it was made]")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
-@click.option("--offline", is_flag=True, help="Never ask the network for data.")
+@remake_options
 @plugin_options
 def verify(
     board: Path | None,
@@ -189,10 +185,12 @@ def verify(
 
 def _tell_verification(report: Verification) -> None:
     from llpbench.cli.results import plural
+    from llpbench.contracts.cell import setting_name
 
     for result, verdict in report.remade:
         cell = result.cell
-        where = f"{result.method_name} on {result.dataset_name}, {cell.bags_name}, seed {cell.seed}"
+        setting = setting_name(result.dataset_name, cell.bag_size)
+        where = f"{result.method_name} on {setting}, seed {cell.seed}"
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
         if verdict.changed:
             click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from llpbench.plugins.options import format_scalar
 from llpbench.plugins.overview import KINDS
 
 if TYPE_CHECKING:
-    from llpbench.contracts.specs import DataFile, DatasetSpec
+    from llpbench.contracts.specs import DataFile, DatasetSpec, Param
     from llpbench.plugins.registry import Entry, Registry
+
+_WIDE = 120
 
 
 @click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors.")
@@ -92,9 +95,10 @@ def show(
 
 def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:
     """Print a line for each setting of a dataset that was asked for."""
+    from llpbench.contracts.cell import setting_name
     from llpbench.experiment.grid import RunSpec
     from llpbench.experiment.survey import survey_bags
-    from llpbench.report.cards import card_words, setting_name
+    from llpbench.report.cards import card_words
 
     spec = RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked)
     found = survey_bags(spec, registry, data=data)
@@ -142,7 +146,7 @@ def _needs(entry: Entry[Any]) -> str:
 
 
 def _print_entry(entry: Entry[Any]) -> None:
-    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec
+    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, RuleSpec
 
     spec = entry.spec
     say(spec.name, bold=True, nl=False)
@@ -157,6 +161,18 @@ def _print_entry(entry: Entry[Any]) -> None:
     if isinstance(spec, BagScheme):
         facts += [("sizes", "its own: --bags is not used" if spec.sizes_itself else "those of --bags")]
         facts += [("labels", "it uses them to form bags: which rows share a bag tells of them")] * spec.uses_labels
+    if isinstance(spec, MetricSpec | RuleSpec):
+        facts += [("better", "higher" if spec.higher_is_better else "lower")]
+    if isinstance(spec, MetricSpec):
+        facts += [
+            ("shown as", f"{spec.title}{', in percent' if spec.percent else ''}"),
+            ("tasks", ", ".join(spec.tasks)),
+        ]
+    if isinstance(spec, RuleSpec):
+        facts += [("version", str(spec.version))]
+        facts += [("labels", "it looks at labels of held-back rows, which a user does not have")] * spec.uses_labels
+        facts += [("applied", "to cells that were run with --folds only")] * spec.cross_validated
+        facts += [("shown", f"where it is named: --rule {spec.name}")] * spec.on_request
     facts += [("from", f"{entry.plugin.origin} (plugin {entry.plugin.name})")]
     facts += [("citation", spec.citation)] if spec.citation else []
     if isinstance(spec, MethodSpec):
@@ -170,12 +186,23 @@ def _print_entry(entry: Entry[Any]) -> None:
         say("\n  parameters")
         width = max(len(p.name) for p in spec.params) + 2
         for p in spec.params:
-            scale = " (log scale)" if p.log else ""
-            say(f"    {p.name:<{width}}{format_scalar(p.default):<10}{p.describe_range()}{scale}")
-            if p.doc:
-                say(f"    {'':<{width}}{'':<10}{p.doc}")
+            _print_param(p, width)
         example = spec.params[0]
-        say(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default)}]")
+        say(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default) or '...'}]")
+
+
+def _print_param(p: Param, width: int) -> None:
+    """A parameter: name, default and range in one line, its meaning below; a long default has a line of its own."""
+    indent = f"    {'':<{width}}{'':<10}"
+    default = format_scalar(p.default)
+    told = f"{p.describe_range()}{' (log scale)' if p.log else ''}"
+    ranges = textwrap.wrap(told, _WIDE - len(indent), break_long_words=False, break_on_hyphens=False)
+    if len(default) < 10:
+        say(f"    {p.name:<{width}}{default:<10}{ranges.pop(0)}")
+    else:
+        say(f"    {p.name:<{width}}{default}")
+    for line in (*ranges, *([p.doc] if p.doc else [])):
+        say(f"{indent}{line}")
 
 
 def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:

@@ -160,6 +160,16 @@ cell_options = _together(
 """Where cells run, and what each is given."""
 
 
+remake_options = _together(
+    click.option("--timeout", type=DURATION, help="Wall time a cell may take.  [default: as it was made]"),
+    click.option("--memory", type=MEMORY, help="Memory a cell may hold.  [default: as it was made]"),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads of a cell.  [default: as it was made]"),
+    click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA)."),
+    click.option("--offline", is_flag=True, help="Never ask the network for data."),
+)
+"""How published cells are made again."""
+
+
 def plugin_options(command: F) -> F:
     """``--plugin`` and ``--plugin-override``."""
     command = click.option(

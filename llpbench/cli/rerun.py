@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from llpbench.cli.board import DEFAULT, FOLDER, board_option
-from llpbench.cli.options import DURATION, MEMORY, plugin_options
+from llpbench.cli.options import plugin_options, remake_options
+from llpbench.contracts.cell import setting_name
+from llpbench.contracts.result import CellResult
 
 
 @click.command(short_help="Make one published cell again and compare.")
@@ -22,11 +24,7 @@ from llpbench.cli.options import DURATION, MEMORY, plugin_options
     help="How far a metric may be off; 0.01 is one point of AUROC.  "
     "[default: equal bits; 0.01 where the machine, a numeric library, threads or numeric flags are others]",
 )
-@click.option("--timeout", type=DURATION, help="Wall time it may take.  [default: as it was made]")
-@click.option("--memory", type=MEMORY, help="Memory it may hold.  [default: as it was made]")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads it has.  [default: as it was made]")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
-@click.option("--offline", is_flag=True, help="Never ask the network for data.")
+@remake_options
 @plugin_options
 def rerun(
     cell: str | None,
@@ -62,9 +60,7 @@ def rerun(
     before = choose(published_results(folder), cell, folder)
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
-    _describe(
-        before.id, before.method_name, before.dataset_name, before.cell.bags_name, before.cell.seed, before.cell.noise
-    )
+    _describe(before)
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
     now = run_again(before, registry, context, QuietView(), limits_of(before, timeout, memory, threads))
@@ -80,6 +76,8 @@ def rerun(
     sys.exit(0 if verdict.reproduced else 1)
 
 
-def _describe(cell_id: str, label: str, dataset: str, bags: str, seed: int, noise: str) -> None:
-    extra = "" if noise == "none" else f", noise {noise}"
-    click.echo(f"cell {cell_id}: {label} on {dataset}, {bags}, seed {seed}{extra}")
+def _describe(result: CellResult) -> None:
+    cell = result.cell
+    extra = "" if cell.noise == "none" else f", noise {cell.noise}"
+    where = setting_name(result.dataset_name, cell.bag_size)
+    click.echo(f"cell {result.id}: {result.method_name} on {where}, seed {cell.seed}{extra}")

@@ -10,6 +10,7 @@ import click
 
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
+from llpbench.contracts.cell import setting_name
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -88,7 +89,8 @@ def plural(n: int, noun: str) -> str:
 def describe_cell(plan: Planned) -> str:
     """A cell in one line."""
     noise = "" if plan.cell.noise == "none" else f", noise {plan.cell.noise}"
-    return f"{plan.method_name} on {plan.dataset_name}, {plan.cell.bags_name}, seed {plan.cell.seed}{noise}"
+    where = setting_name(plan.dataset_name, plan.cell.bag_size)
+    return f"{plan.method_name} on {where}, seed {plan.cell.seed}{noise}"
 
 
 def open_store(folder: Path | None) -> Store:

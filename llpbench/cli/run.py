@@ -13,6 +13,7 @@ from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugi
 from llpbench.cli.printing import progress_of, say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
+from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import describe, printable
 from llpbench.contracts.result import FAILURES
 
@@ -104,7 +105,8 @@ def _print_plan(request: RunRequest) -> None:
 def _line(plan: Planned) -> str:
     cell = plan.cell
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
-    return printable(f"{cell.id}  {plan.dataset_name}  {cell.bags_name}  seed {cell.seed}  {plan.method_name}{noise}")
+    where = setting_name(plan.dataset_name, cell.bag_size, "  ")
+    return printable(f"{cell.id}  {where}  seed {cell.seed}  {plan.method_name}{noise}")
 
 
 def _debug(request: RunRequest) -> None:

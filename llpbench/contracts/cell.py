@@ -62,3 +62,8 @@ USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
 def bag_words(bag_size: int, scheme: str) -> str:
     """The bags of a setting in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
     return scheme if bag_size == OWN_SIZES else f"bag {bag_size}"
+
+
+def setting_name(dataset: str, bag_size: int, between: str = ", ") -> str:
+    """A setting in a line: the dataset, whose name has the scheme, and the bag size where the scheme takes one."""
+    return dataset if bag_size == OWN_SIZES else f"{dataset}{between}bag {bag_size}"

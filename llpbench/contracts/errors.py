@@ -23,6 +23,10 @@ class LLPWarning(UserWarning):
     """What a user should know of a result that stands: bags that tell little, a model that learned nothing."""
 
 
+_MOST_LISTED = 40
+"""Names that are listed beside a guess; more of them would hide it."""
+
+
 class UnknownNameError(UsageError):
     """A name that nothing registered answers to, with the names that exist."""
 
@@ -31,8 +35,10 @@ class UnknownNameError(UsageError):
         self.kind, self.name, self.known = kind, name, names
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         guess = f" Did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
-        listing = ", ".join(names) if names else "none"
-        super().__init__(f"unknown {kind} {name!r}.{guess} Available: {listing}.{hint}")
+        listing = f" Available: {', '.join(names) or 'none'}."
+        if close and len(names) > _MOST_LISTED:
+            listing = f" {len(names)} are available."
+        super().__init__(f"unknown {kind} {name!r}.{guess}{listing}{hint}")
 
 
 class PluginError(LLPBenchError):

@@ -28,8 +28,8 @@ from llpbench.estimator.facts import CalibrationPoint, FitFacts, HeldBackScore
 from llpbench.estimator.findings import find_warnings, is_random
 from llpbench.estimator.predictor import Predictor
 from llpbench.estimator.shrinkage import SLOPES, JudgedBags, SlopeEvidence, join, predict_bags, weigh_slopes
-from llpbench.estimator.spread import (
-    all_classes,
+from llpbench.experiment.count_laws import all_classes
+from llpbench.experiment.spread import (
     chance_variance,
     class_shares,
     intraclass_correlation,

@@ -1,4 +1,11 @@
-"""What bags are like: their number, their sizes, how far their proportions and their features differ."""
+"""What a user's bags are like: their number, their sizes, how far their proportions and their features differ.
+
+The card of a benchmark's setting (``experiment/bag_card.py``) is for readers and made from true labels. This one is
+for the verdict on a fit, so it asks what could be chance: noise in the counts is taken into account, and features are
+compared by the *means* of bags (``mean_spread``), which show a difference of bags long before single rows lie visibly
+apart (the other card's separation). The spread of proportions is the same number for two classes and exact counts; with
+more classes common ones weigh more here. Both come from ``experiment/spread.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,8 @@ import msgspec
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
-from llpbench.estimator.spread import all_classes, chance_variance, class_shares, spread_ratio
+from llpbench.experiment.count_laws import all_classes
+from llpbench.experiment.spread import chance_variance, class_shares, spread_ratio
 
 PERCENTILES = (0, 25, 50, 75, 100)
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
-from llpbench.estimator.spread import all_classes
+from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.rules import bag_means
 
 _REACH = 5.0

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 from sklearn.utils.validation import validate_data as _validate_data
 
 from llpbench.contracts.data import FloatArray
@@ -202,7 +202,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Labels of rows as counts of their bags; without bags each row is one."""
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
-        check_consistent_length(table, labels)
+        rows = table.shape[0]
+        if len(labels) != rows:
+            more = (
+                "" if bag_of is not None else " Without bag_of it is the label of each row; counts of bags need bag_of."
+            )
+            raise UsageError(f"y has {len(labels):,} values for {rows:,} rows.{more}")
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:

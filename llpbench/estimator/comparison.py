@@ -76,7 +76,8 @@ class Comparison:
     def heading(self) -> str:
         """What was done, in a line."""
         again = f", {self.repeats} times" if self.repeats > 1 else ""
-        return f"{len(self.bags):,} bags in {self.folds} folds{again}; scores of bags that were held out"
+        scores = "scores of bags that were held out (gain over a constant: nats a bag)"
+        return f"{len(self.bags):,} bags in {self.folds} folds{again}; {scores}"
 
     def text_table(self) -> str:
         """The table as text."""

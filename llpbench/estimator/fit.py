@@ -24,9 +24,9 @@ from llpbench.estimator.method import choose_backend, find_method
 from llpbench.estimator.model import LLPModel
 from llpbench.estimator.model_file import FORMAT, VERSION, Header
 from llpbench.estimator.shrinkage import make_shrinkage
-from llpbench.estimator.spread import class_shares
 from llpbench.estimator.trainer import Trainer, hold_back
 from llpbench.experiment.seeds import derive_seed
+from llpbench.experiment.spread import class_shares
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
 

@@ -9,7 +9,8 @@ is one number for all bags of a method, the one that makes their counts most lik
 where its means lie, not how sure it claims to be. The likelihood of a count ``c`` is the mass of a normal law of that
 mean and variance between ``c − ½`` and ``c + ½``, out of what it has between ``−½`` and ``B + ½`` (all, if counts are
 noisy). For ``C`` classes the log-likelihoods of all classes' counts are added and taken times ``(C − 1) / C``, which
-for two classes is that of one of them.
+for two classes is that of one of them. (How this differs from the laws of rule ``counts`` and of ``fit`` is told in
+``experiment/count_laws.py``.)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.experiment.count_laws import all_classes, log_mass, over_classes
 
 _LEAST_VARIANCE = 0.01
 _SMALLEST, _LARGEST = 1e-9, 0.25
@@ -56,8 +58,7 @@ class HeldOutCounts:
         variance = self.variances + (self.sizes * (self.sizes - 1.0) * v)[:, None] + self.count_sd**2
         top = None if self.count_sd > 0 else self.sizes[:, None]
         logs = log_mass(self.counts, self.means, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)), top)
-        classes = self.counts.shape[1]
-        return np.asarray(logs.sum(axis=1) * (classes - 1) / classes)
+        return over_classes(logs)
 
 
 def sum_predictions(
@@ -73,7 +74,7 @@ def sum_predictions(
         count_sd: standard deviation of the noise in the counts.
     """
     n = len(sizes)
-    whole = np.hstack([sizes[:, None] - counts, counts]) if counts.shape[1] == 1 else counts
+    whole = all_classes(counts, sizes[:, None])
 
     def over_bags(values: FloatArray) -> FloatArray:
         return np.stack([np.bincount(numbers, column, n).astype(np.float64) for column in values.T], axis=1)
@@ -92,19 +93,3 @@ def best_spread(held: HeldOutCounts) -> float:
     found = minimize_scalar(loss, bounds=(np.log(_SMALLEST), np.log(_LARGEST)), method="bounded")
     none = -float(held.log_likelihoods(0.0).sum())
     return float(np.exp(found.x)) if found.fun < none else 0.0
-
-
-def log_mass(counts: FloatArray, means: FloatArray, sds: FloatArray, top: FloatArray | None) -> FloatArray:
-    """Log of a normal law's mass around each count; with ``top``, out of its mass from −½ to ``top + ½``."""
-    logs = _log_between((counts - 0.5 - means) / sds, (counts + 0.5 - means) / sds)
-    return logs if top is None else logs - _log_between((-0.5 - means) / sds, (top + 0.5 - means) / sds)
-
-
-def _log_between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """``log(Φ(high) − Φ(low))``, in the tails as well: where both are positive their mirror images are taken."""
-    from scipy.special import log_ndtr
-
-    mirror = low > 0
-    low, high = np.where(mirror, -high, low), np.where(mirror, -low, high)
-    top = log_ndtr(high)
-    return np.asarray(top + np.log1p(-np.exp(np.minimum(log_ndtr(low) - top, -1e-15))))

@@ -11,7 +11,7 @@ from llpbench.contracts.data import FloatArray
 from llpbench.estimator.assessment import UnseenBags
 from llpbench.estimator.encoder import FittedColumn, TableEncoder
 from llpbench.estimator.shrinkage import join
-from llpbench.estimator.spread import bag_log_likelihood
+from llpbench.experiment.spread import bag_log_likelihood
 
 _SHUFFLES = 5
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from llpbench.contracts.bag_card import SIZE_PERCENTILES, BagCard
 from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.experiment.spread import pearson_spread
 
 _ROWS_AT_ONCE = 8192
 
@@ -58,21 +59,10 @@ def make_card(
         left_out=left_out,
         sizes=tuple(float(size) for size in np.percentile(sizes, SIZE_PERCENTILES)),
         proportion_sd=sd,
-        spread=spread(shares, sizes),
+        spread=pearson_spread(shares, sizes),
         separation=separation(X.reshape(len(X), -1), offsets),
         uses_labels=uses_labels,
     )
-
-
-def spread(shares: FloatArray, sizes: IntArray) -> float | None:
-    """``sqrt(phi)`` of the bags' class shares (bags, C); None for one bag or one class."""
-    overall = np.average(shares, axis=0, weights=sizes)
-    there = overall > 0
-    freedom = (len(sizes) - 1) * (int(there.sum()) - 1)
-    if freedom == 0:
-        return None
-    apart = (shares[:, there] - overall[there]) ** 2 / overall[there]
-    return math.sqrt(float((sizes * apart.sum(axis=1)).sum()) / freedom)
 
 
 def separation(X: FloatArray, offsets: IntArray) -> float | None:

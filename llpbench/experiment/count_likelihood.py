@@ -2,7 +2,8 @@
 
 A bag's labels are taken as independent with ``P(y_i = 1) = σ(z_i + u_b)``. Its count is then Poisson-binomial given
 ``u_b``: exact for bags of up to 64 rows, Gaussian above. ``u_b ~ N(0, τ²)`` is what all rows of a bag share and no
-feature explains (a bad day, a poor region): without it every such bag would count as a failure of the model.
+feature explains (a bad day, a poor region): without it every such bag would count as a failure of the model. How this
+differs from the laws that ``fit`` and ``compare`` use is told in ``count_laws.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.data import Bags
 from llpbench.contracts.held_back import HeldBack
+from llpbench.experiment.count_laws import WHOLE, log_density
 from llpbench.experiment.levelling import inner_rate, level, log_odds
 
 Array = NDArray[np.float64]
@@ -23,7 +25,6 @@ TAUS = np.array([0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7])
 """Standard deviations of the bag effect, in log-odds, of which the most likely one is taken."""
 
 _NODES = np.linspace(-4.0, 4.0, 25)
-_LEAST_VARIANCE = 1.0 / 12.0
 _TINY = 1e-300
 
 
@@ -67,8 +68,8 @@ def count_log_laws(p: Array, bags: Bags, column: int, taus: Array = TAUS) -> Arr
 
 def _gaussian(mean: Array, variance: Array, counts: Array, count_sd: float, taus: Array) -> Array:
     """``c ~ N(μ, V + sd² + (V τ)²)``: to first order an effect ``u`` moves the count by ``V u``."""
-    total = np.maximum(variance + count_sd**2 + np.outer(taus, variance) ** 2, _LEAST_VARIANCE)
-    return np.asarray(-0.5 * ((counts - mean) ** 2 / total + np.log(2.0 * np.pi * total)))
+    total = np.maximum(variance + count_sd**2 + np.outer(taus, variance) ** 2, WHOLE)
+    return np.asarray(log_density(counts - mean, total), np.float64)
 
 
 def _exact(table: Array, counts: Array, sizes: Array, count_sd: float, taus: Array) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 from llpbench.contracts.data import Bags, FloatArray, IntArray
 from llpbench.contracts.held_back import HeldBack
 from llpbench.contracts.specs import RuleSpec
+from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.levelling import inner_rate, level, log_odds
 from llpbench.experiment.metrics import auroc
 from llpbench.plugins.builtin import llpbench_selection_rules
@@ -77,8 +78,7 @@ def bag_cross_entropy(held: HeldBack) -> float:
 def weighted_cross_entropy(means: FloatArray, shares: FloatArray, weights: FloatArray | IntArray) -> float:
     """Weighted mean over bags of ``−Σ_c α_c log m_c``; one column is the rate of class 1 of two."""
     means = np.clip(means, _EPS, 1.0 - _EPS)
-    if means.shape[1] == 1:
-        means, shares = np.hstack([1.0 - means, means]), np.hstack([1.0 - shares, shares])
+    means, shares = all_classes(means), all_classes(shares)
     return float(-np.average((shares * np.log(means)).sum(axis=1), weights=weights))
 
 

@@ -203,7 +203,8 @@ def _block(X: FloatArray, columns: Sequence[Column], name: str, scheme: str) -> 
         if column.name == name:
             return column, X[:, start : start + column.width]
         start += column.width
-    raise UnknownNameError(f"column for bag scheme {scheme}:", name, (c.name for c in columns))
+    hint = "" if columns else " The rows of this dataset are no table."
+    raise UnknownNameError(f"column for bag scheme {scheme}:", name, (c.name for c in columns), hint)
 
 
 def _cluster_key(X: FloatArray, clusters: int, rng: np.random.Generator) -> FloatArray:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
+from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
@@ -176,7 +177,8 @@ def _fresh_tests(
         published = _same_setting(result, content)
         floor = _row_variance(published, content.replicates)
         place = setting_of(result)
-        where = f"{place.dataset}, {place.bags_name}" + ("" if place.noise == "none" else f", noise {place.noise_name}")
+        where = setting_name(place.dataset, place.bag_size)
+        where += "" if place.noise == "none" else f", noise {place.noise_name}"
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
             theirs = [100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None]

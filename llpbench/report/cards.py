@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.contracts.cell import OWN_SIZES
+from llpbench.contracts.cell import setting_name
 from llpbench.results.table import Group
 
 
@@ -19,11 +19,6 @@ def card_words(card: BagCard) -> str:
     words += [f"{100 * card.left_out:.1f} % of rows in no bag"] if card.left_out else []
     words += ["formed with labels"] if card.uses_labels else []
     return "; ".join(words)
-
-
-def setting_name(dataset: str, bag_size: int) -> str:
-    """What a card is of: the dataset, whose name has the scheme, and the bag size where the scheme takes one."""
-    return dataset if bag_size == OWN_SIZES else f"{dataset}, bag {bag_size}"
 
 
 def cards_of(groups: Iterable[Group]) -> dict[tuple[str, int], tuple[str, BagCard]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
@@ -40,13 +41,15 @@ def make_view(quiet: bool, metric: MetricStyle) -> View:
 
 def describe_job(job: Job) -> str:
     """A running cell in one line."""
-    return printable(f"{job.dataset_name}  {job.cell.bags_name}  seed {job.cell.seed}  {job.method_name}")
+    where = setting_name(job.dataset_name, job.cell.bag_size, "  ")
+    return printable(f"{where}  seed {job.cell.seed}  {job.method_name}")
 
 
 def describe_result(result: CellResult, metric: MetricStyle) -> str:
     """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
     cell = result.cell
-    head = f"{result.dataset_name}  {cell.bags_name}  seed {cell.seed}  {result.method_name}"
+    where = setting_name(result.dataset_name, cell.bag_size, "  ")
+    head = f"{where}  seed {cell.seed}  {result.method_name}"
     noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
     if result.status != "ok":
         where = f" (at {result.failed_at})" if result.failed_at else ""
@@ -111,7 +114,7 @@ class LineView(QuietView):
     def begin(self, total: int, kept: int) -> None:
         """Say how much there is to do."""
         self.total, self.done = total, kept
-        click.echo(f"{total} cells, {kept} already done", err=True)
+        click.echo(f"{total} {'cell' if total == 1 else 'cells'}, {kept} already done", err=True)
 
     def finished(self, result: CellResult) -> None:
         """Print the cell."""

@@ -40,7 +40,8 @@ def choose(
 ) -> Wanted:
     """What to show, by name; a name that nobody registered lists the known ones.
 
-    ``rule="all"`` takes every registered rule that the results have numbers under, but for those on request.
+    ``rule="all"`` takes every registered rule that the results have numbers under, but for those on request. Where no
+    result has a number (all failed) it takes those that every cell would have.
     """
     styles = known_styles(registry.metrics.specs)
     if metric not in styles:
@@ -48,9 +49,10 @@ def choose(
     if styles[metric].cost:
         rules = [""]  # a cost depends on no rule
     elif rule == ALL_RULES:
-        known = [spec.name for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
+        known = [spec for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
         stated = {name for result in results for name in result.selected}
-        rules = [name for name in known if name in stated] or known
+        shown = [spec for spec in known if spec.name in stated] or [spec for spec in known if not spec.cross_validated]
+        rules = [spec.name for spec in shown]
     else:
         rules = [registry.rules[rule].name]
     return Wanted(styles[metric], rules, kind, registry.references() if paper else ())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llpbench.contracts.cell import setting_name
 from llpbench.tuning.chosen import Trial
 from llpbench.tuning.searches import Search
 
@@ -19,7 +20,8 @@ def describe_trial(search: Search, trial: Trial) -> str:
     value = f"{trial.value:.5f}" if trial.value is not None else "-"
     end = "" if trial.status == "ok" else f"  {trial.status}: {trial.reason}"
     reached = f"  best {best.value:.5f}" if best is not None and best.value is not None else ""
-    head = f"{search.method_name}  {search.dataset_name}  {search.setting.cell.bags_name}  {search.setting.rule}"
+    where = setting_name(search.dataset_name, search.setting.cell.bag_size, "  ")
+    head = f"{search.method_name}  {where}  {search.setting.rule}"
     return f"[{trial.number + 1}/{search.wanted}] {head}  {value}{reached}  {trial.seconds:.1f} s{end}"
 
 

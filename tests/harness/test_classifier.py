@@ -166,3 +166,9 @@ def test_a_wrong_request_is_a_value_error(change: dict[str, Any], message: str) 
     model = LLPClassifier(request["method"], target=request["target"])
     with pytest.raises(ValueError, match=message):
         model.fit(X, request["y"], bag_of=request["bag_of"])
+
+
+def test_counts_without_bags_are_told_apart_from_labels() -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(ValueError, match=r"y has 4 values for 40 rows\. .* counts of bags need bag_of"):
+        llpbench.LLPClassifier(method="mean-ridge").fit(rows, [1, 2, 3, 4])

@@ -169,6 +169,18 @@ def test_list_and_show_tell_all(tmp_path: Path) -> None:
         assert f"\n  {line}" in shown
 
 
+def test_show_tells_what_metrics_rules_and_long_parameters_are(tmp_path: Path) -> None:
+    assert "\n  better    lower\n" in llpbench("show", "brier", cwd=tmp_path).stdout
+    assert "where it is named: --rule counts" in llpbench("show", "counts", cwd=tmp_path).stdout
+    assert "\n  labels    it looks at labels" in llpbench("show", "instances", cwd=tmp_path).stdout
+    assert "group-by[columns=...]" in llpbench("show", "group-by", cwd=tmp_path).stdout
+    lines = llpbench("show", "landscape", cwd=tmp_path).stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("    set "))
+    assert "one of" not in lines[start]  # a long default stands alone, and its choices below
+    assert lines[start + 1].strip().startswith("one of naive-")
+    assert max(map(len, lines[start : lines.index(next(x for x in lines if "as published" in x))])) <= 120
+
+
 def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
     done = llpbench("doctor", "--no-imports", cwd=tmp_path)
     assert done.returncode == 0, done.stdout

@@ -22,7 +22,8 @@ from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
 from llpbench.estimator.compare import choose_methods, fold_numbers, predict_constant, run_trial
 from llpbench.estimator.comparison import CONSTANT, Trial, beyond_chance, summarise
-from llpbench.estimator.held_out import best_spread, log_mass, sum_predictions
+from llpbench.estimator.held_out import best_spread, sum_predictions
+from llpbench.experiment.count_laws import log_mass
 from llpbench.plugins.registry import load_registry
 
 # -- the score ---------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start:
     assert min(value for value in values if value is not None) == values[2] == result.selected["bags-cv"].value
     assert result.rules == {"bags": 2, "bags-cv": 1, "counts": 1, "instances": 1}
     assert result.notes["fits"] == 4  # three folds, then the fit that counts, on the training bags alone
-    assert result.bags == {"train": result.notes["bags"], "valid": result.notes["held"]}
+    assert (result.bags["train"], result.bags["valid"]) == (result.notes["bags"], result.notes["held"])
     assert result.folds_seconds > 0
 
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import pytest
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, check_board, make_honest, publish, write_board
+from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.leaderboard.bootstrap import pack, unpack
@@ -26,19 +26,6 @@ from llpbench.leaderboard.lines import seal
 from llpbench.results.sealing import decode_result, encode_result
 
 Edit = Callable[[Bench, CellResult], object]
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("honest")
-    make_honest(folder)
-    return folder
-
-
-@pytest.fixture
-def bench(honest: Path, tmp_path: Path) -> Bench:
-    shutil.copytree(honest, tmp_path / "bench")
-    return Bench(tmp_path / "bench")
 
 
 # -- edits of a result -------------------------------------------------------------------------------------------------

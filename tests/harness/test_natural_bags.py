@@ -13,6 +13,7 @@ from cli_runner import llpbench
 from helpers import make_cell
 
 from llpbench.contracts.bag_card import BagCard
+from llpbench.contracts.cell import OWN_SIZES, setting_name
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.page import render_page
 from llpbench.leaderboard.schema import encode_board
@@ -135,3 +136,8 @@ def test_cards_are_on_the_board_and_the_page_where_results_have_them() -> None:
     assert board.datasets[0].cards == {"8": CARD}
     page = render_page(board)
     assert f"toy, bag 8: {card_words(CARD)}" in page
+
+
+def test_a_setting_is_named_without_saying_the_scheme_twice() -> None:
+    assert setting_name("adult", 128) == "adult, bag 128"
+    assert setting_name("flights, own-bags", OWN_SIZES, "  ") == "flights, own-bags"

@@ -303,8 +303,14 @@ def test_two_registries_share_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_close_matches_and_the_list() -> None:
-    with pytest.raises(UnknownNameError, match=r"Did you mean 'random-labels'\? Available: .*dllp.*mean-ridge"):
-        load_registry().methods["randomlabels"]
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'mean-ridge'.*\? Available: .*dllp.*mean-ridge"):
+        load_registry().methods["mean-rigde"]
+
+
+def test_a_close_match_is_not_hidden_by_a_long_list() -> None:
+    many = [f"name-{i}" for i in range(60)]
+    assert str(UnknownNameError("value", "name-7x", many)).endswith("? 60 are available.")
+    assert " name-59," in str(UnknownNameError("value", "?", many))  # without a guess there is the list
 
 
 def test_an_unknown_executor_is_refused() -> None:

@@ -10,6 +10,8 @@ import re
 import pytest
 from rich.console import Console
 
+from llpbench.plugins.registry import load_registry
+from llpbench.report.render import choose
 from llpbench.report.tables import Table, build_tables, format_value, to_csv, to_json, to_latex, to_markdown
 from llpbench.report.terminal import print_tables
 from llpbench.results.metric_style import MetricStyle
@@ -244,3 +246,11 @@ def test_the_terminal_shows_the_first_notes_and_counts_the_others() -> None:
     assert "reason 8" in text
     assert "reason 9" not in text
     assert "and 3 more" in text
+
+
+def test_without_any_number_the_rules_are_those_that_every_cell_has() -> None:
+    registry = load_registry()
+    shown = choose(registry, []).rules
+    assert "bags" in shown
+    assert not [name for name in shown if registry.rules[name].cross_validated or registry.rules[name].on_request]
+    assert [spec.name for spec in registry.rules.specs if spec.cross_validated]

@@ -17,15 +17,16 @@ from llpbench.estimator.bag_card import make_own_card
 from llpbench.estimator.findings import is_random
 from llpbench.estimator.predictor import Predictor
 from llpbench.estimator.shrinkage import SLOPES, JudgedBags, join, make_shrinkage, predict_bags, softmax, weigh_slopes
-from llpbench.estimator.spread import (
-    all_classes,
+from llpbench.estimator.trainer import cut_in_halves
+from llpbench.experiment.count_laws import all_classes
+from llpbench.experiment.spread import (
     bag_log_likelihood,
     chance_variance,
     class_shares,
     intraclass_correlation,
+    pearson_spread,
     within_variance,
 )
-from llpbench.estimator.trainer import cut_in_halves
 
 
 class Linear:
@@ -52,6 +53,15 @@ def draw_bags(
         offsets=read_only(np.arange(bags + 1) * size),
         counts=read_only(y.sum(axis=1)[:, None].astype(np.float64)),
     )
+
+
+@quick
+@given(st.integers(2, 12), st.integers(2, 30), st.floats(0.0, 2.0), st.integers(0, 1000))
+def test_both_bag_cards_have_the_same_spread_of_two_classes(bags: int, size: int, effect: float, seed: int) -> None:
+    drawn = draw_bags(bags, size, np.array([1.0, -1.0]), effect=effect, seed=seed)
+    of_labels = pearson_spread(all_classes(drawn.proportions), drawn.sizes)
+    if of_labels is not None:  # None: all rows of one class
+        assert make_own_card(drawn).spread == pytest.approx(of_labels)
 
 
 def unseen(weights: np.ndarray, bags: Bags, seed_bags: Bags | None = None) -> UnseenBags:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from board_samples import MACHINE, content_of, grid, shared
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, make_honest, write_board
+from forge import VICTIM, WITNESS, Bench, write_board
 from helpers import make_cell, make_result
 
 from llpbench.contracts.errors import StoreError
@@ -29,20 +29,6 @@ from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.rerun import TOLERANCE
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("honest")
-    make_honest(folder)
-    return folder
-
-
-@pytest.fixture
-def bench(honest: Path, tmp_path: Path) -> Bench:
-    shutil.copytree(honest, tmp_path / "bench")
-    return Bench(tmp_path / "bench")
-
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.report.cards import card_words, setting_name
+from llpbench.contracts.cell import setting_name
+from llpbench.report.cards import card_words
 
 Tree = dict[str, Any]
 

@@ -3,7 +3,9 @@
 A natural bag (a day, a region, a campaign) has ``P(y_i = 1) = σ(θ(x_i) + u_b)`` with one ``u_b ~ N(0, τ²)`` for all its
 rows. Its proportion then has the variance ``v = (p(1−p) τ)²`` on top of the noise of the labels and of a noisy count.
 Random bags have ``v = 0``. Here is how large ``v`` is: found by the evidence of whoever regresses on bag means, and
-exactly 0 unless the counts are more spread than labels alone make them and the evidence is clear.
+exactly 0 unless the counts are more spread than labels alone make them and the evidence is clear. What a count's
+likelihood is under an effect of known size stands in ``inference/bag_effect.py`` (numpy, bags of any size) and, as a
+loss that has a gradient on every backend, in ``count_nll/loss.py``.
 """
 
 from __future__ import annotations

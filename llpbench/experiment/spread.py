@@ -11,18 +11,14 @@ once, in columns.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray, IntArray
+from llpbench.experiment.count_laws import WHOLE, all_classes, log_density, over_classes
 
-_WHOLE = 1.0 / 12.0
-"""Variance, in rows², of rounding to a whole number: a count is never known to be sharper than that."""
 _ROUNDS = 50
-
-
-def all_classes(proportions: FloatArray) -> FloatArray:
-    """(n, C) proportions of all classes: two columns from the one of class 1."""
-    return np.hstack([1.0 - proportions, proportions]) if proportions.shape[1] == 1 else proportions
 
 
 def class_shares(*parts: Bags) -> FloatArray:
@@ -42,11 +38,31 @@ def chance_variance(shares: FloatArray, sizes: IntArray | FloatArray, count_sd: 
 def spread_ratio(known: FloatArray, expected: FloatArray, shares: FloatArray, chance: FloatArray) -> float:
     """How many times as far as chance the proportions are from what was expected of them (1: as bags at random).
 
-    The root of the mean over bags of ``(α − expected)² / chance``, classes weighted by ``π (1 − π)``.
+    The root of the mean over bags of ``(α − expected)² / chance``, classes weighted by ``π (1 − π)``: what is expected
+    may differ from bag to bag and counts may be noisy. For true counts around the overall shares, times
+    ``n / (n − 1)`` for the shares that are the bags' own, it is ``pearson_spread`` of two classes.
     """
     weights = shares * (1.0 - shares)
     ratio = ((known - expected) ** 2 / chance * weights).sum(axis=1) / weights.sum()
     return float(np.sqrt(ratio.mean()))
+
+
+def pearson_spread(known: FloatArray, sizes: IntArray) -> float | None:
+    """How many times wider than chance true proportions lie around those of all rows; None for one bag or one class.
+
+    The root of Pearson's statistic over its degrees of freedom; rare classes count as much as common ones.
+
+    Args:
+        known: (bags, C) proportions, without noise.
+        sizes: (bags,) rows.
+    """
+    overall = np.average(known, axis=0, weights=sizes)
+    there = overall > 0
+    freedom = (len(sizes) - 1) * (int(there.sum()) - 1)
+    if freedom == 0:
+        return None
+    apart = (known[:, there] - overall[there]) ** 2 / overall[there]
+    return math.sqrt(float((sizes * apart.sum(axis=1)).sum()) / freedom)
 
 
 def intraclass_correlation(known: FloatArray, shares: FloatArray, sizes: IntArray, count_sd: float = 0.0) -> float:
@@ -73,8 +89,7 @@ def bag_log_likelihood(
 ) -> FloatArray:
     """(bags,) log-likelihood of bags' proportions: normal, with the variance ``within + φ π (1 − π)``.
 
-    The classes' proportions add up to one, so of ``C`` terms ``C − 1`` count. (As a score it is proper: no other mean
-    and variance than the true ones do better in the long run, normal or not.)
+    As a score it is proper: no other mean and variance than the true ones do better in the long run, normal or not.
 
     Args:
         known: (bags, C) known proportions.
@@ -84,13 +99,11 @@ def bag_log_likelihood(
         phi: the intraclass correlation that the predictions leave.
     """
     variance = within + phi * shares * (1.0 - shares)
-    terms = -0.5 * (np.log(2.0 * np.pi * variance) + (known - means) ** 2 / variance)
-    classes = known.shape[1]
-    return np.asarray(terms.sum(axis=1) * (classes - 1) / classes)
+    return over_classes(log_density(known - means, variance))
 
 
 def within_variance(p: FloatArray, bags: Bags) -> FloatArray:
     """(bags, C) variance of bags' proportions when rows are drawn one by one: ``Σ_i p_i (1 − p_i) / B²``, and noise."""
     sizes = bags.sizes[:, None].astype(np.float64)
     drawn = np.add.reduceat(p * (1.0 - p), bags.offsets[:-1], axis=0)
-    return np.asarray((drawn + bags.count_sd**2 + _WHOLE) / sizes**2)
+    return np.asarray((drawn + bags.count_sd**2 + WHOLE) / sizes**2)
