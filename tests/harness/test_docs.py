@@ -95,7 +95,10 @@ def parse(arguments: list[str]) -> None:
     command, ctx, rest = cast(click.Command, cli), None, arguments
     while isinstance(command, click.Group):
         ctx = command.make_context("llpbench", rest, parent=ctx)
-        _, found, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+        rest = [*ctx._protected_args, *ctx.args]
+        if command.invoke_without_command and not rest:
+            return
+        _, found, rest = command.resolve_command(ctx, rest)
         assert found is not None
         command = found
     command.make_context("llpbench", rest, parent=ctx)
