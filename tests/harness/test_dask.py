@@ -344,8 +344,8 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path)
     errors = run.communicate()[1]
     assert run.returncode == 0, errors
     assert errors.splitlines()[0] == "4 cells, 0 already done"
-    assert errors.splitlines()[-1] == "results: out"
-    assert len(errors.splitlines()) == 6  # not a word of Dask's own
+    assert errors.splitlines()[-2:] == ["results: out", "page: out/report.html"]
+    assert len(errors.splitlines()) == 7  # not a word of Dask's own
     _, alive = psutil.wait_procs(list(family), timeout=PATIENCE)
     assert not alive
     assert status(tmp_path / "out")["counts"] == {"ok": 4}
