@@ -226,7 +226,7 @@ FLIGHTS = Path(os.environ.get("LLPBENCH_DATA", "")) / "flights" / "flights.csv.z
 @pytest.mark.skipif(not FLIGHTS.is_file(), reason="the flights of New York are not in LLPBENCH_DATA")
 @pytest.mark.parametrize("seed", [200, 201])  # settings were chosen on others
 def test_days_without_weather_say_nothing_of_single_flights(seed: int) -> None:
-    """The right answer is a constant and a warning; by itself the method's log loss is more than twice a constant's."""
+    """The right answer is a constant and a warning; the method by itself, though it knows of bag effects, is worse."""
     columns = ["hour", "carrier", "origin", "dest", "distance", "sched_dep_time", "sched_arr_time"]
     flights = pd.read_csv(FLIGHTS, usecols=[*columns, "month", "day", "arr_delay"])
     flights = flights[flights["arr_delay"].notna()].sample(20_000, random_state=seed)
@@ -240,5 +240,5 @@ def test_days_without_weather_say_nothing_of_single_flights(seed: int) -> None:
     rows = flights.loc[test, columns]
     constant = log_loss(late[test], np.full(test.sum(), late[~test].mean()))
     raw = model._predictor.probabilities(model._header.encoder.transform(rows))[:, 1]
-    assert log_loss(late[test], np.clip(raw, 1e-15, 1 - 1e-15)) > constant + 0.3
+    assert log_loss(late[test], np.clip(raw, 1e-15, 1 - 1e-15)) > constant + 0.02
     assert log_loss(late[test], model.predict_proba(rows)[:, 1]) < constant + 0.01
