@@ -63,8 +63,8 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
-            of_place = cross_validate(process, data, job, registry, result) if job.cell.folds else None
-            if of_place is not None or not job.cell.folds:
+            of_place = cross_validate(process, data, job, registry, result)
+            if of_place is not None:
                 judge = make_judge(job, data, registry, of_place)
                 hear(process, judge, data, job, result)
             if result.status in ("ok", "pruned"):
@@ -82,8 +82,10 @@ def cross_validate(
 ) -> CrossValidated | None:
     """Fit the method without each part of the bags; the values of its places under every cross-validated rule.
 
-    None when a fit did not end well: the result then says so.
+    Empty for a cell without folds; None when a fit did not end well: the result then says so.
     """
+    if not job.cell.folds:
+        return {}
     began = time.perf_counter()
     folds: list[FoldValues] = []
     for number, fold in enumerate(prepare_folds(job, data), 1):
