@@ -107,7 +107,9 @@ def mooij_kappen_bound(model: GibbsModel) -> float:
     total = network.apply(np.ones(model.n), network.in_bag, network.on_edge)
     # An edge inside a bag is a correction of the bag's own gain: its full gain is the sum of both.
     gain = np.where(model.same_bag, network.in_bag[model.bag_of[model.edges[:, 0]]], 0.0) + network.on_edge
-    least = np.where(network.size_of_bag >= 2, network.in_bag_of_row, np.inf)
+    # The bag's own gain acts on a row only where some row of its bag has no edge to it.
+    joined = np.bincount(model.edges[model.same_bag].ravel(), minlength=model.n)
+    least = np.where(network.size_of_bag - 1 > joined, network.in_bag_of_row, np.inf)
     for end in (0, 1):
         np.minimum.at(least, model.edges[:, end], np.where(gain > 0.0, gain, np.inf))
     return float(np.where(np.isfinite(least), total - least, 0.0).max(initial=0.0))

@@ -58,6 +58,7 @@ def small_model(seed: int, lambda_b: float = 0.4, lambda_s: float = 0.5, n: int 
 @given(st.integers(0, 10**6))
 @example(10482)  # a bag of one row would have the largest gain
 @example(790)  # a pair that stands alone has it
+@example(24027)  # a row whose edges reach its whole bag
 def test_spectral_radii_equal_the_dense_ones(seed: int) -> None:
     model = small_model(seed)
     dense = radius(gain_matrix(model, weighted=False))
