@@ -39,6 +39,7 @@ class BPSettings:
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
+    tempered: bool = True
 
 
 _DEFAULT = BPSettings()
@@ -211,6 +212,12 @@ _AGG_EMB = (
         _DEFAULT.instance_head,
         choices=("hidden", "direct"),
         doc="from embedding to row output through 64 hidden units (paper), or directly (released code)",
+    ),
+    Param(
+        "tempered",
+        _DEFAULT.tempered,
+        doc="divide the network's logits by one number, told anew by held-back bags at every report, because wrong "
+        "labels make it too sure; off reports it as it is (paper)",
     ),
 )
 
