@@ -221,8 +221,8 @@ _AGG_EMB = (
     Param(
         "tempered",
         _DEFAULT.tempered,
-        doc="divide the network's logits by one number, told anew by held-back bags at every report: for a network that "
-        "wrong labels made too sure (little weight decay)",
+        doc="divide the network's logits by one number that held-back bags tell anew at every report: for a network "
+        "that wrong labels made too sure (little weight decay)",
         omit_default=True,
     ),
 )
