@@ -23,21 +23,24 @@ _WIDEST = 1e108
 
 
 @njit_fast
-def _message(belief: Floats, reverse: Floats, away: float, old: Floats, damping: float, product: Floats) -> None:
-    """`m(x) = a + (1 - a) b(x)`, `b` the sender's belief without what the receiver told it, into `old` and `product`.
-
-    A first loop over the states adds up the cavity belief, a second one normalises it.
-    """
+def _message(
+    belief: Floats, reverse: Floats, away: float, old: Floats, damping: float, cavity: Floats, product: Floats
+) -> None:
+    """`m(x) = a + (1 - a) b(x)`, `b` the sender's belief without what the receiver said; into `old` and `product`."""
     total = 0.0
     for c in range(belief.size):
-        total += belief[c] / reverse[c]
+        cavity[c] = belief[c] / reverse[c]
+        total += cavity[c]
     share = (1.0 - away) / total
+    if damping == 0.0:
+        for c in range(belief.size):
+            old[c] = away + share * cavity[c]
+            product[c] *= old[c]
+        return
     for c in range(belief.size):
-        new = away + share * belief[c] / reverse[c]
-        if damping > 0.0:
-            new *= (old[c] / new) ** damping
-        old[c] = new
-        product[c] *= new
+        new = away + share * cavity[c]
+        old[c] = new * (old[c] / new) ** damping
+        product[c] *= old[c]
 
 
 @njit
@@ -49,11 +52,12 @@ def potts_edges(
     `forth` goes left to right, `back` right to left; both are made from the messages of the round before.
     """
     reverse = np.empty(beliefs.shape[1])
+    cavity = np.empty(beliefs.shape[1])
     for t in range(left.size):
         i, j = left[t], right[t]
         reverse[:] = forth[t]
-        _message(beliefs[i], back[t], away[t], forth[t], damping, product[j])
-        _message(beliefs[j], reverse, away[t], back[t], damping, product[i])
+        _message(beliefs[i], back[t], away[t], forth[t], damping, cavity, product[j])
+        _message(beliefs[j], reverse, away[t], back[t], damping, cavity, product[i])
 
 
 @njit
