@@ -5,8 +5,9 @@ The mean log-odds of several runs keeps what they agree on. One neighbour search
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +36,15 @@ class Member:
     strength: float = 1.0
 
 
-def members_of(settings: BPSettings, classes: int) -> tuple[Member, ...]:
-    """The runs that are averaged: nine, or the one of the settings (more than two classes, or `ensemble = false`)."""
-    if not settings.ensemble or classes > 2:
+def members_of(settings: BPSettings, classes: int, *, field: bool) -> tuple[Member, ...]:
+    """The runs that are averaged: nine, or the one of the settings.
+
+    Args:
+        settings: `ensemble` says when there are nine: `on` always, `auto` where there is no field, `off` never.
+        classes: more than two have a single run, because a run takes as much longer as there are classes.
+        field: whether rows have a prior.
+    """
+    if classes > 2 or settings.ensemble == "off" or (settings.ensemble == "auto" and field):
         return (Member(settings.k),)
     neighbours = sorted({max(1, round(share * settings.k)) for share in NEIGHBOURS})
     return tuple(Member(k, strength) for k in neighbours for strength in STRENGTHS)
@@ -45,7 +52,7 @@ def members_of(settings: BPSettings, classes: int) -> tuple[Member, ...]:
 
 def label_by_all(
     members: Sequence[Member],
-    graphs: Mapping[int, SimilarityGraph],
+    graph_of: Callable[[int], SimilarityGraph],
     bags: Bags,
     settings: BPSettings,
     *,
@@ -56,7 +63,7 @@ def label_by_all(
 
     Args:
         members: the runs; a single one has all the rounds and its result is returned as it is.
-        graphs: the graph of each number of neighbours.
+        graph_of: gives the graph of a number of neighbours.
         bags: bags and counts.
         settings: all else.
         fields: prior of the rows, the same for all runs.
@@ -64,10 +71,12 @@ def label_by_all(
     """
     if len(members) > 1:
         settings = replace(settings, rounds=max(1, round(ROUNDS * settings.rounds)))
-    found = [
-        label_marginals(graphs[m.k], bags, settings, fields=fields, strength=m.strength, threads=threads)
-        for m in members
-    ]
+    found = []
+    for k, runs in groupby(members, key=lambda member: member.k):
+        graph = graph_of(k)
+        for run in runs:
+            strength = run.strength
+            found.append(label_marginals(graph, bags, settings, fields=fields, strength=strength, threads=threads))
     return found[0] if len(found) == 1 else average(found)
 
 

@@ -13,7 +13,7 @@ from llpbench_methods.inference import Observed, SimilarityGraph, relaxed_field
 
 Floats = NDArray[np.float64]
 CLEAR = 3.0
-"""Nats (20 to 1) by which held-out bags must prefer the field to the rate alone before `auto` takes it."""
+"""Nats (20 to 1) by which held-out bags must prefer the rate alone before `auto` declines the field."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,16 @@ class Field:
 
 
 def find_field(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, seed: int) -> Field:
-    """The field of a graph, if it is asked for and (`relaxed = auto`) held-out bags are clearly for it."""
+    """The field of a graph, if it is asked for and (`relaxed = auto`) held-out bags are not clearly against it.
+
+    Not "clearly for it": a score of bags says little where bags are few, and there the alternative, pairs that must
+    carry the counts, is a gamble on which clusters freeze, while the field only fades.
+    """
     if settings.relaxed == "off":
         return Field()
     seen = Observed(np.asarray(bags.bag_of), np.asarray(bags.counts, dtype=np.float64), bags.count_sd)
     found = relaxed_field(graph, seen, seed=seed)
-    if settings.relaxed == "auto" and found.gain < CLEAR:
+    if settings.relaxed == "auto" and found.gain < -CLEAR:
         return Field(None, found.gain)
     p = found.probabilities
     if bags.classes == 2:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -41,7 +40,7 @@ SAFETY = 0.8
 """Share of the stability limit that `lambda_b = auto` uses."""
 CARRYING_GAIN = 1.1
 """The gain where neighbours must carry what counts say: just above 1, where it does not die out."""
-SMOOTHING_GAIN = 0.6
+SMOOTHING_GAIN = 0.3
 """The gain where a field has carried it already."""
 LEAST_RATE = 0.01
 """Rates of a class nearer to 0 or 1 than this are taken as this, so that no weight grows without limit."""
@@ -55,35 +54,46 @@ class Labelling:
     warning: str = ""
 
 
-def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int, threads: int = 1) -> SimilarityGraph:
-    """The graph of `settings.k` neighbours, see `similarity_graphs`."""
-    return similarity_graphs(covariates, settings, (settings.k,), seed=seed, threads=threads)[settings.k]
-
-
-def similarity_graphs(
-    covariates: FloatArray, settings: BPSettings, neighbours: Collection[int], *, seed: int, threads: int = 1
-) -> dict[int, SimilarityGraph]:
-    """Join near rows, once for each number of neighbours; pairs weigh `k(|x_i - x_j|)`.
+class SimilarityGraphs:
+    """Near rows joined, for any number of neighbours up to a largest one; pairs weigh `k(|x_i - x_j|)`.
 
     Neighbours are searched for and pairs measured once, for the largest number: the pairs of fewer neighbours are among
     them. With `length_scale = median` the kernel's length is the median Euclidean length of a graph's pairs, so that
     covariates of any scale (a network's embeddings) give the same range of similarities.
+
+    Args:
+        covariates: (n, d) what neighbours are near in.
+        settings: the kernel, the search and what becomes of the weights.
+        most: the largest number of neighbours.
+        seed: which pairs `edges_kept` keeps.
+        threads: cores for the search.
     """
-    X = np.asarray(covariates)
-    most = max(neighbours)
-    found = nearest(X, most, settings.distance, _search(settings.search, len(X)), threads)
-    graphs: dict[int, SimilarityGraph] = {}
-    for k in sorted(neighbours, reverse=True):
-        few = Neighbours(found.index[:, :k], found.distance[:, :k])
-        graph = graph_of_neighbours(few, delta_d=settings.delta_d, edge_rule=settings.edge_rule)
-        key = graph.edges[:, 0] * graph.n + graph.edges[:, 1]
-        if k == most:
-            keys, lengths = key, pair_lengths(X, graph.edges)
-        graph = replace(graph, similarity=_similarity(lengths[np.searchsorted(keys, key)], settings))
-        if settings.normalise:
+
+    def __init__(self, covariates: FloatArray, settings: BPSettings, most: int, *, seed: int, threads: int = 1) -> None:
+        X = np.asarray(covariates)
+        self.settings, self.seed = settings, seed
+        self.neighbours = nearest(X, most, settings.distance, _search(settings.search, len(X)), threads)
+        self.edges = self._joined(most).edges
+        self.lengths = pair_lengths(X, self.edges)
+
+    def of(self, k: int) -> SimilarityGraph:
+        """The graph of `k` neighbours."""
+        graph = self._joined(k)
+        place = np.searchsorted(_keys(self.edges, graph.n), _keys(graph.edges, graph.n))
+        graph = replace(graph, similarity=_similarity(self.lengths[place], self.settings))
+        if self.settings.normalise:
             graph = balance(graph)
-        graphs[k] = graph.keep_share(settings.edges_kept, seed) if settings.edges_kept < 1.0 else graph
-    return graphs
+        kept = self.settings.edges_kept
+        return graph.keep_share(kept, self.seed) if kept < 1.0 else graph
+
+    def _joined(self, k: int) -> SimilarityGraph:
+        few = Neighbours(self.neighbours.index[:, :k], self.neighbours.distance[:, :k])
+        return graph_of_neighbours(few, delta_d=self.settings.delta_d, edge_rule=self.settings.edge_rule)
+
+
+def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int, threads: int = 1) -> SimilarityGraph:
+    """The graph of `settings.k` neighbours."""
+    return SimilarityGraphs(covariates, settings, settings.k, seed=seed, threads=threads).of(settings.k)
 
 
 def similarity_weight(bags: Bags, settings: BPSettings, *, field: bool = False) -> float:
@@ -184,6 +194,11 @@ def _damping(settings: BPSettings) -> float | Literal["auto"]:
     """Counting factors have no bag clique that could oscillate: their messages converge fastest without damping."""
     counted = engine_spec(settings.engine).counting and settings.mode == "sum"
     return 0.0 if settings.damping == "auto" and counted else settings.damping
+
+
+def _keys(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """One number for each pair, in the order of the pairs."""
+    return np.asarray(edges[:, 0] * n + edges[:, 1])
 
 
 def _similarity(lengths: Floats, settings: BPSettings) -> Floats:

@@ -9,7 +9,7 @@ from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
 from llpbench_methods.bp.ensemble import label_by_all, members_of
 from llpbench_methods.bp.field import find_field
-from llpbench_methods.bp.labelling import Labelling, similarity_graphs
+from llpbench_methods.bp.labelling import Labelling, SimilarityGraphs
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.inference import engine_spec
@@ -81,16 +81,24 @@ class BP:
 
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
         threads, settings = available_cores(), self.settings
-        members = members_of(settings, bags.classes)
+        most = max(member.k for member in members_of(settings, bags.classes, field=False))
         with monitor.phase("graph"):
-            neighbours = {settings.k, *(member.k for member in members)}
-            graphs = similarity_graphs(covariates, settings, neighbours, seed=seed, threads=threads)
+            graphs = SimilarityGraphs(covariates, settings, most, seed=seed, threads=threads)
+            graph = graphs.of(settings.k)
         with monitor.phase("bp"):
-            field = find_field(graphs[settings.k], bags, settings, seed=seed)
-            found = label_by_all(members, graphs, bags, settings, fields=field.potentials, threads=threads)
+            field = find_field(graph, bags, settings, seed=seed)
+            members = members_of(settings, bags.classes, field=field.potentials is not None)
+            found = label_by_all(
+                members,
+                lambda k: graph if k == settings.k else graphs.of(k),
+                bags,
+                settings,
+                fields=field.potentials,
+                threads=threads,
+            )
         monitor.pseudo_labels(found.marginals.beliefs, stage=stage)
         facts: dict[str, float | str | bool] = {
-            "pairs": len(graphs[settings.k].edges),
+            "pairs": len(graph.edges),
             "runs": len(members),
             "rounds": found.marginals.rounds,
             "converged": found.marginals.converged,

@@ -32,7 +32,7 @@ class BPSettings:
     engine: str = "count"
     mode: Literal["sum", "max"] = "sum"
     relaxed: Literal["auto", "on", "off"] = "auto"
-    ensemble: bool = True
+    ensemble: Literal["auto", "on", "off"] = "auto"
     rounds: int = 200
     damping: float | Literal["auto"] = "auto"
     tau: float | Literal["top-count"] = "top-count"
@@ -59,7 +59,7 @@ _MODEL = (
         choices=("auto",),
         doc="strength of the similarity term, as the share of a row's opinion that comes back through its neighbours: "
         "lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 a count's word dies out, above 1 rows hold "
-        "each other up; auto is 0.6 where a relaxed field carries the counts, and 1.1 where pairs must",
+        "each other up; auto is 0.3 where a relaxed field carries the counts, and 1.1 where pairs must",
     ),
     Param(
         "lambda_s",
@@ -171,13 +171,15 @@ _INFERENCE = (
         _DEFAULT.relaxed,
         choices=("auto", "on", "off"),
         doc="start from real-valued labels that are smooth along the graph and explain the counts, as a prior of each "
-        "row; auto takes them only if such labels from other bags predict a bag's count clearly better than the rate",
+        "row; auto declines them where such labels from other bags predict a bag's count clearly worse than the rate",
     ),
     Param(
         "ensemble",
         _DEFAULT.ensemble,
+        choices=("auto", "on", "off"),
         doc="two classes: average the log-odds of nine runs, of k/2, k and 2k neighbours and of 1, 1.2 and 1.45 times "
-        "the gain, each with a fifth of the rounds, so that no single setting decides",
+        "the gain, each with a fifth of the rounds, so that no single setting decides; auto does where there is no "
+        "relaxed field",
     ),
     Param(
         "rounds", _DEFAULT.rounds, low=1, high=1000, log=True, doc="most rounds of messages, T (paper: 50, 100 or 200)"
