@@ -223,6 +223,7 @@ def tune(
     sampler_seed: int | None = None,
     prune: bool | None = None,
     at_once: int | None = None,
+    ranges: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path = "tuned",
     plugins: Paths = (),
@@ -246,6 +247,8 @@ def tune(
         sampler_seed: seed of what trials draw (0).
         prune: give up trials that lag behind the median (True).
         at_once: trials of a study at once (1).
+        ranges: search these parameters alone, within these ranges: ``{"lr": [1e-4, 1e-2], "loss": ["log", "square"]}``;
+            under the name of a method a table of the same form for it alone.
         config: a run file, or the name of a built-in one, whose table ``search`` may state the settings of the search;
             arguments win over it.
         out: where studies and chosen parameters are kept.
@@ -305,6 +308,8 @@ def _plain(value: Any) -> Any:
     """A setting as a run file would hold it: paths as texts, sequences as lists."""
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
     is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     if is_sequence:
         return [_plain(item) for item in value]

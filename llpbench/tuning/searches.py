@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
 from llpbench.tuning.chosen import History, Setting, bare
-from llpbench.tuning.space import Dimension, search_space, space_digest
+from llpbench.tuning.space import Dimension, check_ranges, narrowed, ranges_of, search_space, space_digest
 from llpbench.tuning.study import SAMPLERS, STEERED, UNSTEERED, Journal, Study
 
 
@@ -26,6 +27,7 @@ class TuneSpec:
     Attributes:
         shared: one set of trials serves all rules. None of them may steer the draws, so these are random; and a trial
             is given up only where it lags under each of them.
+        ranges: what is searched, where it is not all that methods declare (``space.Ranges``).
     """
 
     run: RunSpec
@@ -37,6 +39,7 @@ class TuneSpec:
     sampler_seed: int = 0
     prune: bool = True
     at_once: int = 1
+    ranges: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
@@ -121,6 +124,7 @@ def judged_by(run: RunSpec, names: Sequence[str] | None, registry: Registry) -> 
 
 def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[Search]:
     """A study for every method, setting and rule (and seed, when each has its own)."""
+    check_ranges(spec.ranges, registry.methods.specs)
     searches: dict[str, Search] = {}
     for text in spec.run.methods:
         name, options = parse_options(text)
@@ -156,7 +160,8 @@ def _make_search(
 ) -> Search:
     cell = bare(plan.cell)
     setting = Setting(cell=cell, fixed=fixed, rule=rule.name, seeds=seeds, own=spec.per_seed)
-    space = search_space(method, fixed)
+    start = method.resolve(fixed)
+    space = narrowed(search_space(method, fixed), ranges_of(spec.ranges, method.name), start)
     facts = [setting, space_digest(space), spec.sampler, spec.sampler_seed]
     if spec.shared:
         facts.append([r.name for r in prune_rules])
@@ -164,7 +169,6 @@ def _make_search(
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
     name = f"{plan.method_name} {plan.dataset_name} {cell.bags_name}{noise}{own} {rule.name} {key}"
-    start = method.resolve(fixed)
     study = Study(
         journal,
         name,
