@@ -41,7 +41,7 @@ from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_ch
 from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, cut_where_given_up, pruning_limits
 from llpbench.tuning.request import plan_tune
 from llpbench.tuning.searches import Search, TuneSpec, plan_searches
-from llpbench.tuning.space import NUMBER, Dimension, search_space, start_values
+from llpbench.tuning.space import NUMBER, Dimension, narrowed, ranges_of, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
 
@@ -157,6 +157,79 @@ def test_the_space_of_every_method_holds_its_defaults_and_nothing_inadmissible(n
         assert len({repr(values[d.name]) for values in drawn}) > 1
         assert d.describe()
     assert not {"patience", "mlp", "engine"} & {d.name for d in space}
+
+
+SPACE = (
+    Dimension("rate", (), 1e-4, 1.0, log=True),
+    Dimension("kind", ("a", "b", "c")),
+    Dimension("weight", ("auto",), 0.0, 5.0),
+    Dimension("layers", (), 1, 8, integer=True),
+)
+START = {"rate": 0.1, "kind": "a", "weight": "auto", "layers": 2}
+
+
+def test_a_search_is_narrowed_to_ranges() -> None:
+    ranges = {
+        "rate": [1e-2, 0.5],
+        "kind": ["b", "a"],
+        "unknown": [1, 2],
+        "m": {"rate": [0.1, 0.2], "weight": ["auto", 1, 2]},
+    }
+    assert narrowed(SPACE, {}, START) == SPACE
+    assert narrowed(SPACE, ranges_of(ranges, "other"), START) == (
+        Dimension("rate", (), 1e-2, 0.5, log=True),
+        Dimension("kind", ("b", "a")),
+    )
+    assert narrowed(SPACE, ranges_of(ranges, "m"), START) == (
+        Dimension("rate", (), 0.1, 0.2, log=True),
+        Dimension("kind", ("b", "a")),
+        Dimension("weight", ("auto",), 1.0, 2.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ({"rate": [1e-5, 0.5]}, "does not lie within"),
+        ({"rate": [0.5, 0.5]}, "does not lie within"),
+        ({"rate": [0.2, 0.5]}, "does not hold 0.1"),
+        ({"kind": ["b", "c"]}, "does not hold 'a'"),
+        ({"weight": [1, 2]}, "does not hold 'auto'"),
+        ({"kind": ["a", "d"]}, "give words"),
+        ({"kind": [0, 1]}, "does not lie within"),
+        ({"rate": [0.05, 0.1, 0.5]}, "two ends"),
+        ({"layers": [1, True]}, "two ends"),
+        ({"rate": []}, "two ends"),
+        ({"rate": 0.1}, "two ends"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(ranges: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        narrowed(SPACE, ranges, START)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ({"slop": [0, 1]}, "parameter in ranges 'slop'.*'slope'"),
+        ({"tilt": {"slop": [0, 1]}}, "parameter of tilt in ranges 'slop'.*'slope'"),
+        ({"tillt": {"slope": [0, 1]}}, "method in ranges 'tillt'.*'tilt'"),
+    ],
+)
+def test_a_mistyped_range_is_refused(tmp_path: Path, ranges: dict[str, Any], words: str) -> None:
+    Store(tmp_path).plan([], "test", "0")
+    with pytest.raises(UsageError, match=words):
+        plan_searches(request("tilt", ranges=ranges), REGISTRY, Journal(tmp_path))
+
+
+def test_draws_stay_within_their_range_and_a_range_is_another_study(tmp_path: Path) -> None:
+    (whole,), _ = search(tmp_path, request("tilt", trials=2))
+    (part,), _ = search(tmp_path, request("tilt", trials=8, ranges={"slope": [-0.5, 0.5]}))
+    assert part.name != whole.name
+    trials = part.history().trials
+    assert all(set(t.params) == {"slope"} and abs(t.params["slope"]) <= 0.5 for t in trials)  # type: ignore[arg-type]
+    assert trials[0].params == {"slope": 0.0}
+    assert part.history().space == {"slope": "numbers from -0.5 to 0.5"}
 
 
 def test_the_rules_have_the_ends_that_selection_gives_them() -> None:
