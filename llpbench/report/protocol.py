@@ -68,10 +68,12 @@ def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyl
     found = {m: reference for m, row in lines.items() if (reference := reference_for(known, row)) is not None}
     published = [_published_row(lines[method], reference, metric) for method, reference in found.items()]
     entries = make_entries([*group, *published], metric, _column)
+    notes = [_BRACKETS] if any(row.sd is not None for row in (*group, *published)) else []
     for row in group:
         ends = interval(row.cell_ids[0], row.rule) if interval and row.seeds == len(row.cell_ids) == 1 else None
         if ends is not None:
             place, n = (row.method, _column(row)), row.digits
+            notes += [_INTERVAL] * (_INTERVAL not in notes)
             entries[place] = replace(entries[place], text=f"{entries[place].text} [{ends[0]:.{n}f}, {ends[1]:.{n}f}]")
     return Table(
         about=(first.dataset, first.bags_name, *([] if first.noise == "none" else [f"noise {first.noise}"])),
@@ -81,7 +83,7 @@ def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyl
         methods=list(lines),
         entries=entries,
         bounds=[],
-        notes=[_BRACKETS, *([_INTERVAL] if interval else []), *reasons(group)],
+        notes=[*notes, *reasons(group)],
     )
 
 

@@ -119,9 +119,11 @@ def test_a_single_seed_has_the_interval_of_its_own_cell_and_rule() -> None:
     (table,) = protocol_tables(rows_of("a", 80.0, 81.0, 84.0, seeds=1), [reference("a", 0.9)], AUROC, interval)
     assert texts(table, "a") == ["84.00 [79.12, 81.46]", "90.00", "81.00", "80.00 [79.12, 81.46]"]
     assert sorted(asked) == [("a--0", "bags"), ("a-tuned-bags-0", "bags"), ("a-tuned-instances-0", "instances")]
+    assert [note[:3] for note in table.notes] == ["[…]"]
     asked.clear()
-    protocol_tables(rows_of("a", 80.0, 81.0, 84.0), [], AUROC, interval)
+    (table,) = protocol_tables(rows_of("a", 80.0, 81.0, 84.0), [], AUROC, interval)
     assert asked == []  # several seeds tell more
+    assert [note[:3] for note in table.notes] == ["(…)"]
 
 
 def test_the_interval_over_test_rows_is_as_wide_as_theory_has_it(tmp_path: Path) -> None:
