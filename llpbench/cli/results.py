@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from llpbench.contracts.cell import setting_name
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
     from llpbench.experiment.plan import Planned
+    from llpbench.report.protocol import Interval
     from llpbench.report.render import Kind, Wanted
     from llpbench.results.store import Store
 
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 @click.option("--rule", default="all", show_default=True, help="A selection rule, or all of them.")
 @click.option(
     "--kind",
-    type=click.Choice(["scores", "time", "noise", "pseudo"]),
+    type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
     default="scores",
     show_default=True,
-    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels.",
+    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels; methods "
+    "tuned with labels and without beside published values and the defaults.",
 )
 @click.option("--paper", is_flag=True, help="Published values and the difference beside ours, where plugins know any.")
 @click.option(
@@ -63,10 +66,27 @@ def table(
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     _warn_of_mixture(results)
     wanted = choose(load_registry(plugins, override), results, metric, rule, kind, paper)
+    if kind == "protocol":
+        wanted = replace(wanted, interval=_interval_of(store, results, wanted))
     if fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
         say(render(planned, results, wanted, fmt))
+
+
+def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:
+    """What tells the interval over test rows of a cell; None for a metric that has no such interval."""
+    from llpbench.leaderboard.bootstrap import METRIC, interval_over_rows
+
+    if wanted.metric.name != METRIC:
+        return None
+    by_id = {result.id: result for result in results}
+
+    def interval(cell_id: str, rule: str) -> tuple[float, float] | None:
+        ends = interval_over_rows(store.predictions_path(cell_id), by_id[cell_id], rule)
+        return None if ends is None else (wanted.metric.scale * ends[0], wanted.metric.scale * ends[1])
+
+    return interval
 
 
 def _warn_of_mixture(results: list[CellResult]) -> None:
@@ -111,7 +131,11 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
 
     built = make_tables(planned, results, wanted)
     if not built:
-        nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
+        nothing = {
+            "protocol": "it has no numbers by any rule",
+            "noise": "it has one noise level",
+            "pseudo": "no method of it makes pseudo-labels",
+        }
         say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
     console = Console(highlight=False)
     print_tables(built, console)

@@ -43,6 +43,8 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 _SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
 _HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
 _KEYS = _SPEC_KEYS | _HOW_KEYS | {"epsilon"}
+SEARCH = "search"
+"""The table of a run file that says how its methods are tuned (``llpbench tune --config``); a run leaves it aside."""
 
 
 def run_files(registry: Registry) -> dict[str, Path]:
@@ -73,7 +75,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"--config {path}: no such file.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"--config {path}: {error}") from None
-    _refuse_unknown(content, f"key in {path}:")
+    _refuse_unknown({key: value for key, value in content.items() if key != SEARCH}, f"key in {path}:")
     return content
 
 

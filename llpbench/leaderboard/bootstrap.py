@@ -104,6 +104,21 @@ def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> 
     return Replicates(id=result.id, test=short_digest(labels), rules=rules, same=same)
 
 
+def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float, float] | None:
+    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions to resample.
+
+    It says how far other test rows would move the number, and nothing of other bags, splits or starting weights.
+    """
+    stated = result.selected[rule].metrics.get(METRIC) if rule in result.selected else None
+    try:
+        arrays = read_predictions(path, [rule])
+    except Unsound:
+        return None
+    labels, scores = arrays["labels"].astype(np.int64), arrays[rule].astype(np.float64)
+    spread = float(np.nanstd(auroc_replicates(labels, scores, resampling_seed(result)), ddof=1))
+    return None if stated is None or not np.isfinite(spread) else (stated - 1.96 * spread, stated + 1.96 * spread)
+
+
 def short_digest(labels: NDArray[np.int64]) -> str:
     """The digest of test labels that replicates carry."""
     return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
