@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
-from llpbench.cli.results import plural
+from llpbench.cli.results import open_store, plural
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -66,6 +66,30 @@ def check(name: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> No
     sys.exit(1 if notes else 0)
 
 
+class Read(NamedTuple):
+    """Results to look at: one's own, and published ones."""
+
+    own: list[CellResult]
+    published: list[CellResult]
+
+
+def read_results(suite: str | None, folder: Path | None, board: Path | None) -> Read:
+    """Results of a folder, of a leaderboard, or of both; of the newest folder when neither is given.
+
+    Raises:
+        UsageError: a leaderboard without a suite.
+    """
+    from llpbench.contracts.errors import UsageError
+    from llpbench.leaderboard.folder import read_folder
+
+    if not suite:
+        raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")
+    own = []
+    if folder is not None or board is None:
+        own = open_store(folder).results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
+    return Read(own, [line.result for line in read_folder(board).lines.values()] if board is not None else [])
+
+
 def coverage_of(name: str, registry: Registry, results: Iterable[CellResult]) -> list[Coverage]:
     """How much of a suite, or of a part, there is; one entry for each part."""
     from llpbench.experiment.suites.coverage import coverage
@@ -74,6 +98,46 @@ def coverage_of(name: str, registry: Registry, results: Iterable[CellResult]) ->
 
     suite, part = find_suite(name, registry)
     return coverage(plan_suite(suite, registry, Limits(part=part)), results)
+
+
+def show_suite_tables(
+    name: str | None,
+    folder: Path | None,
+    board: Path | None,
+    metric: str,
+    rule: str | None,
+    fmt: str,
+    registry: Registry,
+) -> None:
+    """Print the tables of a suite from results of one's own, published ones, or both."""
+    from llpbench.contracts.specs import DEFAULT_RULE
+    from llpbench.experiment.suites.file import find_suite
+    from llpbench.experiment.suites.plan import Limits, plan_suite
+    from llpbench.report.paper import paper_tables, parameters_of, shown_cells
+    from llpbench.report.paper_text import paper_latex, paper_markdown, with_caption
+    from llpbench.report.render import choose, render
+
+    read = read_results(name, folder, board)
+    suite, part = find_suite(name or "", registry)
+    shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), read.own, read.published)
+    results = list({result.id: result for result in (*read.published, *read.own)}.values())
+    wanted = choose(registry, results, metric, rule or DEFAULT_RULE, paper=True)
+    if fmt in ("csv", "json"):
+        planned = {plan.cell.id: plan for of_part in shown for plan in of_part.planned}
+        say(render(planned.values(), results, wanted, fmt))
+        return
+    tables = paper_tables(suite, shown, results, wanted, registry)
+    if not tables:
+        say(f"no table: there is no number of {name} yet (llpbench status --suite {name}).", err=True)
+    elif fmt == "terminal":
+        from rich.console import Console
+
+        from llpbench.report.terminal import print_tables
+
+        print_tables(map(with_caption, tables), Console(highlight=False))
+    else:
+        write = paper_latex if fmt == "latex" else paper_markdown
+        say(write(suite, tables, parameters_of(suite, shown, tables)))
 
 
 def list_suites(registry: Registry) -> dict[str, str]:

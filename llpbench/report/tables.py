@@ -119,9 +119,9 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
                 what=metric.title,
                 columns=columns,
                 methods=list(dict.fromkeys(row.method for row in group)),
-                entries=_entries(group, metric, lambda row: row.noise),
+                entries=make_entries(group, metric, lambda row: row.noise),
                 bounds=[],
-                notes=[*_unequal_seeds(group), *_reasons(group)],
+                notes=[*_unequal_seeds(group), *reasons_of(group)],
                 sources=_sources(group),
             )
         )
@@ -143,9 +143,9 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         what=metric.title,
         columns=dict(sorted({row.bag_size: row.bags_name for row in plain}.items())),
         methods=list(dict.fromkeys(row.method for row in plain)),
-        entries=_entries(plain, metric, lambda row: row.bag_size),
+        entries=make_entries(plain, metric, lambda row: row.bag_size),
         bounds=_bounds(rows, metric),
-        notes=[*_unequal_seeds(plain), *_reasons(rows)],
+        notes=[*_unequal_seeds(plain), *reasons_of(rows)],
         sources=_sources(rows),
     )
 
@@ -167,7 +167,8 @@ def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
     return bounds
 
 
-def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
+def make_entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
+    """The entries of rows by method and column (``key``), the best and the second of each column marked."""
     marks = _marks(rows, metric.higher_is_better, key)
     means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
     usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in map(key, rows)}
@@ -201,7 +202,8 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     return [f"where seeds differ, best and second are those of the seeds that methods share ({seeds}){out}"]
 
 
-def _reasons(rows: list[Row]) -> list[str]:
+def reasons_of(rows: list[Row]) -> list[str]:
+    """Why entries have no number, and by which rule published values were selected; each once."""
     notes = [
         f"{row.method}{'' if row.oracle else f', {_size_words(row)}'}: {row.status}: {reason}"
         for row in rows
@@ -252,7 +254,7 @@ def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
     style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
     return "\n\n".join(
-        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables
+        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, latex_text))}" for t in tables
     )
 
 
@@ -340,7 +342,7 @@ def _booktabs(text: str) -> str:
     return text
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Text as LaTeX prints it; nothing in it can be a command."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 

@@ -165,11 +165,6 @@ def changes(before: Frozen, after: Frozen) -> list[str]:
     ]
 
 
-def thawed(values: Values) -> dict[str, Scalar]:
-    """Frozen values as parameters have them, for people to read: ``"none"`` is None."""
-    return {name: None if value == _NONE else value for name, value in values.items()}
-
-
 def _used(suite: Suite) -> dict[str, list[str]]:
     """Registered names that a suite uses, by kind, each once."""
     blocks = [block for _, block in suite.blocks()]
