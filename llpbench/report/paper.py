@@ -24,7 +24,7 @@ from llpbench.plugins.registry import Registry
 from llpbench.report.render import Wanted
 from llpbench.report.tables import Entry, Key, Table, make_entries, reasons_of
 from llpbench.results.references import with_references
-from llpbench.results.table import Row, aggregate, mean_sd, setting_of
+from llpbench.results.table import Row, Setting, aggregate, mean_sd, setting_of
 
 MISSING = "missing"
 
@@ -87,11 +87,7 @@ def shown_cells(
         ids, places = {plan.cell.id for plan in cells}, {_place(plan.cell) for plan in cells if not plan.oracle}
         known = {plan.cell.method for block in of_part for plan in block.cells}
         others = [r for r in own if r.id not in ids] + [r for r in published if r.cell.method not in known]
-        guests = {
-            r.id: Planned(cell=r.cell, method_name=r.method_name, dataset_name=r.dataset_name)
-            for r in others
-            if not r.oracle and _place(r.cell) in places
-        }
+        guests = _with_missing_seeds([r for r in others if not r.oracle and _place(r.cell) in places], cells)
         averages = {
             plan.dataset_name: block.block.title
             for block in of_part
@@ -99,7 +95,7 @@ def shown_cells(
             for plan in block.cells
             if not plan.oracle
         }
-        shown.append(Shown(part, of_part[0].title, [*cells, *guests.values()], averages))
+        shown.append(Shown(part, of_part[0].title, [*cells, *guests], averages))
     return shown
 
 
@@ -110,6 +106,24 @@ def _with_equal_seeds(blocks: Sequence[PlannedBlock]) -> list[Planned]:
     further = [plan for block in blocks if block.block.methods for plan in block.cells]
     cells = [*all_cells(whole), *(plan for plan in further if setting_of(plan) not in settings)]
     return list({plan.cell.id: plan for plan in cells}.values())
+
+
+def _with_missing_seeds(guests: Iterable[CellResult], cells: Iterable[Planned]) -> list[Planned]:
+    """The cells of other methods as planned, with those of the suite's seeds that they do not have yet."""
+    seeds: dict[Setting, dict[int, None]] = {}
+    for plan in cells:
+        seeds.setdefault(setting_of(plan), {})[plan.cell.seed] = None
+    found: dict[tuple[Setting, str, str], dict[int, Planned]] = {}
+    for r in guests:
+        plan = Planned(cell=r.cell, method_name=r.method_name, dataset_name=r.dataset_name)
+        found.setdefault((setting_of(r), r.method_name, r.cell.backend), {})[r.cell.seed] = plan
+    planned = []
+    for (setting, _, _), plans in found.items():
+        first = next(iter(plans.values()))
+        for seed in {**seeds.get(setting, {}), **dict.fromkeys(plans)}:
+            moved = msgspec.structs.replace(first, cell=msgspec.structs.replace(first.cell, seed=seed))
+            planned.append(plans.get(seed, moved))
+    return planned
 
 
 def _place(cell: Cell) -> str:
@@ -168,17 +182,19 @@ def _paper_table(
     keys = dict(sorted(keys.items())) if dataset else keys
     spans = [Span(suite.name, list(keys.values()))]
     columns, sources = dict(keys), dict.fromkeys((r.paper_source, r.paper_rule) for r in rows if r.paper is not None)
+    word = "published" if len(sources) == 1 else ""
     for source, by_rule in sources:
         found = [r for r in rows if r.paper is not None and (r.paper_source, r.paper_rule) == (source, by_rule)]
         of_source = [key for key in keys if key in {column(row) for row in found}]
         spans.append(Span(f"{source}, rule {by_rule}", [keys[key] for key in of_source]))
-        columns |= {f"{source} {by_rule} {key}": f"{source}, {keys[key]}" for key in of_source}
+        columns |= {f"{source} {by_rule} {key}": f"{word or source}, {keys[key]}" for key in of_source}
         entries |= {(row.method, f"{source} {by_rule} {column(row)}"): Entry(_published(row)) for row in found}
     about = [f"{suite.name}/{part.part}", dataset or part.title]
     about += [f"noise {noise}"] if noise not in ("", "none") else []
     sentences = [
         *_what(suite, about, rule, rows, wanted, registry),
         *_lines(groups),
+        *(["[n/m]: n of m seeds have a number."] if any(row.status == "partial" for row in rows) else []),
         *(_of_source(source, by_rule, rule) for source, by_rule in sources),
         *([f"Columns: {'; '.join(f'{number} {name}' for name, number in legend.items())}."] if legend else []),
     ]
@@ -257,8 +273,7 @@ def _what(
 ) -> list[str]:
     """What the numbers are, over which seeds, and how models were selected."""
     seeds = sorted({seed for row in rows if not row.oracle for seed in row.value_seeds})
-    place = ", ".join([about[1], *about[2:]])
-    said = [f"{wanted.metric.title} on {place} ({about[0]}, protocol {suite.protocol})."]
+    said = [f"{', '.join(about[1:])}: {wanted.metric.title} ({about[0]}, protocol {suite.protocol})."]
     said.append(f"Mean (standard deviation) over seeds {', '.join(map(str, seeds))}.")
     if rule:
         spec = registry.rules[rule]

@@ -10,7 +10,7 @@ from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.experiment.grid import RunSpec, parse_seeds, plan_cells
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.file import Block, Suite, base_name
-from llpbench.experiment.suites.frozen import with_frozen
+from llpbench.experiment.suites.frozen import check_suite, with_frozen
 from llpbench.plugins.registry import Registry
 
 
@@ -52,9 +52,10 @@ def plan_suite(suite: Suite, registry: Registry, limits: Limits | None = None) -
     """The cells of a suite by block, methods and datasets at the frozen values; blocks without a cell are left out.
 
     Raises:
-        UsageError: something is asked for that the suite does not have.
+        UsageError: something is asked for that the suite does not have, or its cells cannot be made here.
     """
     limits = limits or Limits()
+    check_suite(suite, registry)
     blocks = suite.blocks(limits.part)
     _refuse_unknown(suite, blocks, limits, registry)
     planned = []
