@@ -93,11 +93,11 @@ def show(
         return
     shelves = [getattr(registry, kind) for kind in KINDS]
     found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
-    suites = suite_files(registry)
-    if name in suites or name.endswith(".toml"):
-        _show_suite(registry, name, as_json)
-        return
     if not found:
+        suites = suite_files(registry)
+        if name in suites or name.endswith(".toml"):
+            _show_suite(registry, name, as_json)
+            return
         known = [*suites, *(n for shelf in shelves for n in shelf.entries)]
         raise UnknownNameError("method, dataset or suite", name, known)
     for entry in found:

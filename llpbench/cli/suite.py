@@ -122,11 +122,8 @@ def show_suite_tables(
     shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), read.own, read.published)
     results = list({result.id: result for result in (*read.published, *read.own)}.values())
     wanted = choose(registry, results, metric, rule or DEFAULT_RULE, paper=True)
-    if fmt in ("csv", "json"):
-        planned = {plan.cell.id: plan for of_part in shown for plan in of_part.planned}
-        say(render(planned.values(), results, wanted, fmt))
-        return
     tables = paper_tables(suite, shown, results, wanted, registry)
+    as_text = {"latex": paper_latex, "markdown": paper_markdown}
     if not tables:
         say(f"no table: there is no number of {name} yet (llpbench status --suite {name}).", err=True)
     elif fmt == "terminal":
@@ -135,9 +132,11 @@ def show_suite_tables(
         from llpbench.report.terminal import print_tables
 
         print_tables(map(with_caption, tables), Console(highlight=False))
+    elif fmt in as_text:
+        say(as_text[fmt](suite, tables, parameters_of(suite, shown, tables)))
     else:
-        write = paper_latex if fmt == "latex" else paper_markdown
-        say(write(suite, tables, parameters_of(suite, shown, tables)))
+        planned = {plan.cell.id: plan for of_part in shown for plan in of_part.planned}
+        say(render(planned.values(), results, wanted, fmt))
 
 
 def list_suites(registry: Registry) -> dict[str, str]:
@@ -146,7 +145,11 @@ def list_suites(registry: Registry) -> dict[str, str]:
     from llpbench.experiment.suites.file import read_suite, suite_files
 
     found = {}
-    for name, path in sorted(suite_files(registry).items()):
+    try:
+        files = suite_files(registry)
+    except LLPBenchError as error:
+        return {"conflict": str(error)}
+    for name, path in sorted(files.items()):
         try:
             found[name] = read_suite(path).title
         except LLPBenchError as error:

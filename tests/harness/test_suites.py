@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_install import SOURCES, with_plugins
 
-from llpbench.contracts.errors import UsageError
+from llpbench.cli.suite import list_suites
+from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param
 from llpbench.execution.suite_run import plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells
@@ -24,6 +27,7 @@ from llpbench.experiment.suites.coverage import coverage
 from llpbench.experiment.suites.file import Suite, find_suite, read_suite
 from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
+from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
 
 REGISTRY = load_registry()
@@ -278,6 +282,21 @@ def test_a_published_suite_is_never_frozen_again(draft: Path, registry: Registry
         freeze(draft, registry)
 
 
+def test_a_name_that_two_packages_ship_is_an_error_of_that_kind_alone(
+    draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Registry
+) -> None:
+    package = types.ModuleType("twice")
+    package.__path__ = [str(tmp_path / "twice")]
+    (tmp_path / "twice" / "suites").mkdir(parents=True)
+    (tmp_path / "twice" / "suites" / "llpbench-2026.1.toml").write_text("")
+    monkeypatch.setitem(sys.modules, "twice", package)
+    both = replace(registry, plugins=[*registry.plugins, Plugin("twice", "twice", "1", package)])
+    with pytest.raises(PluginError, match=r"'llpbench-2026\.1' is shipped twice"):
+        find_suite("llpbench-2026.1", both)
+    assert find_suite(str(draft), both)[0].name == "draft-1"
+    assert "shipped twice" in next(iter(list_suites(both).values()))
+
+
 # -- what there is of it -----------------------------------------------------------------------------------------------
 
 
@@ -291,8 +310,8 @@ def test_coverage_in_one_line_for_each_part(draft: Path, registry: Registry) -> 
     results = [make_result(plan.cell, protocol=2) for plan in cells if plan.cell.method != "best-feature"]
     results[0] = make_result(cells[0].cell, status="timeout", protocol=2)
     assert [part.line for part in coverage(blocks, results)] == [
-        "random: 24 of 32 cells, 1 of them failed; missing synthetic (8), of best-feature alone",
-        "mixed: 5 of 7 cells; missing synthetic (2), of best-feature alone",
+        "random: 24 of 32 cells, 1 of them failed; missing synthetic (8), only of best-feature",
+        "mixed: 5 of 7 cells; missing synthetic (2), only of best-feature",
     ]
     every = [make_result(plan.cell, protocol=2) for plan in cells]
     assert [part.line for part in coverage(blocks, every)] == ["random: all 32 cells", "mixed: all 7 cells"]
@@ -316,6 +335,7 @@ def test_coverage_counts_every_cell_once(data: st.DataObject) -> None:
 # -- the command line --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_run_status_table_and_resume(draft: Path, tmp_path: Path) -> None:
     work = draft.parent
     part = f"{draft.name}/mixed"
@@ -332,6 +352,7 @@ def test_run_status_table_and_resume(draft: Path, tmp_path: Path) -> None:
         "mixed: 2 of 7 cells; missing synthetic (5)",
     ]
     facts = json.loads(llpbench("status", "--suite", draft.name, "--json", cwd=work).stdout)
+    assert facts[1]["rivals"] == 4
     assert facts[1]["methods"] == {"bag-logistic": 2, "best-feature": 2, "supervised": 1}
     table = llpbench("table", "--suite", draft.name, "--format", "markdown", cwd=work)
     assert table.returncode == 0, table.stderr
@@ -341,6 +362,7 @@ def test_run_status_table_and_resume(draft: Path, tmp_path: Path) -> None:
     assert "--suite and --config" in both.stderr
 
 
+@pytest.mark.slow
 def test_python_runs_the_same_cells(draft: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import llpbench as package
 

@@ -22,6 +22,7 @@ class Coverage:
         planned: how many cells it has; ``done`` are those with a result, also one that says why there is no number.
         failed: those among them that went wrong (out of time, out of memory, an error).
         datasets: cells without a result by dataset; ``methods`` are the same by method.
+        rivals: how many methods the part has.
     """
 
     part: str
@@ -31,6 +32,7 @@ class Coverage:
     failed: int
     datasets: Mapping[str, int]
     methods: Mapping[str, int]
+    rivals: int
 
     @property
     def line(self) -> str:
@@ -39,7 +41,7 @@ class Coverage:
         if self.done == self.planned:
             return f"{self.part}: all {self.planned:,} cells{failed}"
         missing = ", ".join(f"{name} ({n:,})" for name, n in self.datasets.items())
-        few = f", of {' and '.join(self.methods)} alone" if len(self.methods) <= _FEW else ""
+        few = f", only of {', '.join(self.methods)}" if len(self.methods) <= min(_FEW, self.rivals / 2) else ""
         return f"{self.part}: {self.done:,} of {self.planned:,} cells{failed}; missing {missing}{few}"
 
 
@@ -62,6 +64,7 @@ def coverage(blocks: Iterable[PlannedBlock], results: Iterable[CellResult]) -> l
                 failed=sum(there.get(plan.cell.id) in FAILURES for plan in cells),
                 datasets=dict(Counter(cell.dataset for cell in missing)),
                 methods=dict(Counter(cell.method for cell in missing)),
+                rivals=len({plan.cell.method for plan in cells}),
             )
         )
     return found
