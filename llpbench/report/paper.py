@@ -196,7 +196,10 @@ def _paper_table(
         *_lines(groups),
         *(["[n/m]: n of m seeds have a number."] if any(row.status == "partial" for row in rows) else []),
         *(_of_source(source, by_rule, rule) for source, by_rule in sources),
-        *([f"Columns: {'; '.join(f'{number} {name}' for name, number in legend.items())}."] if legend else []),
+        *(
+            [f"Columns: {'; '.join(_explained(number, name, rows, part) for name, number in legend.items())}."]
+            * bool(legend)
+        ),
     ]
     table = Table(
         about=tuple(about),
@@ -293,6 +296,15 @@ def _lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
     }
     below = [words[role] for role in groups if role in words]
     return said + ([f"Below the methods: {'; '.join(below)}."] if below else [])
+
+
+def _explained(number: str, name: str, rows: Iterable[Row], part: Shown) -> str:
+    """What a numbered column holds; of a mean over datasets also how many they are, and its seeds."""
+    datasets = sum(title == name for title in part.averages.values())
+    if not datasets:
+        return f"{number} {name}"
+    seeds = sorted({seed for row in rows if row.dataset == name for seed in row.value_seeds})
+    return f"{number} {name} (the mean of {datasets}; seeds {', '.join(map(str, seeds)) or 'none'})"
 
 
 def _of_source(source: str, by_rule: str, rule: str) -> str:

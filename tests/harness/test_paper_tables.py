@@ -174,7 +174,7 @@ def test_averaged_sets_are_one_column() -> None:
     (table,) = tables_of(blocks, results_of(blocks))
     assert table.spans[0].columns == [f"({n})" for n in range(1, 9)]
     legend = next(sentence for sentence in table.sentences if sentence.startswith("Columns: "))
-    assert "(7) landscape, every fourth set; (8) landscape, the other sets." in legend
+    assert "(7) landscape, every fourth set (the mean of 13; seeds 0, 1); (8) landscape, the other sets" in legend
     ridge = [entry.text for entry in table.table.row("mean-ridge")]
     assert ridge[6] == ridge[7] == "52.05 (0.07)"
     assert table.table.row("dllp")[7].text == ""
