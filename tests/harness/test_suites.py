@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -24,7 +25,7 @@ from llpbench.contracts.specs import MethodSpec, Param
 from llpbench.execution.suite_run import plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.suites.coverage import coverage
-from llpbench.experiment.suites.file import Suite, find_suite, read_suite
+from llpbench.experiment.suites.file import Suite, find_suite, read_suite, suite_files
 from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
 from llpbench.plugins.loading import Plugin
@@ -424,6 +425,19 @@ def test_the_frozen_values_are_todays_defaults(registry: Registry) -> None:
         "'published', freeze the copy, and let this test look at that one."
     )
     assert lines == [], f"{advice}\n" + "\n".join(lines)
+
+
+PUBLISHED: dict[str, str] = {}
+"""For every published suite of the package, the sha256 of its file. Lines are added here, never changed."""
+
+
+def test_published_suites_never_change(registry: Registry) -> None:
+    for name, path in suite_files(registry).items():
+        if read_suite(path).published:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            assert name in PUBLISHED, f"{name} is published: add its digest to PUBLISHED: {digest}"
+            assert digest == PUBLISHED[name], f"{path} was changed after its publication; restore it"
+    assert set(PUBLISHED) <= set(suite_files(registry)), "a published suite is gone"
 
 
 def test_the_suite_has_the_cells_of_its_page(registry: Registry) -> None:
