@@ -7,17 +7,19 @@ and the same call goes on with what is missing. (``fit`` and ``load`` are in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from llpbench import __version__
+from llpbench.contracts.errors import UsageError
 from llpbench.execution.driver import View, run_jobs
 from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
 from llpbench.execution.session import context_of, limits_of, make_executor
-from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
+from llpbench.execution.settings import HowToRun, call_text, combine, find_run_file, plain_setting, read_run_file
+from llpbench.execution.suite_run import AskedFor, plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import names_of
@@ -45,6 +47,7 @@ Paths = str | Path | Sequence[str | Path]
 def run(
     methods: Names | None = None,
     *,
+    suite: str | Path | None = None,
     datasets: Names | None = None,
     bags: Numbers | None = None,
     seeds: Seeds | None = None,
@@ -85,6 +88,8 @@ def run(
 
     Args:
         methods: e.g. ``"bp,dllp"`` or ``["dllp[lr=1e-3;1e-2]"]``.
+        suite: a frozen grid by name, or a part of it: ``"llpbench-2026.1/random"``. Methods, datasets, bags and seeds
+            then take some of it; a method of your own runs wherever all methods of the suite do.
         datasets: e.g. ``"adult,marketing"``; adult by default.
         bags: bag sizes; 8, 32, 128, 512, 1024, 2048 by default.
         seeds: how many (3, seeds 0, 1, 2, by default), or which: ``[3, 4, 5]``, ``"0,1,2"``, ``"3-5"``.
@@ -125,19 +130,18 @@ def run(
     Raises:
         UsageError: the request cannot be served; the message says what to change.
     """
-    given = {name: _plain(value) for name, value in locals().items() if value is not None}
-    command = _call_text("run", given)
-    for name in ("config", "plugins", "override", "progress"):
+    given = {name: plain_setting(value) for name, value in locals().items() if value is not None}
+    command = call_text("run", given)
+    for name in ("suite", "config", "plugins", "override", "progress"):
         given.pop(name, None)
-    request = plan_run(given, config=config, plugins=_paths(plugins), override=names_of(override))
+    request = plan_run(given, config=config, suite=suite, plugins=_paths(plugins), override=names_of(override))
     return request.run(progress, command)
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A grid that was asked for: checked and planned, nothing has run yet."""
+    """Cells that were asked for, a grid or a suite: checked and planned, nothing has run yet."""
 
-    spec: RunSpec
     how: HowToRun
     registry: Registry
     context: Context
@@ -196,19 +200,27 @@ def plan_run(
     settings: Mapping[str, Any],
     *,
     config: str | Path | None = None,
+    suite: str | Path | None = None,
     plugins: Sequence[Path] = (),
     override: Sequence[str] = (),
 ) -> RunRequest:
-    """Check a request and plan its cells; ``settings`` are those of ``run``, and win over the file ``config``."""
+    """Check a request and plan its cells; ``settings``, those of ``run``, win over ``config`` and limit a suite."""
     registry = load_registry(plugins, override)
+    if suite and config:
+        raise UsageError("--suite and --config both say what to run; give one of them.")
+    asked = plan_suite_run(str(suite), settings, registry) if suite else _plan_grid(config, settings, registry)
+    how = asked.how
+    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
+    store = Store(Path(how.out) if how.out else Path("results") / asked.name)
+    metric = choose(registry, (), how.metric).metric
+    return RunRequest(how, registry, context, asked.planned, store, metric, asked.notes)
+
+
+def _plan_grid(config: str | Path | None, settings: Mapping[str, Any], registry: Registry) -> AskedFor:
     spec, how = combine(read_run_file(find_run_file(str(config), registry)) if config else {}, settings)
     tuned = _tuned_params(spec)
     planned = plan_cells(spec, registry, tuned)
-    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
-    store = Store(Path(how.out) if how.out else Path("results") / spec.name)
-    metric = choose(registry, (), how.metric).metric
-    notes = [*_tuning_notes(tuned), *unused_sizes(spec, planned)]
-    return RunRequest(spec, how, registry, context, planned, store, metric, notes)
+    return AskedFor(how, planned, spec.name, [*_tuning_notes(tuned), *unused_sizes(spec, planned)])
 
 
 def tune(
@@ -261,10 +273,10 @@ def tune(
         ``results.chosen`` is a pandas table of what each study chose, ``results.trials`` of every trial.
     """
     given = {name: value for name, value in locals().items() if name != "settings"} | settings
-    command = _call_text("tune", given)
+    command = call_text("tune", given)
     for name in ("config", "plugins", "override", "progress"):
         del given[name]
-    given = {name: _plain(value) for name, value in given.items()}
+    given = {name: plain_setting(value) for name, value in given.items()}
     from llpbench.tuning.request import plan_tune
 
     return plan_tune(given, config=config, plugins=_paths(plugins), override=names_of(override)).run(progress, command)
@@ -295,25 +307,6 @@ def _tuning_notes(tuned: TunedParams | None) -> list[str]:
 def _is_shown(view: View) -> bool:
     """Whether a view shows progress (and not warnings alone)."""
     return bool(getattr(view, "shows_progress", True))
-
-
-def _call_text(function: str, given: Mapping[str, Any]) -> str:
-    """The call as one would write it, for the manifest."""
-    given = {name: _plain(value) for name, value in given.items() if name != "progress"}
-    words = [f"{name}={value!r}" for name, value in given.items() if value is not None and value != []]
-    return f"llpbench.{function}({', '.join(words)})"
-
-
-def _plain(value: Any) -> Any:
-    """A setting as a run file would hold it: paths as texts, sequences as lists."""
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    if is_sequence:
-        return [_plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
 
 
 def _paths(given: Paths) -> list[Path]:

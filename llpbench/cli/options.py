@@ -170,6 +170,19 @@ remake_options = _together(
 """How published cells are made again."""
 
 
+def complete_suites(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of suites that continue what is typed."""
+    del ctx, param
+    from llpbench.experiment.suites.file import suite_files
+    from llpbench.plugins.registry import load_registry
+
+    try:
+        known = suite_files(load_registry())
+    except LLPBenchError:
+        return []
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+
+
 def plugin_options(command: F) -> F:
     """``--plugin`` and ``--plugin-override``."""
     command = click.option(

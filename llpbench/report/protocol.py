@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from llpbench.contracts.specs import DEFAULT_RULE, Reference
-from llpbench.report.tables import Key, Table, make_entries, reasons
+from llpbench.report.tables import Key, Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
 from llpbench.results.table import Row, method_name
@@ -83,7 +83,7 @@ def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyl
         methods=list(lines),
         entries=entries,
         bounds=[],
-        notes=[*notes, *reasons(group)],
+        notes=[*notes, *reasons_of(group)],
     )
 
 

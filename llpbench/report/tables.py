@@ -121,7 +121,7 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
                 methods=list(dict.fromkeys(row.method for row in group)),
                 entries=make_entries(group, metric, lambda row: row.noise),
                 bounds=[],
-                notes=[*_unequal_seeds(group), *reasons(group)],
+                notes=[*_unequal_seeds(group), *reasons_of(group)],
                 sources=_sources(group),
             )
         )
@@ -145,7 +145,7 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         methods=list(dict.fromkeys(row.method for row in plain)),
         entries=make_entries(plain, metric, lambda row: row.bag_size),
         bounds=_bounds(rows, metric),
-        notes=[*_unequal_seeds(plain), *reasons(rows)],
+        notes=[*_unequal_seeds(plain), *reasons_of(rows)],
         sources=_sources(rows),
     )
 
@@ -202,8 +202,8 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     return [f"where seeds differ, best and second are those of the seeds that methods share ({seeds}){out}"]
 
 
-def reasons(rows: list[Row]) -> list[str]:
-    """Notes of a table: why numbers are missing, and published values that stand beside those of another rule."""
+def reasons_of(rows: list[Row]) -> list[str]:
+    """Why entries have no number, and by which rule published values were selected; each once."""
     notes = [
         f"{row.method}{'' if row.oracle else f', {_size_words(row)}'}: {row.status}: {reason}"
         for row in rows
@@ -254,7 +254,7 @@ def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
     style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
     return "\n\n".join(
-        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables
+        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, latex_text))}" for t in tables
     )
 
 
@@ -342,7 +342,7 @@ def _booktabs(text: str) -> str:
     return text
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Text as LaTeX prints it; nothing in it can be a command."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
