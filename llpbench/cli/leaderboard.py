@@ -109,7 +109,7 @@ def build(board: Path | None, out: Path | None) -> None:
 )
 @_tuned_option
 @click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
-@click.option("--against", type=FOLDER, help="The leaderboard before: fail on marks of verification that it lacks.")
+@click.option("--against", type=FOLDER, help="The leaderboard before: fail on new marks and new scores of predictions.")
 @data_options
 def check(
     board: Path | None,
@@ -127,10 +127,9 @@ def check(
     """
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.against import check_against
-    from llpbench.leaderboard.audit import audit
+    from llpbench.leaderboard.audit import audit, brought
     from llpbench.leaderboard.build import differences
     from llpbench.leaderboard.folder import read_folder
-    from llpbench.leaderboard.verified import new_marks
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -138,7 +137,7 @@ def check(
     registry = load_registry()
     report = audit(content, registry)
     problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
-    problems += new_marks(content.marks, read_folder(against).marks) if against is not None else []
+    problems += brought(content, read_folder(against)) if against is not None else []
     if results:
         context = context_of(data, offline, (), (), predictions=False)
         wrong, seen = check_against(content, results, registry, tuned, context)

@@ -16,7 +16,7 @@ from llpbench.leaderboard.searched import check_search, is_tuned
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.trace import check_named, check_stated, check_traced
 from llpbench.leaderboard.validate import Unsound
-from llpbench.leaderboard.verified import check_marks
+from llpbench.leaderboard.verified import check_marks, new_marks
 from llpbench.plugins.registry import Registry
 
 
@@ -68,6 +68,16 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
     report.untraced = dict(untraced)
     report.notes += _notes(content, protocol, report)
     return report
+
+
+def brought(content: Content, before: Content) -> list[str]:
+    """What a submission changes that is for reviewers to make: marks of verification, and scores of predictions."""
+    problems = new_marks(content.marks, before.marks)
+    for cell_id, line in sorted(content.lines.items()):
+        known = before.lines.get(cell_id)
+        if line.result.predictions_only and (known is None or known.digest != line.digest):
+            problems.append(f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions")
+    return problems
 
 
 def _guarded(report: Audit, cell_id: str, check: Callable[..., None], *given: object) -> None:
