@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.board import DEFAULT, FOLDER, board_option
+from llpbench.cli.board import DEFAULT, FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
 
@@ -158,7 +158,7 @@ def check(
 
 
 @leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")
-@board_option()
+@board_option(default=OR_SHIPPED)
 @click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to make again.")
 @click.option(
     "--fresh-seeds", type=click.IntRange(min=0), default=2, show_default=True, help="Fresh seeds of each setting."
@@ -192,13 +192,17 @@ def verify(
     """
     import secrets
 
+    from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
     from llpbench.leaderboard import verify as room
     from llpbench.leaderboard.folder import read_folder
+    from llpbench.leaderboard.shipped import shipped_board
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
-    folder = board or Path(DEFAULT)
+    folder = board_to_read(board)
+    if record and folder == shipped_board():
+        raise UsageError("--record writes into a leaderboard of your own: name its folder with --board.")
     content = read_folder(folder)
     known = read_folder(against) if against is not None else None
     candidates = room.candidates(content, known)
