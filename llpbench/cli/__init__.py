@@ -31,6 +31,7 @@ _VERBS = {
     "plugins": "llpbench.cli.plugins:plugins_",
     "config": "llpbench.cli.config:config",
     "cache": "llpbench.cli.cache:cache",
+    "cite": "llpbench.cli.cite:cite",
     "completion": "llpbench.cli.completion:completion",
 }
 

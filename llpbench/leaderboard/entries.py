@@ -35,11 +35,11 @@ def make_entry(
         reason="; ".join(dict.fromkeys(reasons)),
         scores={name: kept for name, of in scores.items() if (kept := {r: s for r, s in of.items() if s.seeds})},
         seconds=_seconds(fine) if fine else None,
-        memory_mb=_mean([r.peak_memory_mb for r in fine]) if fine else None,
+        memory_mb=_mean([r.peak_memory_mb for r in fine]) if fine and not group.predictions_only else None,
         pseudo=_pseudo(fine),
         params=dict(sorted(found[0].cell.params.items())),
         seed_ids=[r.id for r in found],
-        machine=Counter(r.machine for r in found).most_common(1)[0][0],
+        machine="" if group.predictions_only else Counter(r.machine for r in found).most_common(1)[0][0],
         command=command(group),
         paper=paper,
     )

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from llpbench.contracts.result import PREDICTIONS_ONLY
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
@@ -210,6 +211,7 @@ def reasons_of(rows: list[Row]) -> list[str]:
         if row.status != "ok"
         for reason in row.reasons
     ]
+    notes += [f"{row.method}: {PREDICTIONS_ONLY}; compared with nothing" for row in rows if row.predictions_only]
     notes += [
         f"{row.paper_source} selected by {row.paper_rule!r}: its values stand beside those of that rule"
         for row in rows
@@ -238,7 +240,8 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
 
 
 def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
-    column = {row.method: row for row in rows if key(row) == place and row.mean is not None}
+    there = [row for row in rows if row.mean is not None and not row.predictions_only]
+    column = {row.method: row for row in there if key(row) == place}
     return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
 
 
