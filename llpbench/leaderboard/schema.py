@@ -11,8 +11,9 @@ from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
+from llpbench.leaderboard.schema_overall import About, Coverage, DatasetAbout, MethodAbout, Overall
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +181,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
-    ``metrics`` are those with a number here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
+    ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
+    ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
+    here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
     metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any.
     """
 
@@ -197,6 +200,9 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     ranks: dict[str, dict[str, list[Rank]]]
     pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[Claim]
+    base: str = ""
+    block: str = "random"
+    self_sized: str = ""
     cards: dict[str, BagCard] | UnsetType = UNSET
 
 
@@ -223,7 +229,11 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, kw_only=True):
-    """A leaderboard. ``built`` is the date of the newest result, not of the building."""
+    """A leaderboard. ``built`` is the date of the newest result, not of the building.
+
+    ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is; ``methods`` and
+    ``sources`` are what methods and datasets say of themselves, by registered name.
+    """
 
     schema: int
     protocol: int = 1
@@ -234,6 +244,11 @@ class Board(msgspec.Struct, kw_only=True):
     machines: dict[str, Machine]
     built: str
     missing: list[Missing]
+    overall: list[Overall] = []
+    coverage: list[Coverage] = []
+    methods: dict[str, MethodAbout] = {}
+    sources: dict[str, DatasetAbout] = {}
+    about: About = About()
 
 
 def encode_board(board: Board) -> bytes:
