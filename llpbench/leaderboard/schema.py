@@ -97,7 +97,7 @@ class Entry(msgspec.Struct, kw_only=True):
         reason: why there is no number, or why seeds are missing.
         scores: by metric, then by selection rule.
         paper: what a publication reports, by metric.
-        seed_ids: ids of the cells, in the order of the seeds.
+        seed_ids: ids of the cells, in the order of the seeds; ``seeds`` are these.
         command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
     """
 
@@ -109,6 +109,7 @@ class Entry(msgspec.Struct, kw_only=True):
     pseudo: dict[str, float] = {}
     params: dict[str, Scalar] = {}
     seed_ids: list[str] = []
+    seeds: list[int] = []
     machine: str = ""
     command: str = ""
     paper: dict[str, Published] = {}

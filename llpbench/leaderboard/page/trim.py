@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llpbench.leaderboard.page.cards import card_texts
 from llpbench.leaderboard.page.plain import MAIN_METRIC
 
 Tree = dict[str, Any]
@@ -34,8 +35,8 @@ def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
         metric: {rule: [{k: r.get(k) for k in ("method", "mean_rank")} for r in found] for rule, found in of.items()}
         for metric, of in (dataset.get("ranks") or {}).items()
     }
-    kept = {key: value for key, value in dataset.items() if key != "cards"}  # they are on the page as text
-    return {**kept, "rows": rows, "ranks": ranks}
+    kept = {key: value for key, value in dataset.items() if key != "cards"}
+    return {**kept, "rows": rows, "ranks": ranks, "cards_text": card_texts(dataset)}
 
 
 def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
