@@ -24,7 +24,10 @@ STEPS = (
         "run it on the datasets and seeds of the others",
         "llpbench run -m mine -d adult,marketing -s 0-2 -o results/mine",
     ),
-    ("see it beside the published rows, or publish it", "llpbench report results/mine --with leaderboards"),
+    (
+        "see it beside the published rows; to publish it, see the guide on submitting",
+        "llpbench report results/mine --with leaderboard",
+    ),
 )
 """Your method in three commands."""
 

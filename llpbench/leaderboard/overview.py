@@ -263,7 +263,8 @@ def coverage_of(cells: Cells) -> list[Coverage]:
             "not run": planned - sum(fates.values()),
         }
         why = ", ".join(f"{number} {word}" for word, number in lacking.items() if number)
-        text = f"{block}: {len(rows)} methods, {len(columns)} columns, {fates['ok']} of {planned} cells have a number"
+        size = f"{_plural(len(rows), 'method')}, {_plural(len(columns), 'column')}"
+        text = f"{block}: {size}, {fates['ok']} of {planned} cells have a number"
         lines.append(
             Coverage(
                 block=block,
@@ -281,6 +282,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """The mean of numbers that are all there; else None."""
     known = [value for value in values if value is not None]
     return round(statistics.fmean(known), 10) if known and len(known) == len(values) else None
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _percent(share: float | None) -> float | None:

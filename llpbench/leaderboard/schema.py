@@ -118,7 +118,8 @@ class Entry(msgspec.Struct, kw_only=True):
 class BoardRow(msgspec.Struct, kw_only=True):
     """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size.
 
-    ``unreleased`` says that cells of it were made by an editable install: code that has no release.
+    ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``whose`` is
+    ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
     """
 
     method: str
@@ -128,6 +129,7 @@ class BoardRow(msgspec.Struct, kw_only=True):
     control: bool = False
     origin: str = ""
     unreleased: bool = False
+    whose: str = ""
     cells: dict[str, dict[str, Entry]] = {}
 
 

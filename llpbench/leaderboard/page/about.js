@@ -28,7 +28,8 @@ function methodPanel(method) {
   );
   if (!rows.length) return null;
   const {row} = rows[0];
-  const about = dict(dict(board.methods)[str(row.name)]);
+  const told = dict(row.predictions_only);
+  const about = {...dict(dict(board.methods)[str(row.name)]), ...told};
   return [
     panelHead(
       [glyph(styleOf(method)), name(method)],
@@ -42,7 +43,15 @@ function methodPanel(method) {
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
       ['code', row.unreleased ? 'unreleased (an editable install)' : ''],
+      ['handed in by', told.who && name(told.who)],
+      ['their hardware', told.hardware && name(told.hardware)],
+      [
+        'made again',
+        row.verified &&
+          `${str(row.verified.cells)} of ${str(row.verified.of)} cells, latest ${str(row.verified.latest)}`,
+      ],
     ]),
+    told.mark ? h('p', {class: 'state'}, str(told.mark)) : null,
     resultsSection(method, rows),
     failureSection(rows),
     belowSection(rows),

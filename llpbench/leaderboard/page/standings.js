@@ -65,7 +65,14 @@ function overallRow(view, r, variants) {
     h(
       'th',
       {scope: 'row', class: 'method'},
-      h('span', {class: 'who'}, glyph(style), methodLink(method), variants ? foldButton(method, variants) : null),
+      h(
+        'span',
+        {class: 'who'},
+        glyph(style),
+        methodLink(method),
+        variants ? foldButton(method, variants) : null,
+        whoseMark(method),
+      ),
     ),
     h(
       'td',
@@ -92,6 +99,14 @@ function overallRow(view, r, variants) {
     ),
     h('td', {class: 'what'}, str(aboutMethod(method).summary)),
   );
+}
+
+/** On the page of one's own results: whether a method is one's own. */
+function whoseMark(method) {
+  const own = list(board.datasets).some((d) =>
+    list(d.rows).some((r) => str(r.method) === method && r.whose === 'yours'),
+  );
+  return own ? h('span', {class: 'rowmark yours'}, 'yours') : null;
 }
 
 /** Shows or hides the variants of a method. */

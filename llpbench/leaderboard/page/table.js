@@ -121,6 +121,23 @@ function renderTable(view, actions) {
 /** The head of a column: its bag size, or how bags are formed that size themselves. */
 const bagHead = (dataset, bag) => (bag === '0' ? bagName(dataset, bag) : [h('span', {class: 'unit'}, 'bag '), bag]);
 
+/** What must be said of a whole row, beside its name. */
+function rowMarks(row) {
+  const {verified, predictions_only: told} = row;
+  const marks = [
+    row.whose ? [str(row.whose), row.whose === 'yours' ? 'From your results folder' : 'From the leaderboard'] : null,
+    row.unreleased ? ['unreleased', 'Made by an editable install: code without a release'] : null,
+    verified
+      ? [
+          `✓ ${str(verified.cells)} of ${str(verified.of)}`,
+          `Cells that were made again and came out as published, latest ${str(verified.latest)}`,
+        ]
+      : null,
+    told ? ['predictions only', str(told.mark)] : null,
+  ].filter(Boolean);
+  return marks.map(([text, title]) => h('span', {class: `rowmark ${text === 'yours' ? 'yours' : ''}`, title}, text));
+}
+
 function tableRow(view, r, extents, spark, actions) {
   return h(
     'tr',
@@ -136,9 +153,7 @@ function tableRow(view, r, extents, spark, actions) {
         methodLink(r.method),
         r.variants ? foldButton(r.method, r.variants) : null,
       ),
-      r.row.unreleased
-        ? h('span', {class: 'unreleased', title: 'Made by an editable install: code without a release'}, 'unreleased')
-        : null,
+      rowMarks(r.row),
     ),
     view.bags.map((bag, i) =>
       h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
