@@ -39,6 +39,7 @@ def make_entry(
         pseudo=_pseudo(fine),
         params=dict(sorted(found[0].cell.params.items())),
         seed_ids=[r.id for r in found],
+        seeds=[r.cell.seed for r in found],
         machine="" if group.predictions_only else Counter(r.machine for r in found).most_common(1)[0][0],
         command=command(group),
         paper=paper,

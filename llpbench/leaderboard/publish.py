@@ -15,7 +15,7 @@ from llpbench.leaderboard.audit import protocol_of
 from llpbench.leaderboard.bootstrap import Replicates, read_predictions, replicate
 from llpbench.leaderboard.curve import check_curve
 from llpbench.leaderboard.derived import check_derived
-from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, metric_facts, rule_facts
+from llpbench.leaderboard.facts import MachineFacts, dataset_facts, method_facts, metric_facts, rule_facts
 from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
 from llpbench.leaderboard.origin import is_unreleased
@@ -231,14 +231,11 @@ def refresh_facts(content: Content, registry: Registry) -> None:
     results = [line.result for line in content.lines.values()]
     for name in {r.cell.method for r in results} & set(registry.methods.entries):
         entry = registry.methods.entries[name]
-        spec, origin = entry.spec, entry.plugin.origin
-        facts.methods[name] = MethodFacts(summary=spec.summary, origin=origin, oracle=spec.oracle, control=spec.control)
+        facts.methods[name] = method_facts(entry.spec, entry.plugin.origin)
     datasets = {r.cell.dataset for r in results}
     for name in datasets & set(registry.datasets.entries):
         found = registry.datasets.entries[name]
-        facts.datasets[name] = DatasetFacts(
-            summary=found.spec.summary, origin=found.plugin.origin, task=found.spec.task
-        )
+        facts.datasets[name] = dataset_facts(found.spec, found.plugin.origin)
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
     for name in stated & set(registry.metrics.entries):
         facts.metrics[name] = metric_facts(registry.metrics[name])

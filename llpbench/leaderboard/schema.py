@@ -11,8 +11,9 @@ from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
+from llpbench.leaderboard.schema_overall import About, Coverage, DatasetAbout, MethodAbout, Overall
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ class Entry(msgspec.Struct, kw_only=True):
         reason: why there is no number, or why seeds are missing.
         scores: by metric, then by selection rule.
         paper: what a publication reports, by metric.
-        seed_ids: ids of the cells, in the order of the seeds.
+        seed_ids: ids of the cells, in the order of the seeds; ``seeds`` are these.
         command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
         verified: ids of the cells that were made again and came out as published; not there when there is none.
     """
@@ -121,6 +122,7 @@ class Entry(msgspec.Struct, kw_only=True):
     pseudo: dict[str, float] = {}
     params: dict[str, Scalar] = {}
     seed_ids: list[str] = []
+    seeds: list[int] = []
     machine: str = ""
     command: str = ""
     paper: dict[str, Published] = {}
@@ -145,7 +147,8 @@ class BoardRow(msgspec.Struct, kw_only=True):
 
     ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``verified`` is
     there when some of its cells were made again by a reviewer. ``predictions_only`` says what is known of a method
-    that was handed in as predictions: it was scored here and never run here, so it has no rank and no mark.
+    that was handed in as predictions: it was scored here and never run here, so it has no rank and no mark. ``whose``
+    is ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
     """
 
     method: str
@@ -155,6 +158,7 @@ class BoardRow(msgspec.Struct, kw_only=True):
     control: bool = False
     origin: str = ""
     unreleased: bool = False
+    whose: str = ""
     cells: dict[str, dict[str, Entry]] = {}
     verified: Verified | UnsetType = UNSET
     predictions_only: Told | UnsetType = UNSET
@@ -211,7 +215,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
-    ``metrics`` are those with a number here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
+    ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
+    ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
+    here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
     metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any.
     """
 
@@ -228,6 +234,9 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     ranks: dict[str, dict[str, list[Rank]]]
     pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[Claim]
+    base: str = ""
+    block: str = "random"
+    self_sized: str = ""
     cards: dict[str, BagCard] | UnsetType = UNSET
 
 
@@ -254,7 +263,11 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, kw_only=True):
-    """A leaderboard. ``built`` is the date of the newest result, not of the building."""
+    """A leaderboard. ``built`` is the date of the newest result, not of the building.
+
+    ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is; ``methods`` and
+    ``sources`` are what methods and datasets say of themselves, by registered name.
+    """
 
     schema: int
     protocol: int = 1
@@ -265,6 +278,11 @@ class Board(msgspec.Struct, kw_only=True):
     machines: dict[str, Machine]
     built: str
     missing: list[Missing]
+    overall: list[Overall] = []
+    coverage: list[Coverage] = []
+    methods: dict[str, MethodAbout] = {}
+    sources: dict[str, DatasetAbout] = {}
+    about: About = About()
 
 
 def encode_board(board: Board) -> bytes:
