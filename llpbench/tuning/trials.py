@@ -167,7 +167,7 @@ class Trials:
     def _plan(self, trial: _RunningTrial, seed: int) -> Planned:
         search = trial.search
         params = search.params(trial.asked.params)
-        changed = {p.name: params[p.name] for p in search.method.params if params[p.name] != p.default}
+        changed = {p.name: params[p.name] for p in search.method.params if params.get(p.name, p.default) != p.default}
         cell = msgspec.structs.replace(search.setting.cell, params=params, seed=seed, tuning=True)
         name = format_options(search.method.name, changed)
         return Planned(cell=cell, method_name=name, dataset_name=search.dataset_name, oracle=search.method.oracle)
