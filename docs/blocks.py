@@ -124,13 +124,21 @@ def without_comments(page: str) -> str:
 
 
 def rewritten(page: str, change: Callable[[Block], str | None]) -> str:
-    """The page with other code in its visible blocks; a block for which ``change`` gives None stays as it is."""
+    """The page with other code in its visible blocks, and without what it said of the code before.
+
+    A block for which ``change`` gives None stays as it is.
+    """
     ahead = iter([block for block in blocks(page) if block.shown])
-
-    def of(item: re.Match[str]) -> str:
-        if item["note"] or item["hidden"]:
-            return item[0]
-        code = change(next(ahead))
-        return item[0] if code is None else f"```{item['language']}\n{code}```"
-
-    return _ITEM.sub(of, page)
+    parts, notes, end = list[str](), list[str](), 0
+    for item in _ITEM.finditer(page):
+        parts.append(page[end : item.start()])
+        end = item.end()
+        if item["note"]:
+            notes.append(item[0] + "\n")
+        elif item["hidden"]:
+            parts.append(item[0])
+        else:
+            code = change(next(ahead))
+            parts += [*notes, item[0]] if code is None else [f"```{item['language']}\n{code}```"]
+            notes = []
+    return "".join([*parts, page[end:]])
