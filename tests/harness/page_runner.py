@@ -43,7 +43,7 @@ blocks, rewritten, Block, PageError = _docs.blocks, _docs.rewritten, _docs.Block
 
 
 def cheap_arguments(arguments: list[str]) -> list[str]:
-    """A command that costs seconds: one seed, one bag size, few rows and epochs, two trials.
+    """A command that costs seconds: one seed, one bag size, few rows and epochs, two trials, one core.
 
     Data that has to be fetched is replaced by generated data, unless bags are made from its columns.
     """
@@ -55,6 +55,7 @@ def cheap_arguments(arguments: list[str]) -> list[str]:
         words, ("--seeds", "-s"), lambda given: re.sub(r"^(\d+)-\d+$", r"\1-\1", given) if "-" in given else "1", "1"
     )
     _change(words, ("--trials",), lambda _: "2")
+    _change(words, ("--jobs", "-j"), lambda _: "1")
     if "--config" in words or "--schemes" in words:
         return words
     _change(words, ("--datasets", "-d"), lambda given: _each(given, _few_rows), SMALL)

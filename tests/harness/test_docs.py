@@ -35,7 +35,7 @@ def blocks_of(page: Path) -> list[Block]:  # type: ignore[valid-type]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if any(block.runs for block in blocks_of(page))],
+    [page for page in PAGES if page.name not in AS_NOTEBOOK and any(block.runs for block in blocks_of(page))],
     ids=lambda page: page.name,
 )
 def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
