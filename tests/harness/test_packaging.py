@@ -78,6 +78,17 @@ def test_addresses_in_the_package_are_known_to_exist() -> None:
         assert found <= named, template
 
 
+def test_ci_runs_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {found[1] for c in project["classifiers"] if (found := re.fullmatch(r".*:: (3\.\d+)", c))}
+    matrix = re.search(r"python: (\[.*\])", (ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    assert matrix is not None
+    assert set(json.loads(matrix[1])) == named
+    others = re.search(r"for version in (.*); do", (ROOT / ".ci" / "other-pythons").read_text())
+    assert others is not None
+    assert set(others[1].split()) == named - {"3.11"}
+
+
 def test_images_of_the_readme_are_in_the_tree() -> None:
     images = re.findall(r"!\[[^]]*\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
     assert images
