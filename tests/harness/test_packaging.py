@@ -156,24 +156,48 @@ def test_addresses_in_the_package_are_known_to_exist() -> None:
         assert found <= named, template
 
 
+def test_ci_runs_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {found[1] for c in project["classifiers"] if (found := re.fullmatch(r".*:: (3\.\d+)", c))}
+    matrix = re.search(r"python: (\[.*\])", (ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    assert matrix is not None
+    assert set(json.loads(matrix[1])) == named
+    others = re.search(r"for version in (.*); do", (ROOT / ".ci" / "other-pythons").read_text())
+    assert others is not None
+    assert set(others[1].split()) == named - {"3.11"}
+
+
 def test_images_of_the_readme_are_in_the_tree() -> None:
     images = re.findall(r"!\[[^]]*\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
     assert images
     assert all((ROOT / image).is_file() for image in images if "://" not in image)
 
 
-def test_the_checklist_makes_every_link_of_the_readme_absolute(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "releasing.md").read_text()
-    command = next(block for block in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) if "README.md" in block)
-    shutil.copy(ROOT / "README.md", tmp_path)
-    filled = command.replace("ADDRESS", "https://host.example/llpbench").replace("TAG", "v1.0.0")
-    subprocess.run(["bash", "-ec", filled], cwd=tmp_path, check=True)
-    text = (tmp_path / "README.md").read_text()
-    assert "](https://host.example/llpbench/blob/v1.0.0/docs/protocol.md)" in text
-    assert "](https://host.example/llpbench/raw/v1.0.0/docs/images/leaderboard.png)" in text
+def test_an_upload_has_addresses_that_work_outside_the_repository(tmp_path: Path) -> None:
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = [sys.executable, str(ROOT / "docs" / "addresses.py"), "https://host.example/llpbench/"]
+    subprocess.run([*command, "--root", str(tmp_path)], check=True)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog", "Paper"} == set(project["urls"])
+    tag, text = f"v{project['version']}", (tmp_path / "README.md").read_text()
+    assert f"](https://host.example/llpbench/blob/{tag}/docs/protocol.md)" in text
+    assert f"](https://host.example/llpbench/raw/{tag}/docs/images/leaderboard.png)" in text
     links = re.findall(r"\]\(([^)]*)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     assert links
     assert all(link.startswith("https://") for link in links)
+    again = subprocess.run([*command, "--root", str(tmp_path)], capture_output=True, text=True)
+    assert again.returncode != 0
+    assert "addresses already" in again.stderr
+
+
+def test_the_readme_is_short_and_shows_the_commands() -> None:
+    """About two screens; the commands are those that CI runs."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120
+    tests = next(line for line in lines if line.endswith("&& pytest"))
+    assert tests in (ROOT / ".ci" / "run").read_text()
+    assert next(i for i, line in enumerate(lines) if "![" in line) < 15
 
 
 @pytest.fixture(scope="module")

@@ -228,7 +228,7 @@ _AGG_EMB = (
         _DEFAULT.lambda_a,
         low=0.0,
         high=1000.0,
-        doc="weight of the bag loss in the network (paper: 0 to 10); pseudo-labels are often wrong, proportions are not",
+        doc="weight of the bag loss in the network (paper: 0 to 10); pseudo-labels may be wrong, proportions are not",
     ),
     Param(
         "pooling",
