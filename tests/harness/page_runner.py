@@ -56,7 +56,7 @@ def cheap_arguments(arguments: list[str]) -> list[str]:
     )
     _change(words, ("--trials",), lambda _: "2")
     _change(words, ("--jobs", "-j"), lambda _: "1")
-    if "--config" in words or "--schemes" in words:
+    if {"--config", "--schemes", "--suite"} & set(words):
         return words
     _change(words, ("--datasets", "-d"), lambda given: _each(given, _few_rows), SMALL)
     if "flights" not in " ".join(words) and ";bag=" not in " ".join(words):
