@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -56,7 +57,7 @@ def cheap_arguments(arguments: list[str]) -> list[str]:
     )
     _change(words, ("--trials",), lambda _: "2")
     _change(words, ("--jobs", "-j"), lambda _: "1")
-    if "--config" in words or "--schemes" in words:
+    if {"--config", "--schemes", "--suite"} & set(words):
         return words
     _change(words, ("--datasets", "-d"), lambda given: _each(given, _few_rows), SMALL)
     if "flights" not in " ".join(words) and ";bag=" not in " ".join(words):
@@ -150,6 +151,10 @@ class PageRun:
     def _run(self, block: Block) -> None:  # type: ignore[valid-type]
         if block.language == "toml":
             tomllib.loads(block.code)
+            if block.file:
+                (self.folder / block.file).write_text(block.code)
+        elif block.language == "json":
+            json.loads(block.code)
         elif block.quoted:
             assert in_file(block.code, ROOT / block.quoted), f"{block.quoted} does not hold it"
         elif block.runs and block.language == "sh":
