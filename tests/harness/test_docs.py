@@ -12,7 +12,7 @@ from typing import cast
 
 import click
 import pytest
-from page_runner import ROOT, Block, PageError, PageRun, blocks, cheap_arguments, in_file, shell_commands
+from page_runner import OPERATORS, ROOT, Block, PageError, PageRun, blocks, cheap_arguments, in_file, shell_commands
 
 from llpbench.cli import cli
 
@@ -121,9 +121,7 @@ def commands(page: Path) -> list[list[str]]:
     """The arguments of every `llpbench` command in the shell blocks of a page, also of those that are not run."""
     lines = [line for block in blocks_of(page) if block.language == "sh" for line in shell_commands(block.code)]
     found = [shlex.split(line[line.index("llpbench") :]) for line in lines if re.match(r"(\w+=\S+ )?llpbench ", line)]
-    return [
-        words[1 : min((words.index(end) for end in ("|", ">", "&") if end in words), default=None)] for words in found
-    ]
+    return [words[1 : min((words.index(end) for end in OPERATORS if end in words), default=None)] for words in found]
 
 
 def parse(arguments: list[str]) -> None:
