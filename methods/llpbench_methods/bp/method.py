@@ -17,7 +17,9 @@ from llpbench_methods.nets.backend import available_cores
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
+from llpbench_methods.nets.tempering import Tempering
 from llpbench_methods.nets.training import Trainer, TrainingData
+from llpbench_methods.shared.temperature import checked_temperature, tempered
 
 
 class BP:
@@ -40,6 +42,7 @@ class BP:
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BP:
         """Run the iterations."""
         settings = self.settings
+        self.temperature_ = 1.0
         with monitor.phase("network"):
             net = AggEmb(
                 bags.X.shape[1],
@@ -64,15 +67,17 @@ class BP:
         return self
 
     def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class, by the instance head."""
-        return self.trainer_.probabilities(X)
+        """Probability of class 1, or of every class, by the instance head at the temperature of the fit."""
+        return tempered(self.trainer_.predict(X), self.temperature_)
 
     def state(self) -> State:
-        """All weights of the Agg-Emb network."""
-        return trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
+        """All weights of the Agg-Emb network, and the temperature."""
+        weights = trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
+        return {**weights, "temperature": self.temperature_}
 
     def restore(self, state: State) -> BP:
-        """Build the network anew and give it the saved weights."""
+        """Build the network anew, with the saved weights and temperature (1 in models of before there was one)."""
+        self.temperature_ = checked_temperature(state.get("temperature", 1.0))
         (n_features,), outputs = network_shape(state)
         shape = {"pooling": self.settings.pooling, "instance_head": self.settings.instance_head}
         net = AggEmb(n_features, outputs, size=self.network.mlp, **shape)
@@ -127,4 +132,8 @@ class BP:
             shared={"lambda_a": self.settings.lambda_a},
         )
         batches = BagBatches(bags.sizes, self.network.batch_rows)
-        self.trainer_.fit(data, batches, self.network, monitor=monitor, seed=seed, stage=stage)
+        watch = Tempering(self.trainer_, bags.validation, monitor) if self.settings.tempered else None
+        self.trainer_.fit(data, batches, self.network, monitor=watch or monitor, seed=seed, stage=stage)
+        if watch:
+            self.temperature_ = watch.best
+            monitor.note(f"{stage} temperature", watch.best)

@@ -38,16 +38,18 @@ class BPSettings:
     tau: float | Literal["top-count"] = "top-count"
     labels: Literal["hard", "soft", "weighted"] = "hard"
     iterations: int = 2
-    lambda_a: float = 1.0
+    lambda_a: float = 100.0
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
+    tempered: bool = True
 
 
 _DEFAULT = BPSettings()
 
-NETWORK = NetworkSettings()
-"""The shared settings, with the rate that held-back bags chose (docs/terms.md)."""
+NETWORK = NetworkSettings(weight_decay=10.0)
+"""The shared settings, with the rate that held-back bags chose (docs/terms.md), and a decay that keeps the network from
+learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`."""
 
 _MODEL = (
     Param(
@@ -222,7 +224,11 @@ _LABELS = (
 
 _AGG_EMB = (
     Param(
-        "lambda_a", _DEFAULT.lambda_a, low=0.0, high=10.0, doc="weight of the bag loss in the network (paper: 0 to 10)"
+        "lambda_a",
+        _DEFAULT.lambda_a,
+        low=0.0,
+        high=1000.0,
+        doc="weight of the bag loss in the network (paper: 0 to 10); pseudo-labels may be wrong, proportions are not",
     ),
     Param(
         "pooling",
@@ -242,9 +248,15 @@ _AGG_EMB = (
         choices=("hidden", "direct"),
         doc="from embedding to row output through 64 hidden units (paper), or directly (released code)",
     ),
+    Param(
+        "tempered",
+        _DEFAULT.tempered,
+        doc="divide the network's logits by one number, told anew by held-back bags at every report, because wrong "
+        "labels make it too sure; off reports it as it is (paper)",
+    ),
 )
 
-_NETWORK = network_params(NETWORK)
+_NETWORK = network_params(NETWORK, high={"weight_decay": 100.0})
 
 
 def bp_params() -> tuple[Param, ...]:

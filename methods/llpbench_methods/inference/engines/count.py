@@ -33,9 +33,9 @@ _CEILING = 1e150
 def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> Engine:
     """Start the engine in the form that suits the model."""
     if isinstance(model, PottsModel):
-        from llpbench_methods.inference.engines.count_potts import PottsCount
+        from llpbench_methods.inference.engines.count_potts import start_potts
 
-        return PottsCount(model, mode)
+        return start_potts(model, mode)
     layout = _Layout(model)
     if mode == "sum" and layout.reach <= MODERATE:
         return CountInOdds(model, layout, threads)
