@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from forge import Bench
+
+# A commit passes or fails the same way everywhere; `pytest --hypothesis-profile explore` looks for new examples.
+settings.register_profile("same-everywhere", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile("same-everywhere")
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if "LLPBENCH_DATA" not in os.environ and _SHARED.is_dir():

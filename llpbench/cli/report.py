@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from llpbench.cli.board import DEFAULT, board_option
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import open_store
@@ -16,15 +17,34 @@ from llpbench.cli.results import open_store
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="File.  [default: FOLDER/report.html]"
 )
+@click.option(
+    "--with",
+    "beside",
+    type=click.Choice(["leaderboard"]),
+    help="Show the published rows of the same datasets, bags and seeds beside yours.",
+)
+@board_option()
 @plugin_options
-def report(folder: Path | None, out: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+def report(
+    folder: Path | None,
+    out: Path | None,
+    beside: str | None,
+    board: Path | None,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
     """Write the tables and charts of FOLDER (by default the newest results) as one HTML file that needs nothing else.
 
     It is the leaderboard's page with your results: sort, filter, switch metric and selection rule, open a number for
     its parameters, seeds and command. Every `llpbench run` writes it at its end.
+
+    `--with leaderboard` (or `--board DIR`) puts published rows beside yours, so that you need not run other methods
+    again. A leaderboard of another protocol is refused: its numbers cannot be compared.
     """
+    from llpbench.leaderboard.folder import read_folder
     from llpbench.leaderboard.own_page import write_page
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
-    say(f"wrote {write_page(store, load_registry(plugins, override), out)}")
+    published = read_folder(board or Path(DEFAULT)) if beside or board else None
+    say(f"wrote {write_page(store, load_registry(plugins, override), out, published)}")

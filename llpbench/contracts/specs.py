@@ -139,6 +139,7 @@ class DatasetSpec(_Spec):
     ``columns`` counts those of the original table (or names an image's shape), ``balance`` is the share of each class.
     ``own_bags`` names the option that, unless it is empty or ``none``, makes it bring its own bags (``Part.bag_of``).
     ``published_runs``: its splits are published and numbered; ``load`` is given ``run`` too, the seed as it was typed.
+    ``images``: its rows are images, also where methods are given features of them (``kind`` is what ``load`` returns).
     """
 
     classes: int = 2
@@ -153,6 +154,7 @@ class DatasetSpec(_Spec):
     embed: str = ""
     own_bags: str = ""
     published_runs: bool = False
+    images: bool = False
 
     @property
     def task(self) -> Task:

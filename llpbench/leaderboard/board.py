@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from llpbench.contracts.bag_card import BagCard
+from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
-from llpbench.experiment.privacy import epsilon_of
+from llpbench.leaderboard.about import about
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
 from llpbench.leaderboard.claims import compare_best, mark_best
 from llpbench.leaderboard.entries import DIGITS, make_entry, make_score, paper_rows, rounded
 from llpbench.leaderboard.facts import MethodFacts, rules_of, styles_of
 from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.grouped import NO_NOISE, DatasetGroups, Place, block_of, by_dataset
 from llpbench.leaderboard.origin import is_unreleased
+from llpbench.leaderboard.overview import cells_of, coverage_of, standings_of
 from llpbench.leaderboard.plan import board_groups
 from llpbench.leaderboard.schema import (
     SCHEMA,
@@ -32,62 +36,28 @@ from llpbench.leaderboard.schema import (
     Rank,
     Rule,
 )
+from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout
 from llpbench.leaderboard.statistics import pareto_front, standings
+from llpbench.leaderboard.submission import told_of
+from llpbench.leaderboard.verified import mark_rows
 from llpbench.report.cards import cards_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
-from llpbench.results.table import Group, data_key, value_of
+from llpbench.results.table import Group, value_of
 
 TITLE = "llpbench leaderboard"
-Place = tuple[str, int]  # noise level, bag size
+T = TypeVar("T", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True)
-class _Dataset:
-    """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
-
-    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows.
-    """
-
-    sample: Group
-    methods: dict[str, dict[Place, Group]]
-    bounds: dict[str, Group]
-
-    @property
-    def rows(self) -> set[str]:
-        """The rows that its methods are tested on: several where whole bags of several sizes are split."""
-        groups = [g for found in self.methods.values() for g in found.values()]
-        return {data_key(g.plans[0].cell) for g in (groups or [self.sample]) if g.plans}
-
-    @property
-    def epsilons(self) -> dict[str, float | None]:
-        """The noise levels: none first, then falling epsilon."""
-        settings = {g.setting.noise_name: g.setting for found in self.methods.values() for g in found.values()}
-        epsilons = {name: epsilon_of(setting.noise) for name, setting in settings.items()}
-        return dict(sorted(epsilons.items(), key=lambda item: (-(item[1] or float("inf")), item[0])))
-
-    @property
-    def bags(self) -> list[int]:
-        """The bag sizes."""
-        return sorted({bag for found in self.methods.values() for _, bag in found})
-
-    def group(self, method: str, noise: str, bag: int) -> Group:
-        """The cells of a method in a setting; a group without cells where it has none."""
-        found = self.methods[method]
-        if (noise, bag) in found:
-            return found[noise, bag]
-        level = next(g.setting for groups in self.methods.values() for (n, _), g in groups.items() if n == noise)
-        some = next(iter(found.values()))
-        return replace(some, setting=level._replace(bag_size=bag), plans=[], results=[])
-
-
-def make_board(content: Content) -> Board:
-    """The board of a leaderboards folder."""
+def make_board(content: Content, files: bool = True) -> Board:
+    """The board of a leaderboards folder; ``files`` says that the built files lie beside its page."""
     results = [line.result for line in content.lines.values()]
     styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)
-    found = _datasets(board_groups(results))
+    found = by_dataset(board_groups(results))
     datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
+    mark_rows((row for dataset in datasets for row in dataset.rows), content.marks)
+    cells = cells_of(found, content.facts)
     return Board(
         schema=SCHEMA,
         protocol=max((r.protocol for r in results), default=PROTOCOL),
@@ -98,7 +68,17 @@ def make_board(content: Content) -> Board:
         machines=_machines(content, results),
         built=max((r.started[:10] for r in results), default=""),
         missing=[missing for dataset in datasets for missing in _missing(dataset)],
+        overall=standings_of(cells, list(styles.values()), list(rules)),
+        coverage=coverage_of(cells),
+        methods={name: _part(facts, MethodAbout) for name, facts in sorted(content.facts.methods.items())},
+        sources={name: _part(facts, DatasetAbout) for name, facts in sorted(content.facts.datasets.items())},
+        about=about(results, files),
     )
+
+
+def _part(facts: msgspec.Struct, kind: type[T]) -> T:
+    """What a page shows of facts."""
+    return kind(**{name: getattr(facts, name) for name in kind.__struct_fields__})
 
 
 def _metric(style: MetricStyle) -> Metric:
@@ -112,24 +92,8 @@ def _metric(style: MetricStyle) -> Metric:
     )
 
 
-def _datasets(groups: list[Group]) -> list[_Dataset]:
-    """The datasets by name. A bound belongs to every dataset of its rows, and stands alone only where there is none."""
-    datasets: dict[str, _Dataset] = {}
-    bounded = {data_key(g.plans[0].cell) for g in groups if not g.oracle}
-    for g in sorted(groups, key=lambda g: (g.setting.dataset, g.method)):
-        if not g.oracle or data_key(g.plans[0].cell) not in bounded:
-            dataset = datasets.setdefault(g.setting.dataset, _Dataset(g, {}, {}))
-            if not g.oracle:
-                dataset.methods.setdefault(g.method, {})[g.setting.noise_name, g.setting.bag_size] = g
-    for g in sorted((g for g in groups if g.oracle), key=lambda g: g.method):
-        for dataset in datasets.values():
-            if dataset.rows == {data_key(g.plans[0].cell)}:
-                dataset.bounds[g.method] = g
-    return list(datasets.values())
-
-
 def _board_dataset(
-    dataset: _Dataset, content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
+    dataset: DatasetGroups, content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
 ) -> BoardDataset:
     bags, noises, setting = dataset.bags, list(dataset.epsilons), dataset.sample.setting
     known = references_of(content.facts.references, setting.dataset, setting.base_dataset, setting.usual_data)
@@ -170,11 +134,14 @@ def _board_dataset(
         if "none" in noises
         else {},
         claims=claims,
+        base=setting.base_dataset,
+        block=block_of(setting.scheme, NO_NOISE, facts is not None and facts.images),
+        self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,
     )
 
 
-def _cards(dataset: _Dataset) -> dict[str, BagCard]:
+def _cards(dataset: DatasetGroups) -> dict[str, BagCard]:
     """The bag cards by bag size; noise on counts does not change them."""
     groups = [group for found in dataset.methods.values() for group in found.values()]
     return {str(bag): card for (_, bag), (_, card) in cards_of(groups).items()}
@@ -193,11 +160,12 @@ def _board_row(
         origin=facts.origin,
         unreleased=any(map(is_unreleased, results)),
         cells=cells,
+        predictions_only=told_of(content.submissions, results),
     )
 
 
 def _judge_column(
-    dataset: _Dataset, rows: list[BoardRow], place: Place, style: MetricStyle, rule: str, content: Content
+    dataset: DatasetGroups, rows: list[BoardRow], place: Place, style: MetricStyle, rule: str, content: Content
 ) -> Claim | None:
     """Mark the best of a column on the seeds that methods share; a claim where its metric has replicates."""
     noise, bag = place
@@ -205,7 +173,8 @@ def _judge_column(
     scores = {
         row.method: score
         for row in rows
-        if (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
+        if row.predictions_only is UNSET
+        and (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
     }
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
     shared, means = shared_keys({m: list(v) for m, v in values.items()}), shared_means(values)
@@ -244,7 +213,7 @@ def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:
     return {r.cell.seed: value for r in group.fine if (value := value_of(r, style.name, rule)) is not None}
 
 
-def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
+def _bounds(dataset: DatasetGroups, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
     """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none)."""
     bounds: dict[str, Mean] = {}
     if style.measured_on != TEST_ROWS:
@@ -260,13 +229,14 @@ def _bounds(dataset: _Dataset, style: MetricStyle, rules: Sequence[str]) -> dict
     return bounds
 
 
-def _ranks(dataset: _Dataset, style: MetricStyle, rule: str) -> list[Rank]:
+def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     """Over the cells (bag size, seed) without noise, if there are such, that methods share (``results.shared``).
 
     A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
     """
     noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
-    scores = {method: _by_cell(groups, noises, style, rule) for method, groups in dataset.methods.items()}
+    ranked = {m: g for m, g in dataset.methods.items() if not any(group.predictions_only for group in g.values())}
+    scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
     shared = shared_keys({method: list(found) for method, found in scores.items()})
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
@@ -293,7 +263,8 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
     fronts = {}
     for bag in bags:
-        entries = {row.method: row.cells["none"][str(bag)] for row in rows if not row.oracle}
+        compared = [row for row in rows if not row.oracle and row.predictions_only is UNSET]
+        entries = {row.method: row.cells["none"][str(bag)] for row in compared}
         there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:
             continue
@@ -333,6 +304,7 @@ def _missing(dataset: BoardDataset) -> list[Missing]:
     entries = [
         (row.method, noise, bag, entry)
         for row in dataset.rows
+        if row.predictions_only is UNSET
         for noise, cells in row.cells.items()
         for bag, entry in cells.items()
     ]

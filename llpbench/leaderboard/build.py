@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from llpbench.contracts.cell import bag_words
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
 from llpbench.leaderboard.facts import rules_of, styles_of
@@ -15,6 +16,7 @@ from llpbench.leaderboard.folder import Content, raw_files
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.plan import board_groups
 from llpbench.leaderboard.schema import BoardDataset, encode_board
+from llpbench.leaderboard.seeds_csv import seeds_csv
 from llpbench.report import phases, tables
 from llpbench.report.cards import card_lines
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
@@ -34,6 +36,7 @@ def built_files(content: Content) -> dict[str, bytes]:
     files = {
         "board.json": encode_board(board),
         "results.csv": (tables.to_csv(_all_rows(groups, content)) + "\n").encode(),
+        "seeds.csv": _seeds(groups, content).encode(),
         "index.html": render_page(board).encode(),
     }
     for dataset in sorted({group.setting.base_dataset for group in groups}):
@@ -72,7 +75,9 @@ def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row
     for group in groups:
         stated.setdefault(group.setting.base_dataset, set()).update(*(result.selected for result in group.found))
     rows = make_rows(groups, [style], rules_of((r for group in groups for r in group.found), content.facts))
-    rows = [row for row in rows if row.rule in stated[row.base_dataset]]
+    rows = [
+        row for row in rows if row.rule in stated[row.base_dataset] and not (row.predictions_only and not row.seeds)
+    ]
     return with_references(rows, content.facts.references, style.scale)
 
 
@@ -83,6 +88,12 @@ def _all_rows(groups: list[Group], content: Content) -> list[Row]:
     ordered = sorted(styles, key=lambda style: (style.name in own, style.name))
     rows = [row for style in ordered for row in _rows(groups, content, style)]
     return rows + make_rows(groups, [style for style in OWN_METRICS if style.cost], [""])  # a cost has no rule
+
+
+def _seeds(groups: list[Group], content: Content) -> str:
+    results = [result for group in groups for result in group.found]
+    styles = list(styles_of(results, content.facts).values())
+    return seeds_csv(groups, styles, list(rules_of(results, content.facts)))
 
 
 def _plain(rows: Iterable[Row]) -> list[Row]:
@@ -126,7 +137,7 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Noise", tables.to_markdown(scores.noise)),
         ("Beside published values", tables.to_markdown(scores.beside)),
         ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
-        ("Time", tables.to_markdown(phases.time_tables(groups))),
+        ("Time", tables.to_markdown(phases.time_tables(g for g in groups if not g.predictions_only))),
         ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),
     ]
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)
@@ -146,7 +157,7 @@ def _heading(groups: list[Group]) -> str:
 
 def _claims(boards: list[BoardDataset]) -> str:
     lines = [
-        f"- {d.name}, rule {claim.rule}, noise {claim.noise}, bag {claim.bag}: {claim.text}"
+        f"- {d.name}, rule {claim.rule}, noise {claim.noise}, {bag_words(claim.bag, d.self_sized)}: {claim.text}"
         for d in boards
         for claim in d.claims
     ]

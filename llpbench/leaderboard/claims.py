@@ -128,7 +128,8 @@ def _sentence(best: str, second: str, i: Interval, p: float | None, rivals: int,
         return f"{text}: not separated among so many rivals; {i.seeds} seeds cannot tell."
     fixed = i.rows_only is not None and (i.rows_only[0] > 0 or i.rows_only[1] < 0)
     if fixed:
-        return f"{text}: the fits at hand differ on their test rows, but {i.seeds} seeds cannot tell the methods apart."
+        fits = "these fits differ by more than the chance of the test rows"
+        return f"{text}: {fits}, but {i.seeds} seeds are too few to say it of the methods."
     return f"{text}: not separated; {i.seeds} seeds cannot tell."
 
 

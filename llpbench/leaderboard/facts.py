@@ -12,25 +12,22 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import DEFAULT_RULE, MetricSpec, Reference, RuleSpec
+from llpbench.contracts.specs import DEFAULT_RULE, DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
+from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout, ParamAbout
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
 
 
-class MethodFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class MethodFacts(MethodAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a method says of itself, and the distribution that brings it."""
 
-    summary: str = ""
-    origin: str = ""
     oracle: bool = False
     control: bool = False
 
 
-class DatasetFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a dataset says of itself."""
+class DatasetFacts(DatasetAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a dataset says of itself, and the distribution that brings it."""
 
-    summary: str = ""
-    origin: str = ""
     task: str = "binary"
 
 
@@ -72,6 +69,38 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     python: str
 
 
+def method_facts(spec: MethodSpec, origin: str) -> MethodFacts:
+    """What a registered method says of itself."""
+    return MethodFacts(
+        summary=spec.summary,
+        origin=origin,
+        citation=spec.citation,
+        paper=spec.paper,
+        code=spec.code,
+        params=tuple(ParamAbout(name=p.name, default=p.default, doc=p.doc) for p in spec.params),
+        oracle=spec.oracle,
+        control=spec.control,
+    )
+
+
+def dataset_facts(spec: DatasetSpec, origin: str) -> DatasetFacts:
+    """What a registered dataset says of itself."""
+    return DatasetFacts(
+        summary=spec.summary,
+        origin=origin,
+        citation=spec.citation,
+        homepage=spec.homepage,
+        licence=spec.licence,
+        split=spec.split,
+        rows=spec.rows,
+        columns=spec.columns,
+        classes=spec.classes,
+        balance=spec.balance,
+        images=spec.images,
+        task=spec.task,
+    )
+
+
 def metric_facts(spec: MetricSpec) -> MetricFacts:
     """What a registered metric says of itself."""
     where = style_of(spec).measured_on
@@ -96,7 +125,7 @@ ON_REQUEST = frozenset(spec.name for spec in llpbench_selection_rules() if spec.
 
 FIRST_BAGS = RuleFacts(
     title="cross-entropy",
-    summary="cross-entropy of the mean prediction on held-back bags: what a user of LLP has",
+    summary="cross-entropy of the mean prediction on held-back bags, whose counts are all it needs",
     higher=False,
 )
 """What the rule ``bags`` was in protocol 1, whose boards say nothing of the built-in rules."""

@@ -15,7 +15,7 @@ from llpbench.leaderboard.audit import protocol_of
 from llpbench.leaderboard.bootstrap import Replicates, read_predictions, replicate
 from llpbench.leaderboard.curve import check_curve
 from llpbench.leaderboard.derived import check_derived
-from llpbench.leaderboard.facts import DatasetFacts, MachineFacts, MethodFacts, metric_facts, rule_facts
+from llpbench.leaderboard.facts import MachineFacts, dataset_facts, method_facts, metric_facts, rule_facts
 from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
 from llpbench.leaderboard.origin import is_unreleased
@@ -72,7 +72,7 @@ def add_results(
         except (Unsound, Damaged, RecursionError) as problem:
             report.refused.append((short_line(cell_id), short_line(str(problem))))
             continue
-        if _take(content, report, submission, replace=replace):
+        if take(content, report, submission, replace=replace):
             desk.splits.add(submission.result, submission.replicates)
             if submission.search is not None:
                 content.searches[submission.search.study] = submission.search
@@ -82,7 +82,7 @@ def add_results(
 
 
 @dataclass(frozen=True)
-class Submission:
+class Accepted:
     """A result that passed every check, and what is published beside it."""
 
     result: CellResult
@@ -104,7 +104,7 @@ class Desk:
             if line.result.status == "ok":
                 self.splits.add(line.result, content.replicates.get(cell_id))
 
-    def read(self, cell_id: str, planned: Planned) -> Submission:
+    def read(self, cell_id: str, planned: Planned) -> Accepted:
         """A result with everything that is published beside it; ``Unsound`` with the reason when it is refused."""
         data = read_plain(self.run / "cells" / f"{cell_id}.json", RESULT_BYTES)
         result = decode_result(data)
@@ -115,6 +115,10 @@ class Desk:
             result.oracle = planned.oracle
             result.protocol = result.protocol if result.versions else self.protocol
         check_result(result)
+        if result.predictions_only:
+            raise Unsound("predictions are published from the folder that was handed in, which is scored here")
+        if result.cell.method in self.content.submissions:
+            raise Unsound(f"{result.cell.method} is published as predictions only; these go before it is run")
         if result.protocol != self.protocol:
             raise Unsound(
                 f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
@@ -137,7 +141,7 @@ class Desk:
             replicates = replicate(result, arrays) if fine else None
             self.splits.check(result, replicates)
             search = self._search(result) if is_tuned(result.cell) else None
-        return Submission(result, _source(data), machine, replicates, search)
+        return Accepted(result, _source(data), machine, replicates, search)
 
     def _machine(self, result: CellResult) -> MachineFacts:
         machine = read_machine(self.run / "machines" / f"{result.machine}.json")
@@ -173,7 +177,7 @@ def _source(data: bytes) -> str:
     return digest
 
 
-def _take(content: Content, report: Added, new: Submission, *, replace: bool) -> bool:
+def take(content: Content, report: Added, new: Accepted, *, replace: bool) -> bool:
     """Put a submission in, or leave what is there; whether it went in."""
     result, replicates = new.result, new.replicates
     small = compact(result)
@@ -196,6 +200,7 @@ def _take(content: Content, report: Added, new: Submission, *, replace: bool) ->
     content.lines[result.id] = seal(small, new.source)
     content.machines[result.machine] = new.machine
     content.replicates.pop(result.id, None)
+    content.marks.pop(result.id, None)
     if replicates is not None:
         content.replicates[result.id] = replicates
     return True
@@ -226,14 +231,11 @@ def refresh_facts(content: Content, registry: Registry) -> None:
     results = [line.result for line in content.lines.values()]
     for name in {r.cell.method for r in results} & set(registry.methods.entries):
         entry = registry.methods.entries[name]
-        spec, origin = entry.spec, entry.plugin.origin
-        facts.methods[name] = MethodFacts(summary=spec.summary, origin=origin, oracle=spec.oracle, control=spec.control)
+        facts.methods[name] = method_facts(entry.spec, entry.plugin.origin)
     datasets = {r.cell.dataset for r in results}
     for name in datasets & set(registry.datasets.entries):
         found = registry.datasets.entries[name]
-        facts.datasets[name] = DatasetFacts(
-            summary=found.spec.summary, origin=found.plugin.origin, task=found.spec.task
-        )
+        facts.datasets[name] = dataset_facts(found.spec, found.plugin.origin)
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
     for name in stated & set(registry.metrics.entries):
         facts.metrics[name] = metric_facts(registry.metrics[name])

@@ -11,8 +11,9 @@ from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
+from llpbench.leaderboard.schema_overall import About, Coverage, DatasetAbout, MethodAbout, Overall
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,18 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of a row's ``of`` cells were made again and came out as published, and how many did not (``doubted``).
+
+    ``latest`` is the day of the newest of these verifications.
+    """
+
+    cells: int
+    doubted: int
+    of: int
+    latest: str
+
+
 class Entry(msgspec.Struct, kw_only=True):
     """A method in one setting, over its seeds.
 
@@ -96,8 +109,9 @@ class Entry(msgspec.Struct, kw_only=True):
         reason: why there is no number, or why seeds are missing.
         scores: by metric, then by selection rule.
         paper: what a publication reports, by metric.
-        seed_ids: ids of the cells, in the order of the seeds.
+        seed_ids: ids of the cells, in the order of the seeds; ``seeds`` are these.
         command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
+        verified: ids of the cells that were made again and came out as published; not there when there is none.
     """
 
     status: str
@@ -108,15 +122,33 @@ class Entry(msgspec.Struct, kw_only=True):
     pseudo: dict[str, float] = {}
     params: dict[str, Scalar] = {}
     seed_ids: list[str] = []
+    seeds: list[int] = []
     machine: str = ""
     command: str = ""
     paper: dict[str, Published] = {}
+    verified: list[str] | UnsetType = UNSET
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What submitters of predictions say of their method; nobody here has checked it. ``mark`` says so in words."""
+
+    mark: str
+    title: str
+    who: str
+    rule: str
+    citation: str = ""
+    paper: str = ""
+    code: str = ""
+    hardware: str = ""
 
 
 class BoardRow(msgspec.Struct, kw_only=True):
     """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size.
 
-    ``unreleased`` says that cells of it were made by an editable install: code that has no release.
+    ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``verified`` is
+    there when some of its cells were made again by a reviewer. ``predictions_only`` says what is known of a method
+    that was handed in as predictions: it was scored here and never run here, so it has no rank and no mark. ``whose``
+    is ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
     """
 
     method: str
@@ -126,7 +158,10 @@ class BoardRow(msgspec.Struct, kw_only=True):
     control: bool = False
     origin: str = ""
     unreleased: bool = False
+    whose: str = ""
     cells: dict[str, dict[str, Entry]] = {}
+    verified: Verified | UnsetType = UNSET
+    predictions_only: Told | UnsetType = UNSET
 
 
 class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +215,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
-    ``metrics`` are those with a number here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
+    ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
+    ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
+    here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
     metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any.
     """
 
@@ -197,6 +234,9 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     ranks: dict[str, dict[str, list[Rank]]]
     pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[Claim]
+    base: str = ""
+    block: str = "random"
+    self_sized: str = ""
     cards: dict[str, BagCard] | UnsetType = UNSET
 
 
@@ -223,7 +263,11 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, kw_only=True):
-    """A leaderboard. ``built`` is the date of the newest result, not of the building."""
+    """A leaderboard. ``built`` is the date of the newest result, not of the building.
+
+    ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is; ``methods`` and
+    ``sources`` are what methods and datasets say of themselves, by registered name.
+    """
 
     schema: int
     protocol: int = 1
@@ -234,6 +278,11 @@ class Board(msgspec.Struct, kw_only=True):
     machines: dict[str, Machine]
     built: str
     missing: list[Missing]
+    overall: list[Overall] = []
+    coverage: list[Coverage] = []
+    methods: dict[str, MethodAbout] = {}
+    sources: dict[str, DatasetAbout] = {}
+    about: About = About()
 
 
 def encode_board(board: Board) -> bytes:

@@ -13,7 +13,7 @@ Tree = dict[str, Any]
 METHODS = {
     "bp": "belief propagation over neighbours and bag counts, then a network",
     "bp[iterations=1]": "belief propagation, one iteration",
-    "bp-count": "bag-mean regression averaged over priors, exact counting factors",
+    "bp-count": "learns from bag means, then labels rows to add up to the counts",
     "count-nll": "the exact likelihood of bag counts as a loss",
     "dllp": "cross-entropy of the bag's mean prediction",
     "easyllp": "an unbiased surrogate of the instance loss",
@@ -71,7 +71,7 @@ def fake_board(
     versions = {"llpbench": "0.1.0", "numpy": "2.1.0", "keras": "3.6.0", "jax": "0.4.38"}
     machine = {"cpu": "A Processor @ 2.50GHz", "cores": 2, "ram": 15.6, "os": "Linux", "python": "3.11.2"}
     return {
-        "schema": 3,
+        "schema": 4,
         "protocol": 2,
         "title": "llpbench leaderboard",
         "metrics": copy.deepcopy(METRICS[:metrics]),
@@ -80,6 +80,51 @@ def fake_board(
         "machines": {"m-1a2b3c4d": {**machine, "versions": versions}},
         "built": "2026-11-16",
         "missing": missing,
+        "overall": [],
+        "coverage": [],
+        "methods": {},
+        "sources": {},
+        "about": {},
+    }
+
+
+def with_overall(board: Tree) -> Tree:
+    """The board with standings over all its datasets, and with what stands around the numbers."""
+    methods = [m for m in METHODS if "[" not in m]
+    rows: list[Tree] = []
+    for place, method in enumerate(methods):
+        rank = 1.25 + 0.8 * place
+        row: Tree = {"method": method, "rank": rank, "low": rank - 0.5, "high": rank + 0.75, "wins": 0.9 - 0.1 * place}
+        row |= {"scaled": 0.9 - 0.15 * place, "seconds": 2.0 * place + 0.5, "bags": [rank] * 6, "failed": place % 3}
+        rows.append(row | ({"tied": place < 3, "p": 0.04 * place} if place else {}))
+    shares = [[50.0 + 5 * (j - i) for j in range(len(rows))] for i in range(len(rows))]
+    size = {"datasets": 2, "columns": 12, "cells": 36, "seeds": [0, 1, 2], "machine": "m-1a2b3c4d"}
+    standing = {**size, "rows": rows, "bags": [8, 32, 128, 512, 1024, 2048], "unranked": {"late": 4}}
+    standing |= {"variants": [{"method": "bp[iterations=1]", "of": "bp", "cells": 12, "wins": 0.25, "scaled": 0.1}]}
+    tested = {"bars": [[0, 2], [2, 5]], "shares": shares}
+    overall = [
+        {"block": block, "metric": metric["name"], "rule": rule, **standing} | (tested if not place else {})
+        for place, metric in enumerate(METRICS)
+        for rule in RULES
+        for block in ("all", "random", "privacy")
+    ]
+    about = {"params": [{"name": "lr", "default": 0.001, "doc": "step size"}], "citation": "A. Author (2024). A title."}
+    facts = {m: {"summary": text, "paper": "https://example.org/paper", **about} for m, text in METHODS.items()}
+    source = {"homepage": "https://example.org/data", "licence": "CC BY 4.0", "rows": 48842, "balance": [0.76, 0.24]}
+    card = {"bags": 12, "rows": 96, "left_out": 0.0, "sizes": [8.0] * 5, "proportion_sd": 0.15, "spread": 1.0}
+    for dataset in board["datasets"]:
+        dataset |= {"base": dataset["name"], "cards": {"8": {**card, "separation": 1.0, "uses_labels": False}}}
+    words = {"bag": "a group of rows", "cell": "one fit"}
+    around = {"version": "0.1.0", "citation": "@software{llpbench,\n  year = {2026},\n}", "words": words}
+    around |= {"links": {"Paper": "https://example.org/"}, "files": {"results.csv": "means", "seeds.csv": "every seed"}}
+    around |= {"steps": [["write it", "llpbench new method mine"]]}
+    lines = [{"block": "random", "methods": 9, "columns": 12, "cells": 324, "numbers": 300}]
+    return board | {
+        "overall": overall,
+        "coverage": [{**line, "text": "random: 300 of 324 cells have a number; 24 not run."} for line in lines],
+        "methods": facts,
+        "sources": {d["name"]: source for d in board["datasets"]},
+        "about": around,
     }
 
 
@@ -359,8 +404,37 @@ def hostile_board() -> dict[str, Any]:
     for entry in (*board["metrics"], *board["rules"]):
         entry["title"] = entry["summary"] = HOSTILE[2]
     board["machines"] = {"__proto__": {"cpu": HOSTILE[2], "os": HOSTILE[0]}}
+    _hostile_words(board)
     board["missing"] = [{"dataset": HOSTILE[0], "method": HOSTILE[2], "reason": HOSTILE[3]}, HOSTILE[1]]
     return board
+
+
+def _hostile_words(board: Tree) -> None:
+    """Attacks in everything that stands around the numbers."""
+    full = with_overall(fake_board(1, bags=(8, 512), holes=False))
+    names = [row["method"] for row in board["datasets"][0]["rows"] if not row["oracle"]]
+    standing = full["overall"][0]
+    for row, text in zip(standing["rows"], names, strict=False):
+        row["method"] = text
+    standing["variants"] = [{"method": names[-1], "of": names[0], "cells": 1, "wins": 0.5}]
+    standing |= {"unranked": {HOSTILE[2]: 1, "__proto__": 2}, "block": HOSTILE[0]}
+    attack = {"summary": HOSTILE[2], "paper": "javascript:alert(1)", "code": HOSTILE[3], "citation": HOSTILE[0]}
+    params = [{"name": HOSTILE[2], "default": HOSTILE[3], "doc": HOSTILE[0]}]
+    board["overall"] = [{**standing, "rule": rule} for rule in RULES]
+    board["coverage"] = [{"block": HOSTILE[0], "text": HOSTILE[2]}]
+    board["methods"] = {text: {**attack, "params": params} for text in [*HOSTILE, "__proto__"]}
+    for dataset in board["datasets"]:
+        dataset |= {"base": dataset["name"], "block": HOSTILE[2], "self_sized": HOSTILE[0]}
+    sources = {"homepage": "javascript:alert(1)", "licence": HOSTILE[2], "split": HOSTILE[0], "columns": HOSTILE[3]}
+    board["sources"] = {dataset["name"]: sources for dataset in board["datasets"]}
+    board["about"] = {
+        "version": HOSTILE[2],
+        "citation": HOSTILE[0],
+        "links": {HOSTILE[2]: "javascript:alert(1)"},
+        "files": {"javascript:alert(1)": HOSTILE[0], "../x": HOSTILE[2]},
+        "steps": [[HOSTILE[2], HOSTILE[0]]],
+        "words": {HOSTILE[0]: HOSTILE[2]},
+    }
 
 
 def odd_boards() -> dict[str, dict[str, Any]]:

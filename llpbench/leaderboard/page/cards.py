@@ -1,4 +1,4 @@
-"""Bag cards on the page: a line for each setting that has one, below the tables, with scripts or without."""
+"""Bag cards on the page: a line for each setting, below the plain tables and in the panel of its dataset."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def card_section(board: Tree) -> str:
     return f"<section><h2>What the bags are like</h2><ul>{items}</ul></section>"
 
 
+def card_texts(dataset: Tree) -> dict[str, str]:
+    """The cards of a dataset in words, by bag size."""
+    return {bag: card_words(msgspec.convert(card, BagCard)) for bag, card in (dataset.get("cards") or {}).items()}
+
+
 def _lines(dataset: Tree) -> list[str]:
-    lines = []
-    for bag, card in (dataset.get("cards") or {}).items():
-        name = setting_name(str(dataset.get("name")), int(bag))
-        lines.append(f"{name}: {card_words(msgspec.convert(card, BagCard))}")
-    return lines
+    name = str(dataset.get("name"))
+    return [f"{setting_name(name, int(bag))}: {text}" for bag, text in card_texts(dataset).items()]

@@ -62,7 +62,7 @@ function costChart(view, styles, width) {
     kind: 'cost',
     width,
     height,
-    title: `${capital(view.metric)} against seconds, bag size ${bag}`,
+    title: `${capital(view.metric)} against seconds, ${bagSize(view.dataset, bag)}`,
     note:
       `Seconds of one fit on a logarithmic axis; ${view.lowIsBest ? 'down' : 'up'} and to the left is better.${edge.length ? ' The line is the Pareto front: nobody is both faster and better.' : ''}` +
       (outside.length

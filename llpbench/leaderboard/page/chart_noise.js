@@ -42,7 +42,7 @@ function noiseChart(view, styles, width) {
     return s(
       'g',
       null,
-      s('text', {class: 'column', x: left, y: top - 9}, `bag ${bag}`),
+      s('text', {class: 'column', x: left, y: top - 9}, bagName(dataset, bag)),
       yAxis(y, ticks(domain, 4), left, right),
       s(
         'g',
@@ -75,7 +75,7 @@ function noiseChart(view, styles, width) {
                 x(l.at),
                 y(p.mean),
                 3.2,
-                spot(r.style, `${r.method} · bag ${bag} · noise ${l.noise} · ${view.meanSd(p)}`),
+                spot(r.style, `${r.method} · ${bagName(dataset, bag)} · noise ${l.noise} · ${view.meanSd(p)}`),
               ),
             ),
           );
@@ -95,7 +95,7 @@ function noiseChart(view, styles, width) {
     columns: [
       'method',
       ...bags.flatMap((bag) =>
-        levels.map((l) => `bag ${bag}, ${l.epsilon === Infinity ? 'none' : `ε ${short(l.epsilon)}`}`),
+        levels.map((l) => `${bagName(dataset, bag)}, ${l.epsilon === Infinity ? 'none' : `ε ${short(l.epsilon)}`}`),
       ),
     ],
     rows: rows.map((r) => [

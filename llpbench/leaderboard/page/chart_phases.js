@@ -84,7 +84,7 @@ function phaseChart(view, styles, width, actions) {
     kind: 'phases',
     width,
     height,
-    title: `Where the seconds go, bag size ${bag}`,
+    title: `Where the seconds go, ${bagSize(view.dataset, bag)}`,
     note: 'Seconds of one fit by the phases the method names; loading data and scoring are not in it.',
     describe: `Bars for ${plural(items.length, 'method')}, cut into phases ${phases.join(', ')}.`,
     tools: h(

@@ -1,10 +1,28 @@
 // Above the table: tabs of datasets, the metric, the rule, the noise, the filter.
 
+/** A tab for all datasets together, and one for each dataset; those that differ in their bags or options share one. */
+function tabsOf() {
+  const first = overalls(board).length ? [{label: 'All', name: '', title: 'All datasets', here: state.overall}] : [];
+  const bases = new Map();
+  for (const d of list(board.datasets)) if (!bases.has(baseOf(d))) bases.set(baseOf(d), d);
+  const now = list(board.datasets).find((d) => d.name === state.dataset);
+  return [
+    ...first,
+    ...[...bases].map(([base, d]) => ({
+      label: base,
+      name: d.name,
+      title: d.title,
+      here: !!now && baseOf(now) === base,
+    })),
+  ];
+}
+
+const baseOf = (dataset) => str(dataset.base || dataset.name);
+
 function renderTabs() {
-  const datasets = list(board.datasets);
   $('tabs').replaceChildren(
-    ...datasets.map((d) => {
-      const here = d.name === state.dataset;
+    ...tabsOf().map((d) => {
+      const {here} = d;
       return h(
         'button',
         {
@@ -13,12 +31,12 @@ function renderTabs() {
           'aria-selected': String(here),
           'aria-controls': 'panel',
           tabindex: here ? '0' : '-1',
-          'data-key': `tab-${d.name}`,
+          'data-key': `tab-${d.label}`,
           id: here ? 'tab-here' : null,
           click: () => change({dataset: d.name, cell: null}),
-          title: d.title && d.title !== d.name ? str(d.title) : null,
+          title: d.title && d.title !== d.label ? str(d.title) : null,
         },
-        name(d.name),
+        name(d.label),
       );
     }),
   );
@@ -83,7 +101,26 @@ function toggle(key, label, title) {
   );
 }
 
-function metricMenu(dataset) {
+/** The datasets of a tab: the same rows with other options or other bags. */
+function dataMenu() {
+  const now = list(board.datasets).find((d) => d.name === state.dataset);
+  const family = now ? list(board.datasets).filter((d) => baseOf(d) === baseOf(now)) : [];
+  if (family.length < 2) return [];
+  return [
+    h(
+      'div',
+      {class: 'field'},
+      h('label', {for: 'data'}, 'Bags and options'),
+      h(
+        'select',
+        {id: 'data', 'data-key': 'data', change: (e) => change({dataset: e.target.value, cell: null})},
+        family.map((d) => h('option', {value: str(d.name), selected: d === now}, str(d.name))),
+      ),
+    ),
+  ];
+}
+
+function metricMenu(metrics) {
   const title = (metric) => str(metricOf(board, metric).title || metric);
   return h(
     'div',
@@ -92,9 +129,7 @@ function metricMenu(dataset) {
     h(
       'select',
       {id: 'metric', 'data-key': 'metric', change: (e) => chooseMetric(e.target.value)},
-      list(dataset.metrics)
-        .map(str)
-        .map((m) => h('option', {value: m, selected: m === state.metric}, title(m))),
+      metrics.map((m) => h('option', {value: m, selected: m === state.metric}, title(m))),
     ),
   );
 }
@@ -114,7 +149,9 @@ function renderControls(view) {
       ? noise
       : `${noise} (ε ${short(epsilon)})`;
   };
-  slots.metric.replaceChildren(...(list(dataset.metrics).length > 1 ? [metricMenu(dataset)] : []));
+  const metrics = state.overall ? overallMetrics(board) : list(dataset.metrics).map(str);
+  slots.data.replaceChildren(...dataMenu());
+  slots.metric.replaceChildren(...(metrics.length > 1 ? [metricMenu(metrics)] : []));
   slots.rule.replaceChildren(
     segmented(
       'Selection rule',
@@ -147,8 +184,9 @@ function renderControls(view) {
 }
 
 // The filter is made once: a field that is replaced while someone types loses what an input method is composing.
-const slots = {metric: h('div'), rule: h('div'), noise: h('div'), checks: h('div', {class: 'checks'})};
+const slots = {data: h('div'), metric: h('div'), rule: h('div'), noise: h('div'), checks: h('div', {class: 'checks'})};
 $('controls').append(
+  slots.data,
   slots.metric,
   slots.rule,
   slots.noise,
@@ -173,6 +211,6 @@ $('controls').append(
 );
 
 function announce() {
-  const view = viewOf(board, state);
+  const view = state.overall ? overallView(board, state) : viewOf(board, state);
   $('live').textContent = `${view.rows.length} of ${plural(view.all.length, 'method')} shown`;
 }

@@ -24,7 +24,7 @@ function renderDetail(view, cellAt, styles, actions) {
     );
   const where = row.oracle
     ? `${str(view.dataset.name)} · a bound: it is given the labels`
-    : `${str(view.dataset.name)} · bag size ${cellAt.bag} · noise ${noise}`;
+    : `${str(view.dataset.name)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
   return [
     h(
       'header',
@@ -32,7 +32,7 @@ function renderDetail(view, cellAt, styles, actions) {
       h(
         'div',
         null,
-        h('h2', {id: 'detail-title', tabindex: '-1'}, glyph(styles.get(method)), name(method)),
+        h('h2', {id: 'detail-title', tabindex: '-1'}, glyph(styles.get(method)), methodLink(method)),
         h('p', {class: 'note'}, where),
         row.summary ? h('p', {class: 'summary'}, str(row.summary)) : null,
       ),
@@ -66,7 +66,10 @@ function renderDetail(view, cellAt, styles, actions) {
     pairs(
       'Provenance',
       [
-        ...list(cell.seed_ids).map((id, i) => [`result ${i + 1}`, str(id)]),
+        ...list(cell.seed_ids).map((id, i) => [
+          num(list(cell.seeds)[i]) === null ? `result ${i + 1}` : `seed ${cell.seeds[i]}`,
+          str(id),
+        ]),
         ...(row.origin ? [['method from', str(row.origin)]] : []),
         ...(row.unreleased ? [['code', 'unreleased (an editable install)']] : []),
       ],
@@ -136,7 +139,7 @@ function scoreSection(view, row, cell, bag) {
           'p',
           {class: 'note'},
           [
-            `${plural(values.length || num(score.seeds) || 0, 'seed')}${values.length ? ': ' : ''}${values.map((v) => view.number(v)).join(', ')}`,
+            `${plural(values.length || num(score.seeds) || 0, 'seed')}${values.length ? ': ' : ''}${seedValues(view, cell, values)}`,
             bound === null
               ? ''
               : `${view.number(Math.abs(bound - score.mean))} ${bound < score.mean ? 'above' : 'below'} the bound`,
@@ -153,6 +156,13 @@ function scoreSection(view, row, cell, bag) {
       );
     }),
   );
+}
+
+/** The numbers of single seeds, each with its seed where all seeds have one. */
+function seedValues(view, cell, values) {
+  const seeds = list(cell.seeds);
+  const named = seeds.length === values.length;
+  return values.map((v, i) => `${view.number(v)}${named ? ` (seed ${str(seeds[i])})` : ''}`).join(', ');
 }
 
 /** Seeds on a line: dots for seeds, a tick for the mean, a dashed tick for the bound. */

@@ -12,12 +12,12 @@ function change(next) {
   const address = writeState(state, board);
   state = readState(address, board);
   history.replaceState(null, '', address || location.pathname + location.search);
-  if (Object.keys(next).join() === 'cell') renderPopup(viewOf(board, state));
+  if (Object.keys(next).every((key) => ['cell', 'method', 'data'].includes(key))) renderPopup(viewOf(board, state));
   else render();
 }
 
 function open(method, bag) {
-  change({cell: {method, bag}});
+  change({cell: {method, bag}, method: '', data: ''});
 }
 function close() {
   $('detail').close();
@@ -30,7 +30,9 @@ function render() {
   keepPlace(() => {
     renderTabs();
     renderControls(view);
-    $('panel').replaceChildren(...panel(view));
+    $('panel').replaceChildren(
+      ...(state.overall ? overallPanel(overallView(board, state)).filter(Boolean) : panel(view)),
+    );
   });
   hovered = null;
   lift();

@@ -89,12 +89,19 @@ function viewOf(board, state) {
     const text = `${row.method} ${row.name} ${row.summary}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
+  const marked = (row) => bags.some((bag) => ['best', 'second'].some((mark) => score(cellOf(row, noise, bag))[mark]));
+  const variants = variantsOf(all);
+  const folded = (row) => {
+    const of = str(row.name);
+    return !words.length && variants.has(of) && of !== str(row.method) && !state.open.includes(of) && !marked(row);
+  };
   const rows = all
-    .filter((row) => matches(row) && (state.controls || !row.control))
+    .filter((row) => matches(row) && (state.controls || !row.control) && !folded(row))
     .map((row) => ({
       row,
       method: str(row.method),
       control: Boolean(row.control),
+      variants: variants.get(str(row.method)) || 0,
       rank: ranks[rule].get(str(row.method)) ?? null,
       place: places.get(str(row.method)) ?? null,
       moved:
@@ -136,6 +143,17 @@ function viewOf(board, state) {
     hasControls: all.some((row) => row.control),
     hasPaper: papers.length > 0 || all.some((row) => bags.some((bag) => paper(row, bag))),
   };
+}
+
+/** How many variants (the same with other settings) a method has, by its name, where it is there at its defaults. */
+function variantsOf(rows) {
+  const names = new Set(rows.map((row) => str(row.method)));
+  const found = new Map();
+  for (const row of rows) {
+    const of = str(row.name);
+    if (of !== str(row.method) && names.has(of)) found.set(of, (found.get(of) || 0) + 1);
+  }
+  return found;
 }
 
 /** Rows in the order asked for; what has no value comes last, whichever way round; ties keep their order. */

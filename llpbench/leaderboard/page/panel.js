@@ -1,4 +1,4 @@
-// What lies below the controls: heading, table, notes, charts and what the seeds can tell; and the foot of the page.
+// What lies below the controls: heading, table, notes, charts and what the seeds can tell.
 
 let drawnWidth = 0; // of the charts; drawn again when the page is another
 
@@ -15,18 +15,20 @@ function panel(view) {
     h(
       'div',
       null,
-      h('h2', null, name(dataset.name)),
+      h('h2', null, dataLink(dataset, name(dataset.name), 'name')),
       dataset.title && dataset.title !== dataset.name ? h('p', {class: 'about'}, name(dataset.title)) : null,
       h(
         'p',
         {class: 'note'},
         [
           `${capital(view.metric)}${view.unit} on ${view.measuredOn}${view.lowIsBest ? ' (low is best)' : ''}`,
-          'mean (sd) over seeds',
+          `mean (sd) over seeds${usualSeeds(view)}`,
           `rule ${view.rule}`,
           `noise ${view.noise}`,
           count,
         ].join(' · '),
+        ' · ',
+        dataLink(dataset, 'source, licence, bags', 'more'),
       ),
     ),
     boundBox(view),
@@ -64,15 +66,47 @@ function panel(view) {
   drawnWidth = inner;
   const charts = [
     methodKey(view),
-    unjudged
-      ? bagChart(view, styles, inner - pad)
-      : h('div', {class: 'pair uneven'}, bagChart(view, styles, wide), claimList(view)),
+    view.bags.join() === '0' // bags that size themselves: nothing to draw against a size
+      ? unjudged
+        ? null
+        : claimList(view)
+      : unjudged
+        ? bagChart(view, styles, inner - pad)
+        : h('div', {class: 'pair uneven'}, bagChart(view, styles, wide), claimList(view)),
     bagPicker(view),
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
   ];
   return [heading, renderTable(view, actions), legend, unjudged, missingNotes(view), ...charts].filter(Boolean);
+}
+
+/** Opens the panel of a dataset. */
+const dataLink = (dataset, text, key) =>
+  h(
+    'button',
+    {
+      type: 'button',
+      class: `link ${key}`,
+      'aria-haspopup': 'dialog',
+      title: 'Source, licence, rows and bags of this dataset',
+      'data-key': `data-${key}-${dataset.name}`,
+      click: () => change({data: str(dataset.name), cell: null, method: ''}),
+    },
+    text,
+  );
+
+/** The seeds that most cells shown here have, as words. */
+function usualSeeds(view) {
+  const counts = new Map();
+  for (const r of view.rows) {
+    for (const bag of view.bags) {
+      const seeds = seedsText(list(cellOf(r.row, view.noise, bag).seeds));
+      if (seeds !== 'none') counts.set(seeds, (counts.get(seeds) || 0) + 1);
+    }
+  }
+  const [most] = [...counts].sort(by(([, n]) => -n));
+  return most ? ` ${most[0]}` : '';
 }
 
 function boundBox(view) {
@@ -155,7 +189,7 @@ function bagPicker(view) {
             'data-key': `bag-${bag}`,
             click: () => change({bag}),
           },
-          bag,
+          bagShort(bag),
         ),
       ),
     ),
@@ -182,7 +216,7 @@ function claimList(view) {
       h(
         'span',
         {class: 'verdict'},
-        h('span', {class: 'bagname'}, `bag ${str(c.bag)}`),
+        h('span', {class: 'bagname'}, bagName(view.dataset, c.bag)),
         c.separated === true ? 'separated' : c.separated === false ? 'not separated' : 'not judged',
       ),
       h('p', null, str(c.text) || `${str(c.best)} against ${str(c.second)}: ${fixed(c.difference)}`),
@@ -241,97 +275,9 @@ function missingNotes(view) {
     h(
       'ul',
       null,
-      [...notes].map(([text, bags]) => h('li', null, name(text), ` (bag ${bags.join(', ')})`)),
-    ),
-  );
-}
-
-function renderFoot() {
-  const machines = Object.entries(dict(board.machines));
-  const missing = list(board.missing);
-  const built = str(board.built);
-  $('foot').replaceChildren(
-    h(
-      'div',
-      {class: 'foot'},
-      h(
-        'section',
-        null,
-        h('h2', null, 'How to read it'),
-        h(
-          'p',
-          null,
-          'All methods see the same split, bags and noise for the same seed, and never a label of a row. A number is the mean over seeds with the sample standard deviation; the selection rule that chose the model stands next to it. ' +
-            'Best, second, ranks and verdicts use the seeds that the compared methods share. Compare seconds within one machine only. A cell without a number shows its status.',
-        ),
-      ),
-      machines.length
-        ? h(
-            'section',
-            null,
-            h('h2', null, plural(machines.length, 'machine')),
-            h(
-              'ul',
-              null,
-              machines.map(([key, m]) =>
-                h(
-                  'li',
-                  null,
-                  name(key),
-                  ': ',
-                  name(
-                    machinePairs(m)
-                      .filter(([k]) => k !== 'versions')
-                      .map(([k, v]) => (k === 'cores' ? `${v} cores` : k === 'python' ? `Python ${v}` : v))
-                      .join(', '),
-                  ),
-                ),
-              ),
-            ),
-          )
-        : '',
-      h(
-        'section',
-        null,
-        h('h2', null, 'Results'),
-        h(
-          'p',
-          null,
-          num(board.protocol) === null ? '' : `Protocol ${board.protocol}. `,
-          built ? ['Newest result ', name(built), '. '] : '',
-          missing.length
-            ? `${plural(missing.length, 'planned cell')} without a number.`
-            : 'No planned cell is missing.',
-        ),
-        missing.length
-          ? h(
-              'details',
-              null,
-              h('summary', null, 'Which'),
-              h(
-                'ul',
-                {class: 'long'},
-                missing.slice(0, 400).map((m) => h('li', null, name(missingText(m)))),
-                missing.length > 400 ? h('li', null, `and ${missing.length - 400} more`) : null,
-              ),
-            )
-          : null,
+      [...notes].map(([text, bags]) =>
+        h('li', null, name(text), ` (${bags.map((bag) => bagName(view.dataset, bag)).join(', ')})`),
       ),
     ),
   );
 }
-
-const missingText = (m) =>
-  m && typeof m === 'object'
-    ? [
-        m.dataset,
-        m.method,
-        m.bag === undefined ? '' : `bag ${str(m.bag)}`,
-        m.noise === 'none' ? '' : m.noise,
-        m.status,
-        m.reason,
-      ]
-        .map(str)
-        .filter(Boolean)
-        .join(' · ')
-    : str(m);

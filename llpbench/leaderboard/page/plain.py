@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
+from llpbench.contracts.cell import OWN_SIZES
+
 Tree = dict[str, Any]
 MAIN_METRIC = "auroc"
 
@@ -79,7 +81,7 @@ def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
     if (mean := number(bound.get("mean"), digits)) is not None:
         sd = number(bound.get("sd"), digits)
         caption.append(f"{names} {mean}{f' ({sd})' if sd is not None else ''}")
-    head = "".join(f"<th scope=col>bag {escape(str(bag))}" for bag in bags)
+    head = "".join(f"<th scope=col>{escape(_bags(dataset, bag))}" for bag in bags)
     methods = [row for row in rows if not row.get("oracle") and not row.get("control")]
     controls = [row for row in rows if row.get("control") and not row.get("oracle")]
     body = f"<tbody>{''.join(_rows(methods, bags, metric, noise, rule))}"
@@ -88,6 +90,12 @@ def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
         body += f"<tbody>{group}{''.join(_rows(controls, bags, metric, noise, rule))}"
     text = escape(" · ".join(caption))
     return f"<table><caption>{text}</caption><thead><tr><th scope=col>method{head}{body}</table>"
+
+
+def _bags(dataset: Tree, bag: object) -> str:
+    """The head of a column: its bag size, or how bags are formed that size themselves."""
+    own = str(dataset.get("self_sized") or "")
+    return own if own and bag == OWN_SIZES else f"bag {bag}"
 
 
 def _rows(rows: Iterable[Tree], bags: list[object], metric: Tree, noise: str, rule: str) -> Iterator[str]:

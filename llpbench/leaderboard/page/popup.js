@@ -1,16 +1,23 @@
-// Opening and closing the panel of one cell, and copying its command.
+// Opening and closing the panel of a cell, a method or a dataset, and copying what it holds.
 
-let shown = null; // the cell the panel shows; where focus returns to
+let shown = []; // what focus may return to
+
+function popupContent(view) {
+  if (state.cell) return renderDetail(view, state.cell, styles, actions);
+  if (state.method) return methodPanel(state.method);
+  return state.data ? datasetPanel(state.data) : null;
+}
 
 function renderPopup(view) {
   const dialog = $('detail');
-  const content = state.cell && renderDetail(view, state.cell, styles, actions);
+  const content = popupContent(view);
   if (!content) {
     if (dialog.open) dialog.close();
     return;
   }
   const key = dialog.open && document.activeElement && document.activeElement.dataset.key;
-  shown = state.cell;
+  const {cell, method, data} = state;
+  shown = cell ? [`cell-${cell.bag}-${cell.method}`, 'bound'] : method ? [`about-${method}`] : [`data-more-${data}`];
   dialog.replaceChildren(...content.filter(Boolean));
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
@@ -20,12 +27,11 @@ function renderPopup(view) {
 
 $('detail').addEventListener('close', () => {
   if ($('detail').open) return; // the event comes late, and another cell may be open by then
-  if (state.cell) change({cell: null});
-  const keys = shown ? [`cell-${shown.bag}-${shown.method}`, 'bound'] : [];
-  const target = keys
+  if (state.cell || state.method || state.data) change({cell: null, method: '', data: ''});
+  const target = shown
     .map((key) => [...document.querySelectorAll('[data-key]')].find((e) => e.dataset.key === key))
     .find(Boolean);
-  shown = null;
+  shown = [];
   if (!target) return;
   if (target.classList.contains('cell')) makeStop(target);
   target.focus({preventScroll: true});
@@ -44,5 +50,5 @@ async function copy(text, node, button) {
     done = document.execCommand('copy');
   }
   button.textContent = done ? 'Copied' : 'Select and copy';
-  $('live').textContent = done ? 'Command copied' : 'Command selected';
+  $('live').textContent = done ? 'Copied' : 'Selected';
 }

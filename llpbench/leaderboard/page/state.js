@@ -14,17 +14,25 @@ const lowIsBest = (board, metric) => metricOf(board, metric).higher === false;
 function readState(hash, board) {
   const asked = new URLSearchParams(hash.replace(/^#/, ''));
   const datasets = list(board.datasets);
-  const dataset = datasets.find((d) => d.name === asked.get('dataset')) || datasets[0] || dict();
+  const chosen = datasets.find((d) => d.name === asked.get('dataset'));
+  const overall = !chosen && overalls(board).length > 0; // the first tab is about all datasets
+  const dataset = overall ? dict() : chosen || datasets[0] || dict();
+  const blocks = overallBlocks(board);
   const pick = (key, allowed, fallback) => (allowed.includes(asked.get(key)) ? asked.get(key) : fallback);
   const bags = list(dataset.bags).map(String);
-  const sorts = ['rank', 'method', 'time', ...bags.map((bag) => `bag-${bag}`)];
+  const sorts = ['rank', 'method', 'time', ...(overall ? ['wins', 'scaled'] : bags.map((bag) => `bag-${bag}`))];
   const sort = pick('sort', sorts, 'rank');
   const rules = ruleNames(board);
-  const metrics = list(dataset.metrics).map(str);
+  const metrics = overall ? overallMetrics(board) : list(dataset.metrics).map(str);
   const metric = pick('metric', metrics, metrics.includes(MAIN_METRIC) ? MAIN_METRIC : metrics[0] || '');
-  const firstDown = sort.startsWith('bag-') && !lowIsBest(board, metric);
+  const firstDown = ['wins', 'scaled'].includes(sort) || (sort.startsWith('bag-') && !lowIsBest(board, metric));
   return {
+    overall,
     dataset: str(dataset.name),
+    block: pick('block', blocks, blocks[0] || ''),
+    open: (asked.get('open') || '').split('|').filter(Boolean).slice(0, 99),
+    method: (asked.get('method') || '').slice(0, 500),
+    data: (asked.get('data') || '').slice(0, 500),
     metric,
     rule: pick('rule', rules, rules[0] || ''),
     noise: pick('noise', list(dataset.noises), list(dataset.noises)[0] || ''),
@@ -53,7 +61,8 @@ function writeState(state, board) {
   const put = (key, value, standard) => {
     if (value !== standard) out.set(key, value);
   };
-  put('dataset', state.dataset, str(dict(list(board.datasets)[0]).name));
+  put('dataset', state.dataset, readState('', board).dataset);
+  put('block', state.block, usual.block);
   put('metric', state.metric, first.metric);
   put('rule', state.rule, usual.rule);
   put('noise', state.noise, usual.noise);
@@ -64,6 +73,9 @@ function writeState(state, board) {
   put('paper', state.paper ? '1' : '0', '0');
   put('share', state.share ? '1' : '0', '0');
   put('controls', state.controls ? '1' : '0', '1');
+  put('open', state.open.join('|'), '');
+  put('method', state.method, '');
+  put('data', state.data, '');
   if (state.cell) out.set('cell', `${state.cell.bag}@${state.cell.method}`);
   const text = out.toString();
   return text ? `#${text}` : '';

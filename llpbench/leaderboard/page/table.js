@@ -44,9 +44,7 @@ function renderTable(view, actions) {
       actions.change,
     ),
     sortHeader(view, 'method', 'Method', {class: 'method'}, actions.change),
-    bags.map((bag) =>
-      sortHeader(view, `bag-${bag}`, [h('span', {class: 'unit'}, 'bag '), bag], {class: 'num'}, actions.change),
-    ),
+    bags.map((bag) => sortHeader(view, `bag-${bag}`, bagHead(view.dataset, bag), {class: 'num'}, actions.change)),
     h('th', {scope: 'col', class: 'spark'}, 'Trend'),
     sortHeader(
       view,
@@ -120,6 +118,26 @@ function renderTable(view, actions) {
   );
 }
 
+/** The head of a column: its bag size, or how bags are formed that size themselves. */
+const bagHead = (dataset, bag) => (bag === '0' ? bagName(dataset, bag) : [h('span', {class: 'unit'}, 'bag '), bag]);
+
+/** What must be said of a whole row, beside its name. */
+function rowMarks(row) {
+  const {verified, predictions_only: told} = row;
+  const marks = [
+    row.whose ? [str(row.whose), row.whose === 'yours' ? 'From your results folder' : 'From the leaderboard'] : null,
+    row.unreleased ? ['unreleased', 'Made by an editable install: code without a release'] : null,
+    verified
+      ? [
+          `✓ ${str(verified.cells)} of ${str(verified.of)}`,
+          `Cells that were made again and came out as published, latest ${str(verified.latest)}`,
+        ]
+      : null,
+    told ? ['predictions only', str(told.mark)] : null,
+  ].filter(Boolean);
+  return marks.map(([text, title]) => h('span', {class: `rowmark ${text === 'yours' ? 'yours' : ''}`, title}, text));
+}
+
 function tableRow(view, r, extents, spark, actions) {
   return h(
     'tr',
@@ -128,8 +146,14 @@ function tableRow(view, r, extents, spark, actions) {
     h(
       'th',
       {scope: 'row', class: 'method', title: r.row.summary ? `${r.method}: ${str(r.row.summary)}` : r.method},
-      h('span', {class: 'who'}, glyph(actions.styles.get(r.method)), name(r.method)),
-      r.row.unreleased ? h('span', {class: 'unreleased', title: 'Made by an editable install: code without a release'}, 'unreleased') : null,
+      h(
+        'span',
+        {class: 'who'},
+        glyph(actions.styles.get(r.method)),
+        methodLink(r.method),
+        r.variants ? foldButton(r.method, r.variants) : null,
+      ),
+      rowMarks(r.row),
     ),
     view.bags.map((bag, i) =>
       h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
@@ -176,7 +200,7 @@ function cellButton(view, r, bag, warmth, actions) {
   const tied = has && score.separated === false;
   const paper = view.state.paper ? view.paper(r.row, bag) : null;
   const said = [
-    `${r.method}, bag size ${bag}:`,
+    `${r.method}, ${bagName(view.dataset, bag)}:`,
     has
       ? `${view.number(score.mean)}${num(score.sd) === null ? '' : `, standard deviation ${view.number(score.sd)}`}`
       : status,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from llpbench.leaderboard.page.cards import card_texts
 from llpbench.leaderboard.page.plain import MAIN_METRIC
 
 Tree = dict[str, Any]
+ID_DIGITS = 10  # of a cell's id: enough for ``llpbench rerun``, which takes the beginning of one
 
 
 def trim(board: Tree) -> Tree:
@@ -16,7 +18,22 @@ def trim(board: Tree) -> Tree:
     deviation, with the decimals it shows.
     """
     digits = {str(m.get("name")): m.get("digits", 2) for m in board.get("metrics") or []}
-    return {**board, "datasets": [_dataset(dataset, digits) for dataset in board.get("datasets") or []]}
+    kept = {key: value for key, value in board.items() if key != "missing"}  # a line for each block says enough
+    standings = [_standing(standing) for standing in board.get("overall") or []]
+    datasets = [_dataset(dataset, digits) for dataset in board.get("datasets") or []]
+    return {**kept, "overall": standings, "datasets": datasets}
+
+
+def _standing(standing: Tree) -> Tree:
+    """Standings with the decimals that are shown."""
+    rows = [{key: _shown(key, value) for key, value in row.items()} for row in standing.get("rows") or []]
+    return {**standing, "rows": rows}
+
+
+def _shown(key: str, value: object) -> object:
+    if key == "bags" and isinstance(value, list):
+        return [_round(v, 1) for v in value]
+    return _round(value, 3 if key in ("p", "wins", "seconds") else 2)
 
 
 def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
@@ -34,8 +51,8 @@ def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
         metric: {rule: [{k: r.get(k) for k in ("method", "mean_rank")} for r in found] for rule, found in of.items()}
         for metric, of in (dataset.get("ranks") or {}).items()
     }
-    kept = {key: value for key, value in dataset.items() if key != "cards"}  # they are on the page as text
-    return {**kept, "rows": rows, "ranks": ranks}
+    kept = {key: value for key, value in dataset.items() if key != "cards"}
+    return {**kept, "rows": rows, "ranks": ranks, "cards_text": card_texts(dataset)}
 
 
 def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
@@ -45,7 +62,8 @@ def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
         for metric, of in (entry.get("scores") or {}).items()
         for rule, score in of.items()
     }
-    return {**entry, "scores": scores}
+    ids = [str(cell)[:ID_DIGITS] for cell in entry.get("seed_ids") or []]
+    return {**entry, "scores": scores, "seed_ids": ids}
 
 
 def _score(score: Tree, metric: str, digits: int) -> Tree:

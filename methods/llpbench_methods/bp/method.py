@@ -7,7 +7,9 @@ from typing import Any
 
 from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
-from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity_graph
+from llpbench_methods.bp.ensemble import label_by_all, members_of
+from llpbench_methods.bp.field import find_field
+from llpbench_methods.bp.labelling import Labelling, SimilarityGraphs
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.inference import engine_spec
@@ -83,20 +85,36 @@ class BP:
         return self
 
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
-        threads = available_cores()
+        threads, settings = available_cores(), self.settings
+        most = max(member.k for member in members_of(settings, bags.classes, field=False))
         with monitor.phase("graph"):
-            graph = similarity_graph(covariates, self.settings, seed=seed, threads=threads)
+            graphs = SimilarityGraphs(covariates, settings, most, seed=seed, threads=threads)
+            graph = graphs.of(settings.k)
         with monitor.phase("bp"):
-            found = label_marginals(graph, bags, self.settings, threads=threads)
+            field = find_field(graph, bags, settings, seed=seed)
+            members = members_of(settings, bags.classes, field=field.potentials is not None)
+            found = label_by_all(
+                members,
+                lambda k: graph if k == settings.k else graphs.of(k),
+                bags,
+                settings,
+                fields=field.potentials,
+                threads=threads,
+            )
         monitor.pseudo_labels(found.marginals.beliefs, stage=stage)
         facts: dict[str, float | str | bool] = {
             "pairs": len(graph.edges),
+            "runs": len(members),
             "rounds": found.marginals.rounds,
             "converged": found.marginals.converged,
             "damping": found.marginals.damping,
             "stability": found.marginals.stability,
             "residual": float(found.marginals.residuals[-1]),
         }
+        if len(members) > 1:
+            facts["neighbours"] = ", ".join(map(str, sorted({member.k for member in members})))
+        if field.gain is not None:
+            facts |= {"field": field.potentials is not None, "field nats": field.gain}
         if found.warning and engine_spec(self.settings.engine).counting:
             # Counting engines do not oscillate; near its critical strength the similarity term converges slowly.
             facts["unsettled"] = True

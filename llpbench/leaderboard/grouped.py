@@ -1,0 +1,76 @@
+"""Published results by dataset: which method has which cells at which noise level and bag size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from llpbench.contracts.cell import USUAL
+from llpbench.experiment.privacy import epsilon_of
+from llpbench.results.table import Group, data_key
+
+Place = tuple[str, int]  # noise level, bag size
+BLOCKS = ("random", "natural", "privacy", "images")
+"""The parts of a leaderboard, by what its bags, counts and rows are."""
+NO_NOISE = "none"
+
+
+def block_of(scheme: str, noise: str, images: bool) -> str:
+    """The block of a column: noise on counts is privacy, bags that are not dealt at random are natural, then images."""
+    if noise != NO_NOISE:
+        return "privacy"
+    return "natural" if scheme != USUAL.scheme else "images" if images else "random"
+
+
+@dataclass(frozen=True)
+class DatasetGroups:
+    """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
+
+    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows.
+    """
+
+    sample: Group
+    methods: dict[str, dict[Place, Group]]
+    bounds: dict[str, Group]
+
+    @property
+    def rows(self) -> set[str]:
+        """The rows that its methods are tested on: several where whole bags of several sizes are split."""
+        groups = [g for found in self.methods.values() for g in found.values()]
+        return {data_key(g.plans[0].cell) for g in (groups or [self.sample]) if g.plans}
+
+    @property
+    def epsilons(self) -> dict[str, float | None]:
+        """The noise levels: none first, then falling epsilon."""
+        settings = {g.setting.noise_name: g.setting for found in self.methods.values() for g in found.values()}
+        epsilons = {name: epsilon_of(setting.noise) for name, setting in settings.items()}
+        return dict(sorted(epsilons.items(), key=lambda item: (-(item[1] or float("inf")), item[0])))
+
+    @property
+    def bags(self) -> list[int]:
+        """The bag sizes."""
+        return sorted({bag for found in self.methods.values() for _, bag in found})
+
+    def group(self, method: str, noise: str, bag: int) -> Group:
+        """The cells of a method in a setting; a group without cells where it has none."""
+        found = self.methods[method]
+        if (noise, bag) in found:
+            return found[noise, bag]
+        level = next(g.setting for groups in self.methods.values() for (n, _), g in groups.items() if n == noise)
+        some = next(iter(found.values()))
+        return replace(some, setting=level._replace(bag_size=bag), plans=[], results=[])
+
+
+def by_dataset(groups: list[Group]) -> list[DatasetGroups]:
+    """The datasets by name. A bound belongs to every dataset of its rows, and stands alone only where there is none."""
+    datasets: dict[str, DatasetGroups] = {}
+    bounded = {data_key(g.plans[0].cell) for g in groups if not g.oracle}
+    for g in sorted(groups, key=lambda g: (g.setting.dataset, g.method)):
+        if not g.oracle or data_key(g.plans[0].cell) not in bounded:
+            dataset = datasets.setdefault(g.setting.dataset, DatasetGroups(g, {}, {}))
+            if not g.oracle:
+                dataset.methods.setdefault(g.method, {})[g.setting.noise_name, g.setting.bag_size] = g
+    for g in sorted((g for g in groups if g.oracle), key=lambda g: g.method):
+        for dataset in datasets.values():
+            if dataset.rows == {data_key(g.plans[0].cell)}:
+                dataset.bounds[g.method] = g
+    return list(datasets.values())

@@ -1,0 +1,238 @@
+// The panels of a method and of a dataset: what they are, how they do everywhere, and when they fail.
+
+/** A link that leaves the page; only for addresses of the web, whatever a file says. */
+const outward = (address, text) =>
+  /^https?:\/\//.test(str(address))
+    ? h('a', {href: str(address), target: '_blank', rel: 'noopener noreferrer'}, text || str(address))
+    : name(address);
+
+const closeButton = () =>
+  h('button', {type: 'button', class: 'ghost', 'aria-label': 'Close', 'data-key': 'close', click: close}, '✕');
+
+const panelHead = (title, ...below) =>
+  h(
+    'header',
+    null,
+    h('div', null, h('h2', {id: 'detail-title', tabindex: '-1'}, title), ...below),
+    h('div', {class: 'go'}, closeButton()),
+  );
+
+/** Pairs of which the empty ones are left out. */
+const known = (entries) => entries.filter(([, value]) => value !== null && value !== undefined && value !== '');
+
+function methodPanel(method) {
+  const rows = list(board.datasets).flatMap((d) =>
+    list(d.rows)
+      .filter((row) => str(row.method) === method)
+      .map((row) => ({dataset: d, row})),
+  );
+  if (!rows.length) return null;
+  const {row} = rows[0];
+  const told = dict(row.predictions_only);
+  const about = {...dict(dict(board.methods)[str(row.name)]), ...told};
+  return [
+    panelHead(
+      [glyph(styleOf(method)), name(method)],
+      h('p', {class: 'summary'}, str(about.summary || row.summary)),
+      row.oracle ? h('p', {class: 'note'}, 'A bound: it is given the labels.') : null,
+      row.control ? h('p', {class: 'note'}, 'A control: what next to no learning gives.') : null,
+    ),
+    linkPairs('Where it comes from', [
+      ['paper', about.paper && outward(about.paper)],
+      ['reference', about.citation && name(about.citation)],
+      ['authors’ code', about.code && outward(about.code)],
+      ['package', row.origin && name(row.origin)],
+      ['code', row.unreleased ? 'unreleased (an editable install)' : ''],
+      ['handed in by', told.who && name(told.who)],
+      ['their hardware', told.hardware && name(told.hardware)],
+      [
+        'made again',
+        row.verified &&
+          `${str(row.verified.cells)} of ${str(row.verified.of)} cells, latest ${str(row.verified.latest)}`,
+      ],
+    ]),
+    told.mark ? h('p', {class: 'state'}, str(told.mark)) : null,
+    resultsSection(method, rows),
+    failureSection(rows),
+    belowSection(rows),
+    paramSection(about),
+  ];
+}
+
+const linkPairs = (title, entries) =>
+  known(entries).length
+    ? section(
+        title,
+        h(
+          'dl',
+          null,
+          known(entries).map(([key, value]) => h('div', null, h('dt', null, key), h('dd', null, value))),
+        ),
+      )
+    : null;
+
+function paramSection(about) {
+  const params = list(about.params).map(dict);
+  return params.length
+    ? section(
+        'Parameters and their defaults',
+        h(
+          'dl',
+          {class: 'params'},
+          params.map((p) =>
+            h(
+              'div',
+              null,
+              h('dt', null, name(p.name), p.doc ? h('span', {class: 'note'}, str(p.doc)) : null),
+              h('dd', {class: 'mono'}, p.default === null || p.default === undefined ? 'none' : str(p.default)),
+            ),
+          ),
+        ),
+      )
+    : null;
+}
+
+/** Every number of a method by the metric and rule that are shown; a press opens the cell. */
+function resultsSection(method, rows) {
+  const {metric, rule} = state;
+  const title = str(metricOf(board, metric).title || metric);
+  const digits = num(metricOf(board, metric).digits) ?? 2;
+  const line = ({dataset, row}) =>
+    Object.entries(dict(row.cells)).map(([noise, cells]) => {
+      const bags = Object.keys(dict(cells)).filter((bag) => dict(cells[bag]).status !== 'missing');
+      return bags.length
+        ? h(
+            'div',
+            {class: 'runs'},
+            h('p', null, name(dataset.name), noise === 'none' ? '' : h('span', {class: 'note'}, ` noise ${noise}`)),
+            h(
+              'ul',
+              {class: 'scores'},
+              bags.map((bag) => {
+                const found = scoreOf(cells[bag], metric, rule);
+                const value = num(found.mean) === null ? str(cells[bag].status) : fixed(found.mean, digits);
+                return h(
+                  'li',
+                  null,
+                  h(
+                    'button',
+                    {
+                      type: 'button',
+                      class: 'link',
+                      'data-key': `run-${dataset.name}-${noise}-${bag}`,
+                      click: () => change({dataset: str(dataset.name), noise, method: '', cell: {method, bag}}),
+                    },
+                    h('span', {class: 'muted'}, row.oracle ? 'bound ' : `${bagName(dataset, bag)} `),
+                    h('span', {class: found.best ? 'best' : found.second ? 'second' : ''}, value),
+                  ),
+                );
+              }),
+            ),
+          )
+        : null;
+    });
+  return section(`Results: ${title}, rule ${rule}`, rows.flatMap(line));
+}
+
+/** Cells without a number, the same reason once. */
+function failureSection(rows) {
+  const reasons = new Map();
+  for (const {dataset, row} of rows) {
+    for (const [noise, cells] of Object.entries(dict(row.cells))) {
+      for (const [bag, cell] of Object.entries(dict(cells))) {
+        if (['ok', 'missing'].includes(str(cell.status)) || !cell.reason) continue;
+        const where = `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}`;
+        const key = `${statusWords(str(cell.status))}: ${str(cell.reason).replace(/seed \d+: /g, '')}`;
+        reasons.set(key, [...(reasons.get(key) || []), where]);
+      }
+    }
+  }
+  return reasons.size
+    ? section(
+        'Cells that failed or were declined',
+        h(
+          'ul',
+          {class: 'reasons'},
+          [...reasons].map(([text, where]) =>
+            h('li', null, name(text), h('p', {class: 'note'}, name(where.join(' · ')))),
+          ),
+        ),
+      )
+    : null;
+}
+
+/** Where the best control does better. */
+function belowSection(rows) {
+  const {metric, rule} = state;
+  const low = lowIsBest(board, metric);
+  const digits = num(metricOf(board, metric).digits) ?? 2;
+  const below = [];
+  for (const {dataset, row} of rows) {
+    if (row.oracle || row.control) return null;
+    const controls = list(dataset.rows).filter((r) => r.control);
+    for (const [noise, cells] of Object.entries(dict(row.cells))) {
+      for (const [bag, cell] of Object.entries(dict(cells))) {
+        const ours = num(scoreOf(cell, metric, rule).mean);
+        const theirs = controls
+          .map((r) => num(scoreOf(cellOf(r, noise, bag), metric, rule).mean))
+          .filter((v) => v !== null);
+        if (ours === null || !theirs.length) continue;
+        const best = low ? Math.min(...theirs) : Math.max(...theirs);
+        if (low ? ours > best : ours < best)
+          below.push(
+            `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}: ${fixed(ours, digits)} against ${fixed(best, digits)}`,
+          );
+      }
+    }
+  }
+  return section(
+    'Where the best control does better',
+    below.length
+      ? h(
+          'ul',
+          {class: 'reasons'},
+          below.map((text) => h('li', null, name(text))),
+        )
+      : h('p', {class: 'note'}, 'In no cell shown here.'),
+  );
+}
+
+function datasetPanel(label) {
+  const dataset = list(board.datasets).find((d) => str(d.name) === label);
+  if (!dataset) return null;
+  const about = dict(dict(board.sources)[str(dataset.base)]);
+  const count = (n) => (num(n) === null ? '' : n.toLocaleString('en-US'));
+  const balance = list(about.balance)
+    .map((share) => `${fixed(100 * share, 1)} %`)
+    .join(', ');
+  const cards = Object.entries(dict(dataset.cards_text));
+  return [
+    panelHead(name(dataset.name), about.summary ? h('p', {class: 'summary'}, str(about.summary)) : null),
+    linkPairs('The data', [
+      ['source', about.homepage && outward(about.homepage)],
+      ['reference', about.citation && name(about.citation)],
+      ['licence', about.licence && name(about.licence)],
+      ['rows', count(about.rows)],
+      ['columns', about.columns && name(typeof about.columns === 'number' ? count(about.columns) : about.columns)],
+      ['classes', about.classes && String(about.classes)],
+      ['share of each class', balance],
+      ['split', about.split && name(about.split)],
+      ['package', about.origin && name(about.origin)],
+      [
+        'block',
+        dataset.block &&
+          `${str(dataset.block)}${list(dataset.noises).length > 1 ? '; with noise on counts: privacy' : ''}`,
+      ],
+    ]),
+    cards.length
+      ? section(
+          'Its bags',
+          h(
+            'dl',
+            {class: 'params'},
+            cards.map(([bag, text]) => h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', null, name(text)))),
+          ),
+        )
+      : null,
+  ];
+}

@@ -1,0 +1,299 @@
+// The first tab: standings over all datasets, by block and by bag size. The numbers are the board's own.
+
+const ALL = 'all';
+const bagName = (dataset, bag) =>
+  String(bag) === '0' && dataset.self_sized ? str(dataset.self_sized) : `bag ${str(bag)}`;
+const bagSize = (dataset, bag) => (String(bag) === '0' ? bagName(dataset, bag) : `bag size ${str(bag)}`);
+const bagShort = (bag) => (String(bag) === '0' ? 'own sizes' : String(bag));
+
+const overalls = (board) => list(board.overall).map(dict);
+const overallMetrics = (board) => [...new Set(overalls(board).map((o) => str(o.metric)))];
+const overallBlocks = (board) => [...new Set(overalls(board).map((o) => str(o.block)))];
+const overallOf = (board, {metric, rule, block}) =>
+  overalls(board).find((o) => str(o.metric) === metric && str(o.rule) === rule && str(o.block) === block) || dict();
+
+/** Everything the first tab needs: the standings asked for, filtered and sorted, with places that ties share. */
+function overallView(board, state) {
+  const found = overallOf(board, state);
+  const all = list(found.rows).map(dict);
+  const places = placesBy(all, (r) => num(r.rank), true);
+  const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = (r) =>
+    words.every((word) => `${r.method} ${str(aboutMethod(r.method).summary)}`.toLowerCase().includes(word));
+  const bags = list(found.bags).map(String);
+  const key =
+    {
+      method: (r) => str(r.method).toLowerCase(),
+      rank: (r) => num(r.rank),
+      time: (r) => num(r.seconds),
+      wins: (r) => num(r.wins),
+      scaled: (r) => num(r.scaled),
+    }[state.sort] || ((r) => num(list(r.bags)[bags.indexOf(state.sort.slice(4))]));
+  const rows = all.filter(matches).sort((a, b) => {
+    const [x, y] = [key(a), key(b)];
+    if (x === null || y === null) return (x === null) - (y === null);
+    const order = x < y ? -1 : x > y ? 1 : 0;
+    return state.down ? -order : order;
+  });
+  const metric = metricOf(board, state.metric);
+  return {board, state, found, all, rows, bags, places, metric: str(metric.title || metric.name)};
+}
+
+const baseName = (method) => str(method).split(/[[ ]/)[0];
+const aboutMethod = (method) => dict(dict(board.methods)[baseName(method)]);
+
+function overallPanel(view) {
+  const {found, state, all} = view;
+  const blocks = overallBlocks(board);
+  const inner = mainWidth();
+  const two = inner >= 900;
+  drawnWidth = inner;
+  if (!all.length) {
+    return [
+      overallHeading(view, blocks),
+      h('p', {class: 'none'}, 'No two methods share enough cells here yet.'),
+      coverageList(),
+    ];
+  }
+  const width = two ? Math.floor((inner - 20) * 0.58) - 34 : inner - 34;
+  return [
+    overallHeading(view, blocks),
+    overallTable(view),
+    overallLegend(view),
+    h(
+      'div',
+      {class: 'pair uneven spaced'},
+      list(found.bars).length || state.metric === MAIN_METRIC ? differenceChart(view, width) : rankChart(view, width),
+      h('div', {class: 'stack'}, bagTable(view), blocks.length > 2 ? blockTable(view, blocks) : null),
+    ),
+    list(found.shares).length ? winMatrix(view) : null,
+    coverageList(),
+  ];
+}
+
+function overallHeading(view, blocks) {
+  const {found, state} = view;
+  const seeds = list(found.seeds);
+  return h(
+    'div',
+    {class: 'heading'},
+    h(
+      'div',
+      null,
+      h('h2', null, 'All datasets'),
+      found.rows
+        ? h(
+            'p',
+            {class: 'note'},
+            [
+              `${capital(view.metric)}, rule ${state.rule}`,
+              `${plural(list(found.rows).length, 'method')} ranked on ${plural(num(found.cells) || 0, 'cell')} that they share`,
+              plural(num(found.datasets) || 0, 'dataset'),
+              plural(num(found.columns) || 0, 'column'),
+              `seeds ${seedsText(seeds)}`,
+            ].join(' · '),
+          )
+        : null,
+    ),
+    blocks.length > 1
+      ? h(
+          'div',
+          {class: 'seg', role: 'group', 'aria-label': 'Block'},
+          blocks.map((block) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                'aria-pressed': String(block === state.block),
+                'data-key': `block-${block}`,
+                click: () => change({block}),
+              },
+              block,
+            ),
+          ),
+        )
+      : null,
+  );
+}
+
+/** Seeds in few words: 0 to 4, or one by one. */
+function seedsText(seeds) {
+  const run = seeds.length > 2 && seeds.every((seed, i) => seed === seeds[0] + i);
+  return run ? `${seeds[0]} to ${seeds[seeds.length - 1]}` : seeds.join(', ') || 'none';
+}
+
+function overallLegend(view) {
+  const {found} = view;
+  const unranked = Object.entries(dict(found.unranked)).filter(([, lacks]) => num(lacks));
+  return h(
+    'div',
+    {class: 'legend column'},
+    h(
+      'p',
+      null,
+      'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset and datasets count alike. The line is the 95 % interval when datasets and seeds are drawn again',
+      num(found.datasets) < 5 ? `, which is rough with ${plural(num(found.datasets) || 0, 'dataset')}. ` : '. ',
+      '“Tied with the first” means that Wilcoxon’s test over columns, corrected for the number of rivals (Holm), does not tell them apart; bag sizes of one dataset share rows, so the tests are a little too sure.',
+    ),
+    unranked.length
+      ? h(
+          'p',
+          null,
+          `Not ranked, because they lack cells that most have: ${unranked.map(([m, lacks]) => `${m} (${lacks} of ${found.cells})`).join(', ')}.`,
+        )
+      : null,
+  );
+}
+
+/** Mean rank at each bag size. */
+function bagTable(view) {
+  const {bags, rows} = view;
+  return smallTable(
+    'By bag size',
+    'Mean rank at each bag size, over datasets.',
+    bags.map(bagShort),
+    rows.map((r) => [str(r.method), list(r.bags).map(num)]),
+  );
+}
+
+/** Mean rank in each block, among those ranked there. */
+function blockTable(view, blocks) {
+  const parts = blocks.filter((block) => block !== ALL);
+  const of = parts.map((block) => overallOf(board, {...view.state, block}));
+  const rank = (o, method) =>
+    num(
+      (
+        list(o.rows)
+          .map(dict)
+          .find((r) => str(r.method) === method) || dict()
+      ).rank,
+    );
+  const methods = [...new Set([...view.all, ...of.flatMap((o) => list(o.rows))].map((r) => str(r.method)))];
+  return smallTable(
+    'By block',
+    'Mean rank within each part of the suite; – where a method lacks cells that most have there.',
+    parts,
+    methods.map((method) => [method, of.map((o) => rank(o, method))]),
+  );
+}
+
+/** A table of mean ranks in which each column is warm where ranks are good. */
+function smallTable(title, note, columns, rows) {
+  const ranges = columns.map((_, i) => extent(rows.map(([, values]) => values[i] ?? null)));
+  return h(
+    'section',
+    {class: 'card'},
+    h('h3', null, title),
+    h('p', {class: 'note'}, note),
+    h(
+      'div',
+      {class: 'scroll', role: 'region', 'aria-label': title, tabindex: '0'},
+      h(
+        'table',
+        {class: 'small heat'},
+        h('caption', {class: 'sr'}, title),
+        h(
+          'thead',
+          null,
+          h(
+            'tr',
+            null,
+            h('th', {scope: 'col'}, 'method'),
+            columns.map((c) => h('th', {scope: 'col'}, c)),
+          ),
+        ),
+        h(
+          'tbody',
+          null,
+          rows.map(([method, values]) =>
+            h(
+              'tr',
+              {'data-m': styleOf(method).id},
+              h('th', {scope: 'row'}, name(method)),
+              values.map((v, i) => h('td', {class: heat(v, ranges[i], true)}, v === null ? '–' : fixed(v, 1))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Who beats whom: the share of shared cells in which the row beats the column. */
+function winMatrix(view) {
+  const {found, all} = view;
+  const methods = all.map((r) => str(r.method));
+  const shade = (share) => (share === null ? '' : `w${Math.round(share / 12.5)}`);
+  return h(
+    'section',
+    {class: 'card'},
+    h('h3', null, 'Who beats whom'),
+    h(
+      'p',
+      {class: 'note'},
+      'Share of shared cells (dataset, bags, noise, seed), in percent, in which the method of the row beats that of the column. Columns are the places of the rows.',
+    ),
+    h(
+      'div',
+      {class: 'scroll', role: 'region', 'aria-label': 'Who beats whom', tabindex: '0'},
+      h(
+        'table',
+        {class: 'small matrix'},
+        h('caption', {class: 'sr'}, 'Share of cells won, rows against columns'),
+        h(
+          'thead',
+          null,
+          h(
+            'tr',
+            null,
+            h('th', {scope: 'col'}, 'method'),
+            methods.map((m, i) => h('th', {scope: 'col', title: m}, h('span', {class: 'sr'}, `${m} `), i + 1)),
+          ),
+        ),
+        h(
+          'tbody',
+          null,
+          methods.map((m, i) =>
+            h(
+              'tr',
+              {'data-m': styleOf(m).id},
+              h('th', {scope: 'row'}, h('span', {class: 'muted'}, `${i + 1} `), name(m)),
+              methods.map((other, j) => {
+                const share = num(list(list(found.shares)[i])[j]);
+                return i === j
+                  ? h('td', {class: 'self'}, '')
+                  : h(
+                      'td',
+                      {
+                        class: shade(share),
+                        title: share === null ? null : `${m} beats ${other} in ${fixed(share, 1)} % of cells`,
+                      },
+                      share === null ? '–' : fixed(share, 0),
+                    );
+              }),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** How much of each block there is: a line for each. */
+function coverageList() {
+  const lines = list(board.coverage)
+    .map((c) => str(dict(c).text))
+    .filter(Boolean);
+  return lines.length
+    ? h(
+        'section',
+        {class: 'card coverage'},
+        h('h3', null, 'What is here'),
+        h(
+          'ul',
+          null,
+          lines.map((line) => h('li', null, name(line))),
+        ),
+      )
+    : null;
+}

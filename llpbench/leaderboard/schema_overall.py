@@ -1,0 +1,128 @@
+"""The parts of a board that are about everything at once: standings over all datasets, and who is who."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llpbench.contracts.specs import Scalar
+
+
+class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A ranked method over all cells of a block.
+
+    Attributes:
+        rank: mean rank, with the ends of its 95 % interval.
+        tied: whether it is not separated from the first, corrected for the number of rivals; None for the first.
+        p: the corrected p-value of that.
+        wins: mean share of cells won against the other ranked methods.
+        scaled: mean of its numbers where the best control is 0 and the bound is 1; None without either.
+        seconds: median seconds of a fit, on the machine that made most cells.
+        bags: mean rank at each bag size of ``Overall.bags``; None where that has no cells.
+        failed: how many of the cells failed or were declined.
+    """
+
+    method: str
+    rank: float
+    low: float | None = None
+    high: float | None = None
+    tied: bool | None = None
+    p: float | None = None
+    wins: float | None = None
+    scaled: float | None = None
+    seconds: float | None = None
+    bags: list[float | None] = []
+    failed: int = 0
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A method with other settings than its defaults, against those: the share of shared cells that it wins."""
+
+    method: str
+    of: str
+    cells: int
+    wins: float | None = None
+    scaled: float | None = None
+
+
+class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Standings over the cells of a block (``all``, or a part) by one metric under one rule, the best first.
+
+    Attributes:
+        datasets, columns, cells, seeds: what the ranks rest on; a column is a dataset with its bags and noise.
+        bags: the bag sizes that have cells; 0 stands for bags that size themselves.
+        bars: places (from, to) of the methods that no test tells apart: the bars of a critical-difference diagram.
+        shares: for each ranked method the shares of cells in which it beats each of them, in percent (main metric).
+        unranked: methods that lack cells which most have, with the number of those they lack.
+    """
+
+    block: str
+    metric: str
+    rule: str
+    datasets: int
+    columns: int
+    cells: int
+    seeds: list[int]
+    rows: list[OverallRow]
+    bags: list[int] = []
+    bars: list[tuple[int, int]] = []
+    shares: list[list[float | None]] = []
+    variants: list[Variant] = []
+    unranked: dict[str, int] = {}
+    machine: str = ""
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a block there is: the cells of methods at their defaults; ``text`` says it in one line."""
+
+    block: str
+    methods: int
+    columns: int
+    cells: int
+    numbers: int
+    text: str
+
+
+class ParamAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A parameter with its default and what it means."""
+
+    name: str
+    default: Scalar = None
+    doc: str = ""
+
+
+class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a method says of itself, for its own panel."""
+
+    summary: str = ""
+    origin: str = ""
+    citation: str = ""
+    paper: str = ""
+    code: str = ""
+    params: tuple[ParamAbout, ...] = ()
+
+
+class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a dataset says of itself, for its own panel."""
+
+    summary: str = ""
+    origin: str = ""
+    citation: str = ""
+    homepage: str = ""
+    licence: str = ""
+    split: str = ""
+    rows: int | None = None
+    columns: int | str | None = None
+    classes: int | None = None
+    balance: tuple[float, ...] = ()
+    images: bool = False
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stands around the numbers: how to cite them, where things are, and files beside the page."""
+
+    version: str = ""
+    citation: str = ""
+    links: dict[str, str] = {}
+    files: dict[str, str] = {}
+    steps: tuple[tuple[str, str], ...] = ()
+    words: dict[str, str] = {}

@@ -1,0 +1,155 @@
+"""What of published results goes into the standings over all datasets."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from board_samples import content_of, grid, published
+from helpers import make_cell
+
+from llpbench.contracts.result import CellResult
+from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.facts import DatasetFacts, MethodFacts
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.grouped import block_of
+from llpbench.leaderboard.schema_overall import Overall, OverallRow
+
+
+def standing(content: Content, block: str = "all", metric: str = "auroc", rule: str = "bags") -> Overall:
+    found = [o for o in make_board(content).overall if (o.block, o.metric, o.rule) == (block, metric, rule)]
+    (only,) = found
+    return only
+
+
+def row_of(overall: Overall, method: str) -> OverallRow:
+    return next(row for row in overall.rows if row.method == method)
+
+
+def board_of(**values: list[float]) -> list[CellResult]:
+    """Two datasets with a column each, three seeds."""
+    return [r for dataset in ("toy", "other") for r in grid(values, dataset=dataset)]
+
+
+def test_blocks_follow_from_noise_bags_and_rows() -> None:
+    assert block_of("random", "none", images=False) == "random"
+    assert block_of("random", "none", images=True) == "images"
+    assert block_of("own-bags", "none", images=True) == "natural"
+    assert block_of("own-bags", "high", images=True) == "privacy"
+
+
+def test_mean_ranks_weigh_datasets_alike_and_the_best_is_first() -> None:
+    results = grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy", bag_size=8)
+    results += grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy", bag_size=32)
+    results += grid({"a": [0.7] * 3, "b": [0.8] * 3}, dataset="other", bag_size=8)
+    found = standing(content_of(results))
+    assert [(row.method, row.rank) for row in found.rows] == [("a", 1.5), ("b", 1.5)]
+    assert (found.datasets, found.columns, found.cells, found.seeds) == (2, 3, 9, [0, 1, 2])
+    assert row_of(found, "a").wins == pytest.approx(6 / 9, abs=1e-4)
+    assert found.shares == [[50.0, 66.7], [33.3, 50.0]]
+    assert (row_of(found, "a").low, row_of(found, "a").high) == (1.0, 2.0)
+    assert found.bags == [8, 32]
+    assert row_of(found, "a").bags == [1.5, 1.0]
+    assert row_of(found, "b").tied is True
+
+
+def test_only_methods_with_the_usual_cells_are_ranked_and_the_others_are_told() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3, c=[0.7] * 3)
+    results = [r for r in results if not (r.cell.method == "c" and r.cell.seed == 1 and r.cell.dataset == "toy")]
+    found = standing(content_of(results))
+    assert [row.method for row in found.rows] == ["a", "b"]
+    assert found.unranked == {"c": 1}
+
+
+def test_a_failure_counts_as_the_worst_number_there() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3, c=[0.7] * 3)
+    failed = next(r for r in results if r.cell.method == "a" and r.cell.seed == 0)
+    results[results.index(failed)] = published(None, failed.cell, status="failed", reason="out of memory")
+    found = standing(content_of(results))
+    assert row_of(found, "a").failed == 1
+    assert row_of(found, "a").rank == pytest.approx(1 + 1.5 / 6)  # places 2 and 3 are shared in one of six cells
+
+
+def test_variants_are_not_ranked_but_told_against_their_defaults() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3)
+    for seed, value in enumerate([0.95, 0.85, 0.95]):
+        cell = make_cell(method="a", seed=seed, params={"lr": 0.5})
+        results.append(published(value, cell, method_name="a[lr=0.5]"))
+    found = standing(content_of(results))
+    assert [row.method for row in found.rows] == ["a", "b"]
+    (variant,) = found.variants
+    assert (variant.method, variant.of, variant.cells) == ("a[lr=0.5]", "a", 3)
+    assert variant.wins == pytest.approx(2 / 3, abs=1e-4)
+
+
+def with_yardsticks(bound: float, control: float, **values: list[float]) -> Content:
+    results = board_of(**values, control=[control] * 3)
+    results += [
+        published(bound, make_cell(method="oracle", dataset=d, seed=s, bag_size=1), oracle=True)
+        for d in ("toy", "other")
+        for s in range(3)
+    ]
+    content = content_of(results)
+    content.facts.methods["control"] = MethodFacts(control=True)
+    return content
+
+
+def test_scores_lie_between_the_best_control_and_the_bound_and_controls_are_not_ranked() -> None:
+    found = standing(with_yardsticks(0.9, 0.5, a=[0.9] * 3, b=[0.7] * 3, c=[0.4] * 3))
+    assert {row.method: row.scaled for row in found.rows} == {"a": 1.0, "b": 0.5, "c": -0.25}
+    nowhere = standing(with_yardsticks(0.5, 0.5, a=[0.9] * 3, b=[0.7] * 3))
+    assert {row.scaled for row in nowhere.rows} == {None}
+
+
+def test_seconds_are_the_median_on_the_machine_that_made_most_cells() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3)
+    for r in results:
+        r.fit_seconds = 5.0 + r.cell.seed
+        r.phases = {}
+    stranger = next(r for r in results if r.cell.method == "a")
+    stranger.machine, stranger.fit_seconds = "ffffffffff", 1000.0
+    content = content_of(results)
+    content.machines["ffffffffff"] = next(iter(content.machines.values()))
+    found = standing(content)
+    assert found.machine == "0123456789"
+    assert row_of(found, "b").seconds == 6.0
+    assert row_of(found, "a").seconds == 6.0  # five cells of its six
+
+
+def test_images_and_noise_are_blocks_of_their_own_with_one_line_each() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3)
+    results += grid({"a": [0.6] * 3, "b": [0.8] * 3}, dataset="toy", noise="high", bag_size=8)
+    results[0] = published(None, results[0].cell, status="skipped", reason="too few bags")
+    results = [r for r in results if not (r.cell.noise == "high" and r.cell.method == "b" and r.cell.seed == 2)]
+    content = content_of(results)
+    content.facts.datasets["other"] = DatasetFacts(images=True)
+    board = make_board(content)
+    assert {o.block for o in board.overall} == {"all", "random", "privacy", "images"}
+    assert [d.block for d in board.datasets] == ["images", "random"]
+    assert [line.text for line in board.coverage] == [
+        "random: 2 methods, 1 column, 5 of 6 cells have a number; 1 declined by the method.",
+        "privacy: 2 methods, 1 column, 5 of 5 cells have a number.",
+        "images: 2 methods, 1 column, 6 of 6 cells have a number.",
+    ]
+
+
+def test_a_metric_of_which_little_is_best_is_turned_round() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3)
+    for r in results:
+        for chosen in r.selected.values():
+            chosen.metrics["log_loss"] = 0.1 if r.cell.method == "b" else 0.3
+    found = standing(content_of(results), metric="log_loss")
+    assert [(row.method, row.rank) for row in found.rows] == [("b", 1.0), ("a", 2.0)]
+    assert found.shares == []  # who beats whom is told for the main metric
+
+
+def test_the_order_of_the_results_changes_nothing() -> None:
+    values: dict[str, Any] = {m: [0.6 + 0.05 * i, 0.7, 0.65] for i, m in enumerate("abcd")}
+    results = board_of(**values)
+    boards = []
+    for _ in range(2):
+        boards.append(msgspec.json.encode(make_board(content_of(results))))
+        random.Random(1).shuffle(results)
+    assert boards[0] == boards[1]

@@ -1,0 +1,205 @@
+"""The first tab of the page, the panels of methods and datasets, and the foot, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import Chromium, find_chromium
+from fake_board import METHODS, fake_board, with_overall
+from test_page import CONTRAST, hash_of, written
+
+needs_browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+ROWS = "[...document.querySelectorAll('table.overall tbody tr th')].map(r => r.querySelector('bdi').textContent)"
+DIALOG = "document.getElementById('detail')"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def board() -> dict[str, Any]:
+    return with_overall(fake_board(2))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory, board: dict[str, Any]) -> Path:
+    return written(tmp_path_factory.mktemp("page"), board)
+
+
+@pytest.fixture
+def seen(browser: Chromium, page: Path) -> Iterator[Chromium]:
+    browser.size(1280)
+    browser.media("light")
+    browser.open(page)
+    yield browser
+    assert browser.problems == []
+    assert [url for url in browser.requests if url != page.resolve().as_uri()] == []
+
+
+@needs_browser
+def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, Any]) -> None:
+    assert seen.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "All"
+    standing = board["overall"][0]
+    assert seen.run(ROWS) == [row["method"] for row in standing["rows"]]
+    table = seen.run("document.querySelector('table.overall').textContent")
+    assert table.count("tied with the first") == 2
+    first = standing["rows"][0]
+    assert f"{first['rank']:.2f}" in table
+    assert f"{first['low']:.1f}–{first['high']:.1f}" in table
+    note = seen.run("document.querySelector('.heading .note').textContent")
+    for part in ("36 cells", "2 datasets", "12 columns", "seeds 0 to 2"):
+        assert part in note
+    assert "late (4 of 36)" in seen.run("document.querySelector('.legend').textContent")
+    assert seen.run("document.querySelectorAll('figure.ranks .clique').length") == len(standing["bars"])
+    assert seen.run("document.querySelectorAll('figure.ranks .series').length") == len(standing["rows"])
+    cells = len(standing["rows"]) * (len(standing["rows"]) - 1)
+    assert seen.run("document.querySelectorAll('.matrix td:not(.self)').length") == cells
+    assert seen.run("document.querySelectorAll('.coverage li').length") == 1
+    coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
+    assert not seen.run(f"{coordinates}.some(v => /NaN|undefined|Infinity|null/.test(v))")
+
+
+@needs_browser
+def test_block_metric_filter_and_order_are_kept_in_the_address(seen: Chromium) -> None:
+    seen.click("[data-key='block-privacy']")
+    assert hash_of(seen) == {"block": "privacy"}
+    seen.run("(() => { const m = document.getElementById('metric'); m.value = 'log_loss';"
+             " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    assert hash_of(seen) == {"block": "privacy", "metric": "log_loss"}
+    assert seen.run("document.querySelectorAll('.matrix, .clique').length") == 0  # tests are of the main metric
+    assert seen.run("document.querySelector('figure.ranks h3').textContent") == "Mean ranks"
+    seen.click("[data-key='sort-time']")
+    assert seen.run(ROWS) == [m for m in METHODS if "[" not in m]
+    seen.click("[data-key='sort-time']")
+    assert seen.run(ROWS)[0] == "mean-ridge"
+    seen.run("document.getElementById('filter').focus()")
+    seen.type("belief")
+    assert seen.run(ROWS) == ["bp"]
+    assert seen.run("document.getElementById('live').textContent") == "1 of 9 methods shown"
+
+
+@needs_browser
+def test_variants_are_folded_under_their_method(seen: Chromium, page: Path) -> None:
+    seen.click("[data-key='fold-bp']")
+    assert seen.run(ROWS)[:3] == ["bp", "bp[iterations=1]", "bp-count"]
+    assert "25 % of 12 cells" in seen.run("document.querySelector('tr.variant').textContent")
+    assert hash_of(seen) == {"open": "bp"}
+    seen.click("[data-key='fold-bp']")
+    assert "bp[iterations=1]" not in seen.run(ROWS)
+
+
+@needs_browser
+def test_a_method_has_a_panel_with_an_address(seen: Chromium, page: Path) -> None:
+    seen.click("[data-key='about-bp']")
+    assert hash_of(seen) == {"method": "bp"}
+    text = seen.run(f"{DIALOG}.textContent")
+    for part in (
+        "belief propagation",
+        "A. Author (2024)",
+        "lr",
+        "step size",
+        "0.001",
+        "adult",
+        "Where the best control",
+    ):
+        assert part in text
+    link = seen.run(f"[...{DIALOG}.querySelectorAll('a')].map(a => [a.href, a.target, a.rel])")
+    assert link == [["https://example.org/paper", "_blank", "noopener noreferrer"]]
+    seen.press("Escape")
+    seen.until(f"!{DIALOG}.open && location.hash === ''")
+    assert seen.run("document.activeElement.dataset.key") == "about-bp"
+    seen.open(page, "#method=dllp")
+    assert seen.run(f"{DIALOG}.querySelector('h2').textContent") == "dllp"
+    seen.run(f"{DIALOG}.querySelector('.scores button').click()")  # a number leads to its cell
+    assert hash_of(seen) == {"dataset": "adult", "cell": "8@dllp"}
+    assert "bag 8" in seen.run(f"{DIALOG}.querySelector('header').textContent")
+    seen.open(page, "#method=nobody")
+    assert not seen.run(f"{DIALOG}.open")
+
+
+@needs_browser
+def test_a_dataset_has_a_panel_with_its_bags(seen: Chromium, page: Path) -> None:
+    seen.open(page, "#dataset=adult")
+    seen.click("[data-key='data-more-adult']")
+    assert hash_of(seen) == {"dataset": "adult", "data": "adult"}
+    text = seen.run(f"{DIALOG}.textContent")
+    for part in ("CC BY 4.0", "48,842", "76.0 %, 24.0 %", "12 bags of 8 rows", "https://example.org/data"):
+        assert part in text
+    seen.press("Escape")
+    seen.until(f"!{DIALOG}.open")
+    assert seen.run("document.activeElement.dataset.key") == "data-more-adult"
+
+
+@needs_browser
+def test_the_foot_says_how_to_cite_take_away_and_add(seen: Chromium) -> None:
+    foot = seen.run("document.getElementById('foot').textContent")
+    for part in ("@software{llpbench", "llpbench new method mine", "a group of rows", "llpbench 0.1.0", "2026-11-16"):
+        assert part in foot
+    links = seen.run("[...document.querySelectorAll('#foot a')].map(a => a.getAttribute('href'))")
+    assert links == ["results.csv", "seeds.csv", "https://example.org/"]
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_first_tab_fits_and_can_be_read(seen: Chromium, page: Path, width: int, scheme: str) -> None:
+    seen.size(width)
+    seen.media(scheme)
+    for fragment in ("#open=bp", "#method=bp", "#dataset=adult&data=adult"):
+        seen.open(page, fragment)
+        assert seen.run("document.documentElement.scrollWidth") <= width
+        assert seen.run(f"{DIALOG}.scrollWidth <= {DIALOG}.clientWidth")
+        assert seen.run(CONTRAST) == []
+        plots = seen.run("[...document.querySelectorAll('.plot')].map(p => p.getBoundingClientRect().right)")
+        assert max([0, *plots]) <= width
+
+
+@needs_browser
+def test_bags_that_size_themselves_are_named_after_their_scheme(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(1, bags=(0,), noises=("none",), holes=False)
+    board["datasets"][0] |= {"self_sized": "group-by"}
+    browser.open(written(tmp_path, board))
+    assert "group-by" in browser.run("document.querySelector('table.board thead').textContent")
+    browser.run("document.querySelector('.cell').click()")
+    shown = browser.run("document.getElementById('panel').textContent + document.getElementById('detail').textContent")
+    assert "bag 0" not in shown
+    assert "bag size 0" not in shown
+    assert "<th scope=col>group-by" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert browser.run("document.querySelectorAll('figure.bags').length") == 0
+    assert browser.problems == []
+
+
+@needs_browser
+def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(2, bags=(8, 512), noises=("none",), holes=False)
+    for dataset in board["datasets"]:
+        dataset["base"] = "adult"
+    browser.open(written(tmp_path, board))
+    assert browser.run("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)") == ["adult"]
+    browser.run("(() => { const m = document.getElementById('data'); m.value = 'marketing';"
+                " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    assert browser.run("document.querySelector('#panel h2').textContent") == "marketing"
+    assert browser.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "adult"
+    assert browser.problems == []
+
+
+@needs_browser
+def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tmp_path: Path) -> None:
+    board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
+    bp, variant, count, *_ = board["datasets"][0]["rows"]
+    bp["whose"], count["whose"] = "yours", "published"
+    variant["predictions_only"] = {"mark": "scored here, never run here", "who": "somebody"}
+    count["verified"] = {"cells": 3, "doubted": 0, "of": 6, "latest": "2026-11-16"}
+    path = written(tmp_path, board)
+    browser.open(path, "#dataset=adult&open=bp")
+    marks = "[...document.querySelectorAll('.rowmark')].map(m => m.textContent)"
+    assert sorted(browser.run(marks)) == ["predictions only", "published", "yours", "✓ 3 of 6"]
+    browser.open(path)
+    assert browser.run(marks) == ["yours"]
+    assert browser.problems == []
