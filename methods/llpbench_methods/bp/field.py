@@ -13,7 +13,9 @@ from llpbench_methods.inference import Observed, SimilarityGraph, relaxed_field
 
 Floats = NDArray[np.float64]
 CLEAR = 3.0
-"""Nats (20 to 1) by which held-out bags must prefer the rate alone before `auto` declines the field."""
+"""Nats (20 to 1) by which held-out bags must prefer the rate alone before `auto` declines the field ..."""
+ERRORS = 2.0
+"""... and standard errors of that gain, because how bags are dealt into folds moves it by one."""
 
 FOLDS, FEWER_FOLDS = 4, 2
 """Folds over the bags for two classes, and for more, where every fold is as many solves as there are classes."""
@@ -42,7 +44,7 @@ def find_field(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, seed
         return Field()
     seen = Observed(np.asarray(bags.bag_of), np.asarray(bags.counts, dtype=np.float64), bags.count_sd)
     found = relaxed_field(graph, seen, folds=FOLDS if bags.classes == 2 else FEWER_FOLDS, seed=seed)
-    if settings.relaxed == "auto" and found.gain < -CLEAR:
+    if settings.relaxed == "auto" and found.gain < -max(CLEAR, ERRORS * found.error):
         return Field(None, found.gain)
     p = found.probabilities
     if bags.classes == 2:

@@ -46,7 +46,7 @@ FOLDS = 4
 PROBES = 4
 _LEAST = 0.05
 """No probability is taken below this share of the rate, nor one minus it below this share of one minus the rate."""
-TOLERANCE = 3e-3
+TOLERANCE = 1e-2
 """The norm of what the solve leaves over, as a share of the right-hand side."""
 _STEPS = 100
 
@@ -155,7 +155,7 @@ def solve_fields(
     def system(a: Floats) -> Floats:
         return np.asarray(a + scale * (seen.sums @ spread(a)))
 
-    return spread(conjugate_gradients(system, scale * gap, tolerance))
+    return np.asarray(spread(conjugate_gradients(system, np.asarray(scale * gap), tolerance)))
 
 
 def conjugate_gradients(matrix: Callable[[Floats], Floats], right: Floats, tolerance: float = TOLERANCE) -> Floats:
@@ -187,10 +187,12 @@ class RelaxedField:
     Attributes:
         probabilities: (n, fields) `p + f`, each strictly between 0 and 1.
         gain: nats by which fields from other bags predict a bag's counts better than the rate alone, over all bags.
+        error: the standard error of the gain, from how much it differs between bags.
     """
 
     probabilities: Floats
     gain: float
+    error: float
 
 
 def relaxed_field(
@@ -215,5 +217,6 @@ def relaxed_field(
     own = np.append(fold, 0)[seen.bag_of] + 1
     unseen = probabilities_of(blocks[np.arange(len(found)), own], seen.rates)
     constant = np.broadcast_to(seen.rates, unseen.shape)
-    gain = float(np.sum(seen.likelihood(unseen) - seen.likelihood(np.asarray(constant))))
-    return RelaxedField(probabilities_of(blocks[:, 0], seen.rates), gain)
+    gains = seen.likelihood(unseen) - seen.likelihood(np.asarray(constant))
+    error = float(np.std(gains) * np.sqrt(bags))
+    return RelaxedField(probabilities_of(blocks[:, 0], seen.rates), float(gains.sum()), error)
