@@ -41,7 +41,7 @@ def row(method: str, rule: str, mean: float | None, params: str = "", seeds: int
         "cell_ids": [f"{method}-{params}-{seed}" for seed in range(seeds)],
     }
     label = f"{method}[params={params}]" if params else method
-    return Row(rule=rule, mean=mean, **{"method": label, **known, **facts})  # type: ignore[arg-type]
+    return Row(method=label, rule=rule, mean=mean, **{**known, **facts})  # type: ignore[arg-type]
 
 
 def reference(method: str, mean: float | None, bag_size: int = 8, note: str = "") -> Reference:
@@ -101,7 +101,9 @@ def test_settings_are_tables_of_their_own_and_what_is_missing_is_told() -> None:
         row("a", "bags", None, "tuned-bags", bag_size=32, reasons=["took more than 1 h"]),
         row("bound", "bags", 99.0, oracle=True),
         row("c[lr=0.1]", "bags", 60.0, options={"lr": "0.1"}),
-        row("c", "bags", 61.0, method="c[lr=0.1;params=tuned-bags]", options={"lr": "0.1", "params": "tuned-bags"}),
+        msgspec.structs.replace(
+            row("c", "bags", 61.0, options={"lr": "0.1", "params": "tuned-bags"}), method="c[lr=0.1;params=tuned-bags]"
+        ),
     ]
     small, large = protocol_tables(rows, [], AUROC)
     assert small.title == "toy · bag 8 · AUROC %"
