@@ -1,8 +1,8 @@
 """The code blocks of the pages, and what the pages say of them in comments that no reader sees.
 
 Every page runs from top to bottom in a folder of its own: Python and shell blocks as they are printed, but cheap. The
-test ``tests/harness/test_docs.py`` does so. A block that starts with ``# name.py`` is written to that file. Blocks of
-``text`` are what something printed. A comment above a block says how it differs:
+test ``tests/harness/test_docs.py`` does so. A block that starts with ``# name.py`` or ``# name.toml`` is written to
+that file. Blocks of ``text`` are what something printed. A comment above a block says how it differs:
 
 - ``<!-- not run: REASON -->``: it is not run, for one of `REASONS`. With ``: TEXT`` behind the reason, only its lines
   with that text are not.
@@ -24,11 +24,15 @@ REASONS = (
     "installs packages",
     "needs a cluster",
     "needs a released package",
+    "needs published results",
     "takes too long",
     "does not end by itself",
     "is a check of its own",
 )
 """Why a block may not run. Nothing else is a reason."""
+
+LANGUAGES = ("python", "sh", "text", "json", "toml", "bibtex", "dockerfile")
+"""What a block may be in. Python and shell run, JSON and TOML must be what they claim to be."""
 
 _ITEM = re.compile(
     r"^<!-- run (?P<hidden>\w+)\n(?P<setup>.*?)^-->$"
@@ -53,7 +57,7 @@ class Block:
     shown: bool = True
 
     def __post_init__(self) -> None:
-        if self.language not in ("python", "sh", "text", "toml", "dockerfile"):
+        if self.language not in LANGUAGES:
             raise PageError(f"line {self.line}: a block in {self.language or 'no language'}")
         for reason, text in self._not_run():
             if reason not in REASONS:
@@ -67,8 +71,9 @@ class Block:
     @property
     def file(self) -> str | None:
         """The file that the block is written to."""
-        name = re.match(r"# (\w+\.py)\b", self.code)
-        return name[1] if name and self.language == "python" else None
+        ending = {"python": "py", "toml": "toml"}.get(self.language)
+        name = re.match(rf"# ([\w.-]+\.{ending})\b", self.code) if ending else None
+        return name[1] if name else None
 
     @property
     def quoted(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from llpbench.plugins.options import split_list
 from llpbench.plugins.registry import load_registry
 
 ROOT = Path(__file__).resolve().parents[2]
+OPERATORS = ("|", ">", "&")
 SMALL = "synthetic[rows=600]"
 REAL = ("adult", "marketing", "cifar-b", "cifar-s", "cifar10")
 INSTALLS = re.compile(r"(python3? -m venv|\. \.venv|(python -m )?pip install|pre-commit install|helm install)\b")
@@ -56,7 +58,7 @@ def cheap_arguments(arguments: list[str]) -> list[str]:
     )
     _change(words, ("--trials",), lambda _: "2")
     _change(words, ("--jobs", "-j"), lambda _: "1")
-    if "--config" in words or "--schemes" in words:
+    if {"--config", "--schemes", "--suite"} & set(words):
         return words
     _change(words, ("--datasets", "-d"), lambda given: _each(given, _few_rows), SMALL)
     if "flights" not in " ".join(words) and ";bag=" not in " ".join(words):
@@ -111,7 +113,8 @@ def cheap_shell(code: str) -> str:
     lines = []
     for command in shell_commands(code):
         words = shlex.split(command) if command.startswith("llpbench ") else []
-        lines.append(shlex.join(["llpbench", *cheap_arguments(words[1:])]) if words else command)
+        cheap = " ".join(word if word in OPERATORS else shlex.quote(word) for word in cheap_arguments(words[1:]))
+        lines.append(f"llpbench {cheap}" if words else command)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -119,7 +122,7 @@ def run_shell(code: str, folder: Path) -> None:
     """Run a shell block; `llpbench` in this process where the shell has nothing to do with it."""
     for command in cheap_shell(code).splitlines():
         words = shlex.split(command)
-        if words[0] == "llpbench" and not {"|", ">", "&", "--executor"} & set(words):
+        if words[0] == "llpbench" and not {*OPERATORS, "--executor"} & set(words):
             done = llpbench(*words[1:], cwd=folder)
         else:
             path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -150,6 +153,10 @@ class PageRun:
     def _run(self, block: Block) -> None:  # type: ignore[valid-type]
         if block.language == "toml":
             tomllib.loads(block.code)
+            if block.file:
+                (self.folder / block.file).write_text(block.code)
+        elif block.language == "json":
+            json.loads(block.code)
         elif block.quoted:
             assert in_file(block.code, ROOT / block.quoted), f"{block.quoted} does not hold it"
         elif block.runs and block.language == "sh":

@@ -153,7 +153,7 @@ def solve_fields(
         return np.asarray(explained * binomial * prior(seen.sums.T @ (scale * a)))
 
     def system(a: Floats) -> Floats:
-        return a + scale * (seen.sums @ spread(a))
+        return np.asarray(a + scale * (seen.sums @ spread(a)))
 
     return spread(conjugate_gradients(system, scale * gap, tolerance))
 
