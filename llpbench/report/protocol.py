@@ -16,7 +16,7 @@ from llpbench.contracts.specs import DEFAULT_RULE, Reference
 from llpbench.report.tables import Key, Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
-from llpbench.results.table import Row, method_name
+from llpbench.results.table import Row
 
 Interval = Callable[[str, str], tuple[float, float] | None]
 """The 95 % interval over resampled test rows of a cell (its id) under a rule, in the table's unit; None without one."""
@@ -55,10 +55,10 @@ def _column(row: Row) -> str:
 
 
 def _line(row: Row) -> str:
-    """The method of a row, wherever its parameters come from."""
-    options = ";".join(f"{name}={value}" for name, value in row.options.items() if name != "params")
-    label = f"{row.base_method}[{options}]" if options else row.base_method
-    return method_name(label, row.settings_of, row.backend)
+    """The method of a row as it is shown, but for the search that its parameters come from."""
+    option = f"params={row.options.get('params', '')}"
+    found = (text for text in (f"[{option}]", f"{option};", f";{option}") if text in row.method)
+    return row.method.replace(next(found, ""), "", 1)
 
 
 def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyle, interval: Interval | None) -> Table:

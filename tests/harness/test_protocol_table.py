@@ -29,7 +29,8 @@ def row(method: str, rule: str, mean: float | None, params: str = "", seeds: int
         "noise": "none",
         "metric": "auroc",
         "unit": "%",
-        "base_method": method,
+        "base_method": method.partition("[")[0],
+        "backend": "jax",
         "options": {"params": params} if params else {},
         "sd": 0.5 if seeds > 1 else None,
         "seeds": 0 if mean is None else seeds,
@@ -99,12 +100,16 @@ def test_settings_are_tables_of_their_own_and_what_is_missing_is_told() -> None:
         row("a", "bags", 70.0, bag_size=32),
         row("a", "bags", None, "tuned-bags", bag_size=32, reasons=["took more than 1 h"]),
         row("bound", "bags", 99.0, oracle=True),
-        row("c", "bags", 60.0, options={"lr": "0.1"}),
+        row("c[lr=0.1]", "bags", 60.0, options={"lr": "0.1"}),
+        msgspec.structs.replace(
+            row("c", "bags", 61.0, options={"lr": "0.1", "params": "tuned-bags"}), method="c[lr=0.1;params=tuned-bags]"
+        ),
     ]
     small, large = protocol_tables(rows, [], AUROC)
     assert small.title == "toy · bag 8 · AUROC %"
     assert small.methods == ["a", "c[lr=0.1]"]
-    assert list(small.columns.values()) == ["as shipped, selected by bags"]
+    assert list(small.columns.values()) == ["tuned and selected by bags", "as shipped, selected by bags"]
+    assert texts(small, "c[lr=0.1]") == ["61.00 (0.50)", "60.00 (0.50)"]
     assert texts(large, "a") == ["timeout", "70.00 (0.50)"]
     assert any("took more than 1 h" in note for note in large.notes)
 
