@@ -29,7 +29,7 @@ def suite_() -> None:
 
 
 @suite_.command(short_help="Write today's defaults into the file of a draft.")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @plugin_options
 def freeze(file: Path, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Write the parameters of every method, dataset and bag scheme of a suite, at today's defaults, into its FILE.

@@ -15,7 +15,7 @@ from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import check_result, compact
 from llpbench.leaderboard.predictions import Scored, score_submission
 from llpbench.leaderboard.publish import Accepted, Added, Desk, refresh_facts, take
-from llpbench.leaderboard.submission import Submission, read_submission
+from llpbench.leaderboard.submission import Submission, alike, read_submission
 from llpbench.leaderboard.validate import Unsound, short_line
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import canonical
@@ -25,9 +25,10 @@ def checked_submission(folder: Path, registry: Registry) -> Submission:
     """A submission whose method has a name of its own."""
     submission = read_submission(folder)
     name = submission.method.name
-    if name in registry.methods.entries:
+    taken = alike(name, registry.methods.entries)
+    if taken is not None:
         raise StoreError(
-            f"{name} is a registered method: run it, and publish the results of the run (llpbench leaderboard add). "
+            f"{name}: {taken} is a registered method: run it, and publish the results of the run. "
             "Predictions of another method need another name (method.name)."
         )
     return submission
@@ -71,8 +72,10 @@ def add_submission(
 def _check_name(content: Content, submission: Submission, replace: bool) -> None:
     name = submission.method.name
     known = content.submissions.get(name)
-    if known is None and name in content.facts.methods:
-        raise StoreError(f"{name} is a method of this leaderboard; predictions need a name of their own (method.name).")
+    others = set(content.facts.methods) - ({name} if known is not None else set())
+    taken = alike(name, sorted(others))
+    if taken is not None:
+        raise StoreError(f"{name}: {taken} is a method of this leaderboard; predictions need a name of their own.")
     if known is not None and known != submission.method:
         if not replace:
             raise StoreError(

@@ -33,6 +33,7 @@ NAME = "submission.json"
 LAST_SEED = 9_999
 """Seeds from 10,000 on are those that ``verify`` draws fresh ones from."""
 _MOST_CELLS = 20_000
+_MOST_PARAMS = 200
 _ADDRESS = re.compile(r"https://[^\s<>\"'`\\]+")
 _MARK = "[predictions=only]"
 _BESIDE = ("setting", "rows", "seconds")
@@ -160,6 +161,8 @@ def check_about(about: About) -> None:
     """Refuse a description that cannot be shown, or that lacks what everyone must say."""
     check_name(about.name, "method")
     check_values(msgspec.to_builtins(about))
+    if len(about.params) > _MOST_PARAMS:
+        raise Unsound(f"method.params has {len(about.params)} parameters; at most {_MOST_PARAMS} are shown")
     for field in ("title", "who"):
         if not getattr(about, field).strip():
             raise Unsound(f"method.{field} is empty")
@@ -200,6 +203,12 @@ def check_cell(cell: ToldCell) -> None:
         raise Unsound("seconds of the fit are not stated")
     if not re.fullmatch(r"[0-9a-f]{32}", cell.rows):
         raise Unsound(f"rows is {clip(cell.rows)}, not the digest that the inputs came with")
+
+
+def alike(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a name would be taken for: the same letters and digits, whatever is between them."""
+    plain = re.sub(r"[-_.]", "", name)
+    return next((other for other in known if re.sub(r"[-_.]", "", other) == plain), None)
 
 
 def shown_name(method: str) -> str:

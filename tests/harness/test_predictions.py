@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from board_samples import shared
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, check_board, write_board
+from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.result import PREDICTIONS_ONLY, CellResult, Selected
@@ -226,6 +226,7 @@ def cell(**facts: object) -> Callable[[Tree], object]:
         (method(rule="luck"), "method.rule is 'luck'; it is one of bags, instances"),
         (method(scores="exact"), "exact"),
         (method(params={"a": [1]}), "params"),
+        (method(params={f"p{i}": i for i in range(201)}), "201 parameters"),
         (method(verified=True), "unknown field"),
         (lambda tree: tree.update(format=2), "of format 2"),
         (lambda tree: tree.update(cells=[]), "0 cells"),
@@ -389,9 +390,10 @@ def test_a_file_that_is_missing_or_a_link_is_refused(copy: Path) -> None:
 
 
 def test_names_of_methods_that_run_are_taken(copy: Path, bench: Bench) -> None:
-    edit(copy, method(name=VICTIM))
-    with pytest.raises(StoreError, match=f"{VICTIM} is a registered method"):
-        checked_submission(copy, shared())
+    for name in (VICTIM, VICTIM.replace("-", "_"), VICTIM.replace("-", ".")):
+        edit(copy, method(name=name))
+        with pytest.raises(StoreError, match=f"{VICTIM} is a registered method"):
+            checked_submission(copy, shared())
     content = bench.board_of(WITNESS)
     content.facts.methods["gone"] = content.facts.methods[WITNESS]  # published once, not installed here
     edit(copy, method(name="gone"))
@@ -505,6 +507,18 @@ def test_predictions_without_their_description_are_found(board: Content) -> None
     problems = audit(board, shared()).problems
     assert "submissions/other.json: no cell of it is published" in problems
     assert sum("parameters are not those of its submission" in problem for problem in problems) == 4
+
+
+def test_a_run_brings_no_predictions_and_no_method_of_that_name(board: Content, bench: Bench) -> None:
+    result = bench.result()
+    result.predictions_only = True
+    bench.save(result)
+    bench.edit_manifest(lambda plan: plan["planned"][result.id].update(label=f"{VICTIM}[predictions=only]"))
+    refused = publish(bench, bench.board_of(WITNESS))
+    assert "published from the folder that was handed in" in refused[result.id]
+    board.submissions[WITNESS] = msgspec.structs.replace(ABOUT, name=WITNESS)
+    refused = publish(bench, board)
+    assert f"{WITNESS} is published as predictions only" in refused[bench.result(WITNESS).id]
 
 
 def test_predictions_come_from_reviewers(board: Content, bench: Bench) -> None:

@@ -489,7 +489,7 @@ def test_a_run_file_states_a_search(tmp_path: Path) -> None:
     spec = plan_tune(flags, config=file, plugins=[PLUGIN]).spec
     assert (spec.trials, spec.rules, spec.sampler, spec.run.seeds, spec.per_seed) == (5, ("bags",), "tpe", 1, True)
     # The same file is a grid for run, which leaves the search aside.
-    assert plan_run({}, config=file, plugins=[PLUGIN]).spec.bags == [4]
+    assert [plan.cell.bag_size for plan in plan_run({}, config=file, plugins=[PLUGIN]).planned] == [4, 4]
     assert plan_tune({"methods": ["tilt"], "out": "tuned"}, plugins=[PLUGIN]).spec.run.seeds == 1
     for wrong, words in (
         ("[search]\ntrails = 3", "key in the table search .*'trails'.*Did you mean 'trials'"),

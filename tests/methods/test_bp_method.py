@@ -236,8 +236,8 @@ def test_every_engine_separates_clouds(engine, classes):
 def test_iterations_are_stages_with_notes_and_phases():
     bags, y = clouds()
     monitor = Watcher()
-    fitted = BP(iterations=3, epochs=4, lr=1e-3).fit(bags, monitor=monitor, seed=1)
-    assert monitor.stages == [f"iteration-{i}" for i in (1, 2, 3) for _ in range(4)]
+    fitted = BP(iterations=3, epochs=40).fit(bags, monitor=monitor, seed=1)
+    assert monitor.stages == [f"iteration-{i}" for i in (1, 2, 3) for _ in range(40)]
     assert set(monitor.pseudo) == {"iteration-1", "iteration-2", "iteration-3"}
     assert set(monitor.phases) == {"network", "graph", "bp"}
     for stage in monitor.pseudo:

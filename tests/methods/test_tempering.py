@@ -82,15 +82,15 @@ def test_bp_keeps_the_model_it_reported() -> None:
     held_back = Bags(X, law.offsets, law.counts)
     bags = Bags(X, law.offsets, law.counts, validation=held_back)
     judge = Judge({1, 4}, X)
-    fitted = BP(iterations=2, epochs=3).fit(bags, monitor=judge, seed=0)
+    fitted = BP(iterations=2, epochs=3, tempered=True).fit(bags, monitor=judge, seed=0)
     assert fitted.temperature_ != 1.0
     np.testing.assert_array_equal(fitted.predict_scores(X), judge.scores[4])
-    loaded = BP(iterations=2, epochs=3).restore(fitted.state())
+    loaded = BP(iterations=2, epochs=3, tempered=True).restore(fitted.state())
     np.testing.assert_array_equal(loaded.predict_scores(X), judge.scores[4])
     before = {name: value for name, value in fitted.state().items() if name != "temperature"}
     assert BP().restore(before).temperature_ == 1.0
 
-    plain = BP(iterations=2, epochs=3, tempered=False).fit(bags, monitor=Judge({1, 4}, X), seed=0)
+    plain = BP(iterations=2, epochs=3).fit(bags, monitor=Judge({1, 4}, X), seed=0)
     assert plain.temperature_ == 1.0
     at = fitted.temperature_
     odds = fitted.trainer_.predict(X)

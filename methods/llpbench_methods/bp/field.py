@@ -15,6 +15,9 @@ Floats = NDArray[np.float64]
 CLEAR = 3.0
 """Nats (20 to 1) by which held-out bags must prefer the rate alone before `auto` declines the field."""
 
+FOLDS, FEWER_FOLDS = 4, 2
+"""Folds over the bags for two classes, and for more, where every fold is as many solves as there are classes."""
+
 
 @dataclass(frozen=True)
 class Field:
@@ -38,7 +41,7 @@ def find_field(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, seed
     if settings.relaxed == "off":
         return Field()
     seen = Observed(np.asarray(bags.bag_of), np.asarray(bags.counts, dtype=np.float64), bags.count_sd)
-    found = relaxed_field(graph, seen, seed=seed)
+    found = relaxed_field(graph, seen, folds=FOLDS if bags.classes == 2 else FEWER_FOLDS, seed=seed)
     if settings.relaxed == "auto" and found.gain < -CLEAR:
         return Field(None, found.gain)
     p = found.probabilities

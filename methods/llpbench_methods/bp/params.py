@@ -42,7 +42,7 @@ class BPSettings:
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
-    tempered: bool = True
+    tempered: bool = False
 
 
 _DEFAULT = BPSettings()
@@ -251,8 +251,9 @@ _AGG_EMB = (
     Param(
         "tempered",
         _DEFAULT.tempered,
-        doc="divide the network's logits by one number, told anew by held-back bags at every report, because wrong "
-        "labels make it too sure; off reports it as it is (paper)",
+        doc="divide the network's logits by one number that held-back bags tell anew at every report: for a network "
+        "that wrong labels made too sure (little weight decay)",
+        omit_default=True,
     ),
 )
 

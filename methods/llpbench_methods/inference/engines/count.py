@@ -1,4 +1,4 @@
-"""Counting factors, numba: similarity edges stay pairwise, every bag is one exact factor of its members' sum.
+"""Counting factors, numba: similarity edges stay pairwise, every bag is one factor of its members' sum.
 
 The schedule is that of `reference_count`. Rows are renumbered bag by bag. When every `|h_i| + sum_j |w_ij|` is moderate
 the whole round works on odds, `E = e^H`, and needs no exponential or logarithm per row; otherwise (and for
