@@ -69,7 +69,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def digest_of_numbers(result: CellResult) -> str:
-    """A digest of all that is compared when a cell is made again. A cell that is only named anew keeps it."""
+    """A digest of all that is compared when a cell is made again. A cell that only gets another name keeps it."""
     metrics = {rule: chosen.metrics for rule, chosen in result.selected.items()}
     compared = [result.id, metrics, result.seeds, result.rows, result.bags, result.count_sd, result.digests]
     return digest(msgspec.json.encode(compared, order="sorted"), _DIGITS)

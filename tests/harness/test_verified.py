@@ -81,7 +81,7 @@ def test_a_mark_ends_with_the_numbers_it_confirmed() -> None:
     assert check_marks(content.marks, content.lines) == []
     cell_id = next(iter(content.marks))
     result = content.lines[cell_id].result
-    result.method_name = "a[lr=0.1]"  # named anew: the numbers are what they were
+    result.method_name = "a[lr=0.1]"  # another name: the numbers are what they were
     content.lines[cell_id] = as_line(result)
     assert check_marks(content.marks, content.lines) == []
     result.selected["bags"].metrics["auroc"] = 0.99
