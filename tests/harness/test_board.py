@@ -384,7 +384,7 @@ def test_the_published_leaderboards_are_what_their_cells_give() -> None:
 
 def test_nothing_published_still_builds() -> None:
     files = built_files(content_of([]))
-    assert set(files) == {"board.json", "results.csv", "index.html"}
+    assert set(files) == {"board.json", "results.csv", "seeds.csv", "index.html"}
 
 
 # -- metrics and rules that plugins bring ------------------------------------------------------------------------------
