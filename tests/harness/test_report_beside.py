@@ -82,14 +82,14 @@ def test_rows_say_whose_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_command_reads_the_leaderboard_of_the_board_option(tmp_path: Path) -> None:
     folder_of(tmp_path / "results" / "mine", grid({"mine": [0.9, 0.8]}))
-    content = content_of(grid({"known": [0.7, 0.7]}))
+    content = content_of(grid({"their-own": [0.7, 0.7]}))
     write_files(tmp_path / "leaderboards", {**raw_files(content), **built_files(content)})
     done = llpbench("report", "results/mine", "--with", "leaderboard", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "results" / "mine" / "report.html").read_text(encoding="utf-8")
-    assert "known" in page
+    assert "their-own" in page
     assert llpbench("report", "results/mine", cwd=tmp_path).returncode == 0
-    assert "known" not in (tmp_path / "results" / "mine" / "report.html").read_text(encoding="utf-8")
+    assert "their-own" not in (tmp_path / "results" / "mine" / "report.html").read_text(encoding="utf-8")
     elsewhere = llpbench("report", "results/mine", "--board", "nowhere", cwd=tmp_path)
     assert elsewhere.returncode != 0
     assert "nowhere is not a leaderboards folder" in elsewhere.stderr
