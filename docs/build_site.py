@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from blocks import Block, blocks, without_comments
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
@@ -119,7 +120,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
     if (name := page.file.src_uri.removesuffix(".md")) in TUTORIALS:
         markdown = f"{markdown}\n\n[This page as a notebook](notebooks/{name}.ipynb)\n"
-    here = markdown.replace(f"]({up}../{BOARD})", f"]({up}{BOARD_PAGE})")
+    here = without_comments(markdown).replace(f"]({up}../{BOARD})", f"]({up}{BOARD_PAGE})")
     return re.sub(rf"\[(?P<text>[^\]]*)\]\({re.escape(up)}\.\./(?P<target>[^)#]+)(#[^)]*)?\)", named, here)
 
 
@@ -129,23 +130,29 @@ def notebook(markdown: str) -> str:
     A block that begins with ``# name.py`` writes that file; commands of the shell begin with ``!``. Lines that install
     something are left as text: whoever runs the notebook has llpbench.
     """
-    cells: list[dict[str, Any]] = []
-    for i, part in enumerate(re.split(r"^(```(?:python|sh)\n.*?^```\n)", markdown, flags=re.DOTALL | re.MULTILINE)):
-        kind, _, code = part.removesuffix("```\n").partition("\n")
-        runs = i % 2 == 1 and "pip install" not in code
-        if runs and kind == "```sh":
-            code = "\n".join(f"!{line}" if line else "" for line in code.replace("\\\n", " ").splitlines())
-        elif runs and (file := re.match(r"# (\w+\.py)\n", code)):
-            code = f"%%writefile {file[1]}\n{code}"
-        text = (code if runs else part).strip()
-        if text:
-            kinds = {"cell_type": "code", "execution_count": None, "outputs": []} if runs else {"cell_type": "markdown"}
-            cells.append(
-                {**kinds, "id": f"cell-{len(cells)}", "metadata": {}, "source": text.splitlines(keepends=True)}
-            )
+    cells, ahead = list[dict[str, Any]](), iter([block for block in blocks(markdown) if block.shown])
+    for part in re.split(r"^(```\w+\n.*?^```\n)", without_comments(markdown), flags=re.DOTALL | re.MULTILINE):
+        block = next(ahead) if part.startswith("```") else None
+        code = _of_notebook(block) if block is not None else None
+        if text := (part if code is None else code).strip():
+            kinds = {"cell_type": "markdown"} if code is None else dict(_CODE)
+            source = text.splitlines(keepends=True)
+            cells.append({**kinds, "id": f"cell-{len(cells)}", "metadata": {}, "source": source})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     page = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(page, ensure_ascii=False, indent=1)
+
+
+_CODE = {"cell_type": "code", "execution_count": None, "outputs": []}
+
+
+def _of_notebook(block: Block) -> str | None:
+    """The cell of a block; None where it is no cell."""
+    if not block.runs or "pip install" in block.code:
+        return None
+    if block.language == "sh":
+        return "\n".join(f"!{line}" if line else "" for line in block.code.replace("\\\n", " ").splitlines())
+    return f"%%writefile {block.file}\n{block.code}" if block.file else block.code
 
 
 def _home(readme: str) -> str:
@@ -203,6 +210,9 @@ def _inference() -> str:
 def _catalogue(title: str, command: str, specs: Iterable[Any], facts: Any) -> str:
     lines = [f"# {title}", f"Made from the registry of this version. Settings go in brackets: `llpbench {command} "
              "'NAME[setting=value]'`."]  # fmt: skip
+    specs = list(specs)
+    rows = [f"| [`{spec.name}`](#{spec.name}) | {_cell(spec.summary)} |" for spec in specs]
+    lines.append("\n".join([f"| {title.lower().removesuffix('s')} | what |", "|---|---|", *rows]))
     for spec in specs:
         lines += [f"## {spec.name}", _sentence(spec.summary)]
         lines.append("\n".join(f"- **{what}**: {value}" for what, value in facts(spec) if value))
@@ -241,7 +251,11 @@ def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
 def _param(p: Param) -> str:
     default = format_scalar(p.default)
     cells = (f"`{p.name}`", f"`{default}`" if default else "", p.describe_range(), p.doc)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _sentence(text: str) -> str:

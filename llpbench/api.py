@@ -7,21 +7,24 @@ and the same call goes on with what is missing. (``fit`` and ``load`` are in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from llpbench import __version__
-from llpbench.execution.driver import Driver, View, run_jobs
+from llpbench.contracts.errors import UsageError
+from llpbench.execution.driver import View, run_jobs
 from llpbench.execution.jobs import Context, Rerun, make_jobs, wanted_cells
 from llpbench.execution.session import context_of, limits_of, make_executor
-from llpbench.execution.settings import HowToRun, combine, find_run_file, read_run_file
+from llpbench.execution.settings import HowToRun, call_text, combine, find_run_file, plain_setting, read_run_file
+from llpbench.execution.suite_run import AskedFor, plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
+from llpbench.plugins.options import names_of
 from llpbench.plugins.registry import Registry, load_registry
-from llpbench.report.progress import QuietView, fetch_files, make_view
+from llpbench.report.progress import fetch_data, fetch_files, make_view, stopped
 from llpbench.report.render import choose
 from llpbench.report.results import Results
 from llpbench.report.run_log import LoggedView
@@ -29,11 +32,9 @@ from llpbench.results.metric_style import MetricStyle
 from llpbench.results.store import Store
 
 if TYPE_CHECKING:
-    from llpbench.contracts.executor import Executor
     from llpbench.contracts.result import CellResult
     from llpbench.tuning.chosen import TunedParams
     from llpbench.tuning.results import TuneResults
-    from llpbench.tuning.searches import TuneSpec
 
 Names = str | Sequence[str]
 """Several names: ``"bp,dllp"`` or ``["bp", "dllp"]``; options in brackets as on the command line."""
@@ -46,6 +47,7 @@ Paths = str | Path | Sequence[str | Path]
 def run(
     methods: Names | None = None,
     *,
+    suite: str | Path | None = None,
     datasets: Names | None = None,
     bags: Numbers | None = None,
     seeds: Seeds | None = None,
@@ -86,6 +88,8 @@ def run(
 
     Args:
         methods: e.g. ``"bp,dllp"`` or ``["dllp[lr=1e-3;1e-2]"]``.
+        suite: a frozen grid by name, or a part of it: ``"llpbench-2026.1/random"``. Methods, datasets, bags and seeds
+            then take some of it; a method of your own runs wherever all methods of the suite do.
         datasets: e.g. ``"adult,marketing"``; adult by default.
         bags: bag sizes; 8, 32, 128, 512, 1024, 2048 by default.
         seeds: how many (3, seeds 0, 1, 2, by default), or which: ``[3, 4, 5]``, ``"0,1,2"``, ``"3-5"``.
@@ -126,19 +130,18 @@ def run(
     Raises:
         UsageError: the request cannot be served; the message says what to change.
     """
-    given = {name: _plain(value) for name, value in locals().items() if value is not None}
-    command = _call_text("run", given)
-    for name in ("config", "plugins", "override", "progress"):
+    given = {name: plain_setting(value) for name, value in locals().items() if value is not None}
+    command = call_text("run", given)
+    for name in ("suite", "config", "plugins", "override", "progress"):
         given.pop(name, None)
-    request = plan_run(given, config=config, plugins=_paths(plugins), override=_names(override))
+    request = plan_run(given, config=config, suite=suite, plugins=_paths(plugins), override=names_of(override))
     return request.run(progress, command)
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A grid that was asked for: checked and planned, nothing has run yet."""
+    """Cells that were asked for, a grid or a suite: checked and planned, nothing has run yet."""
 
-    spec: RunSpec
     how: HowToRun
     registry: Registry
     context: Context
@@ -160,7 +163,9 @@ class RunRequest:
         view = LoggedView(shown, self.store.root, self.metric, command)
         for note in self.notes:
             view.note(f"note: {note}")
-        _fetch_data(self.planned, executor, self.registry, self.context, quiet=not _is_shown(view))
+        where = self.context
+        quiet = not _is_shown(view)
+        fetch_data(self.planned, executor, self.registry, where.data, offline=where.offline, quiet=quiet)
         run_now, kept = self.wanted(view)
         jobs = make_jobs(run_now, self.store, self.registry, limits_of(self.how), self.context)
         view.begin(len(self.planned), len(kept))
@@ -168,7 +173,7 @@ class RunRequest:
             run_jobs(jobs, self.store, self.registry, executor, view, exitfirst=self.how.exitfirst)
         except KeyboardInterrupt:
             view.end()
-            view.note(_stopped("cells", self.store, command))
+            view.note(stopped("cells", self.store.root, command))
             raise
         finally:
             view.end()
@@ -195,32 +200,43 @@ def plan_run(
     settings: Mapping[str, Any],
     *,
     config: str | Path | None = None,
+    suite: str | Path | None = None,
     plugins: Sequence[Path] = (),
     override: Sequence[str] = (),
 ) -> RunRequest:
-    """Check a request and plan its cells; ``settings`` are those of ``run``, and win over the file ``config``."""
+    """Check a request and plan its cells; ``settings``, those of ``run``, win over ``config`` and limit a suite."""
     registry = load_registry(plugins, override)
+    if suite and config:
+        raise UsageError("--suite and --config both say what to run; give one of them.")
+    asked = plan_suite_run(str(suite), settings, registry) if suite else _plan_grid(config, settings, registry)
+    how = asked.how
+    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
+    store = Store(Path(how.out) if how.out else Path("results") / asked.name)
+    metric = choose(registry, (), how.metric).metric
+    return RunRequest(how, registry, context, asked.planned, store, metric, asked.notes)
+
+
+def _plan_grid(config: str | Path | None, settings: Mapping[str, Any], registry: Registry) -> AskedFor:
     spec, how = combine(read_run_file(find_run_file(str(config), registry)) if config else {}, settings)
     tuned = _tuned_params(spec)
     planned = plan_cells(spec, registry, tuned)
-    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
-    store = Store(Path(how.out) if how.out else Path("results") / spec.name)
-    metric = choose(registry, (), how.metric).metric
-    notes = [*_tuning_notes(tuned), *unused_sizes(spec, planned)]
-    return RunRequest(spec, how, registry, context, planned, store, metric, notes)
+    return AskedFor(how, planned, spec.name, [*_tuning_notes(tuned), *unused_sizes(spec, planned)])
 
 
 def tune(
     methods: Names | None = None,
     *,
-    trials: int = 20,
-    rule: Names = "bags",
-    seeds: Seeds = 1,
-    per_seed: bool = False,
-    sampler: str = "tpe",
-    sampler_seed: int = 0,
-    prune: bool = True,
-    at_once: int = 1,
+    trials: int | None = None,
+    rule: Names | None = None,
+    shared: bool | None = None,
+    seeds: Seeds | None = None,
+    per_seed: bool | None = None,
+    sampler: str | None = None,
+    sampler_seed: int | None = None,
+    prune: bool | None = None,
+    at_once: int | None = None,
+    ranges: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
     out: str | Path = "tuned",
     plugins: Paths = (),
     override: Names = (),
@@ -234,14 +250,19 @@ def tune(
 
     Args:
         methods: what is given in brackets is fixed: ``"dllp[epochs=30]"``.
-        trials: trials of each study; the first is the method's defaults.
-        rule: the selection rules that judge trials, each a study of its own; ``"all"`` for all of them.
-        seeds: how many to tune on (seeds 0 to N - 1), or which, as in ``run``.
+        trials: trials of each study (20); the first is the method's defaults.
+        rule: the selection rules that judge trials (``"bags"``), each a study of its own; ``"all"`` for all of them.
+        shared: one set of trials, drawn at random, serves all rules.
+        seeds: how many to tune on (1: seed 0), or which, as in ``run``.
         per_seed: a study for each seed, for runs of that seed alone.
-        sampler: tpe or random.
-        sampler_seed: seed of what trials draw.
-        prune: give up trials that lag behind the median.
-        at_once: trials of a study at once.
+        sampler: tpe (the default) or random (the default where trials are shared).
+        sampler_seed: seed of what trials draw (0).
+        prune: give up trials that lag behind the median (True).
+        at_once: trials of a study at once (1).
+        ranges: search these parameters alone, within these ranges: ``{"lr": [1e-4, 1e-2], "loss": ["log", "square"]}``;
+            under the name of a method a table of the same form for it alone.
+        config: a run file, or the name of a built-in one, whose table ``search`` may state the settings of the search;
+            arguments win over it.
         out: where studies and chosen parameters are kept.
         plugins: single-file plugins.
         override: names for which the plugin loaded last wins.
@@ -252,91 +273,13 @@ def tune(
         ``results.chosen`` is a pandas table of what each study chose, ``results.trials`` of every trial.
     """
     given = {name: value for name, value in locals().items() if name != "settings"} | settings
-    command = _call_text("tune", given)
-    for name in ("rule", "plugins", "override", "progress"):
+    command = call_text("tune", given)
+    for name in ("config", "plugins", "override", "progress"):
         del given[name]
-    given = {name: _plain(value) for name, value in given.items()}
-    request = plan_tune(given, rule=rule, plugins=_paths(plugins), override=_names(override))
-    return request.run(progress, command)
+    given = {name: plain_setting(value) for name, value in given.items()}
+    from llpbench.tuning.request import plan_tune
 
-
-@dataclass(frozen=True)
-class TuneRequest:
-    """Searches that were asked for: checked, nothing has run yet."""
-
-    spec: TuneSpec
-    how: HowToRun
-    registry: Registry
-    context: Context
-    store: Store
-    metric: MetricStyle
-
-    def run(self, progress: bool | View, command: str) -> TuneResults:
-        """Run trials until every study has them; arguments as in ``RunRequest.run``."""
-        from llpbench.tuning.results import TuneResults, describe_trial
-        from llpbench.tuning.searches import plan_searches
-        from llpbench.tuning.study import Journal
-        from llpbench.tuning.trials import Trials, write_searches
-
-        planned = plan_cells(self.spec.run, self.registry)
-        self.store.plan([], command, __version__)
-        searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
-        executor = make_executor(self.how, self.registry)
-        shown = QuietView() if isinstance(progress, bool) else progress  # trials are shown, not their cells
-        view = LoggedView(shown, self.store.root, self.metric, command)
-        _fetch_data(planned, executor, self.registry, self.context, quiet=not progress)
-
-        tell = view.note if progress else view.log.write
-        work = Trials(
-            searches,
-            self.store,
-            self.registry,
-            limits_of(self.how),
-            self.context,
-            on_trial=lambda search, trial: tell(describe_trial(search, trial)),
-            command=command,
-            version=__version__,
-        )
-        try:
-            Driver(self.store, self.registry, executor, view).run(work)
-        except KeyboardInterrupt:
-            view.note(_stopped("trials", self.store, command))
-            raise
-        finally:
-            work.release()
-            view.end()
-        write_searches(self.store.root, searches)
-        return TuneResults(self.store.root, searches)
-
-
-def plan_tune(
-    settings: Mapping[str, Any], *, rule: Names, plugins: Sequence[Path] = (), override: Sequence[str] = ()
-) -> TuneRequest:
-    """Check a request to tune; ``settings`` are those of ``tune``."""
-    from llpbench.tuning.searches import TuneSpec, judged_by
-    from llpbench.tuning.study import import_optuna
-
-    import_optuna()
-    registry = load_registry(plugins, override)
-    of_search = {field.name for field in fields(TuneSpec)} - {"run", "rules"}
-    search = {name: value for name, value in settings.items() if name in of_search}
-    of_grid = {name: value for name, value in settings.items() if name not in of_search and value is not None}
-    run_spec, how = combine({}, {"seeds": 1, **of_grid})
-    run_spec, rules = judged_by(run_spec, None if rule == "all" else _names(rule), registry)
-    spec = TuneSpec(run_spec, rules, **search)
-    context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
-    return TuneRequest(spec, how, registry, context, Store(Path(how.out)), choose(registry, (), how.metric).metric)
-
-
-def _fetch_data(
-    planned: Iterable[Planned], executor: Executor, registry: Registry, context: Context, *, quiet: bool
-) -> None:
-    """Fetch the files of datasets before their cells start; machines elsewhere fetch their own."""
-    if getattr(executor, "remote", False):
-        return
-    folder = Path(context.data) if context.data else None
-    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
-        fetch_files(registry.datasets[name], folder, offline=context.offline, quiet=quiet)
+    return plan_tune(given, config=config, plugins=_paths(plugins), override=names_of(override)).run(progress, command)
 
 
 def _tuned_params(spec: RunSpec) -> TunedParams | None:
@@ -361,36 +304,9 @@ def _tuning_notes(tuned: TunedParams | None) -> list[str]:
     return notes
 
 
-def _stopped(what: str, store: Store, command: str) -> str:
-    return f"\nstopped. Finished {what} are in {store.root}; the same command goes on:\n  {command}"
-
-
 def _is_shown(view: View) -> bool:
     """Whether a view shows progress (and not warnings alone)."""
     return bool(getattr(view, "shows_progress", True))
-
-
-def _call_text(function: str, given: Mapping[str, Any]) -> str:
-    """The call as one would write it, for the manifest."""
-    given = {name: _plain(value) for name, value in given.items() if name != "progress"}
-    words = [f"{name}={value!r}" for name, value in given.items() if value is not None and value != []]
-    return f"llpbench.{function}({', '.join(words)})"
-
-
-def _plain(value: Any) -> Any:
-    """A setting as a run file would hold it: paths as texts, sequences as lists."""
-    if isinstance(value, Path):
-        return str(value)
-    is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    if is_sequence:
-        return [_plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
-
-
-def _names(given: Names) -> list[str]:
-    from llpbench.plugins.options import split_list
-
-    return split_list(given) if isinstance(given, str) else list(given)
 
 
 def _paths(given: Paths) -> list[Path]:

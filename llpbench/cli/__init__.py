@@ -23,6 +23,7 @@ _VERBS = {
     "rerun": "llpbench.cli.rerun:rerun",
     "leaderboard": "llpbench.cli.leaderboard:leaderboard",
     "results": "llpbench.cli.folders:results",
+    "suite": "llpbench.cli.suite:suite_",
     "data": "llpbench.cli.data:data",
     "check": "llpbench.cli.check:check",
     "new": "llpbench.cli.new:new",
@@ -30,6 +31,7 @@ _VERBS = {
     "plugins": "llpbench.cli.plugins:plugins_",
     "config": "llpbench.cli.config:config",
     "cache": "llpbench.cli.cache:cache",
+    "cite": "llpbench.cli.cite:cite",
     "completion": "llpbench.cli.completion:completion",
 }
 

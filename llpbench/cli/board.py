@@ -11,9 +11,21 @@ import click
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 DEFAULT = "leaderboards"
+OR_SHIPPED = f"{DEFAULT}, else the one that came with llpbench"
 
 
-def board_option(*older: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def board_to_read(named: Path | None) -> Path:
+    """The leaderboard that a command reads; says so (to standard error) when it is the one that came with llpbench."""
+    from llpbench import __version__
+    from llpbench.leaderboard.shipped import find_board, shipped_board
+
+    folder = find_board(named)
+    if named is None and folder == shipped_board():
+        click.echo(f"the leaderboard that came with llpbench {__version__}: {folder}", err=True)
+    return folder
+
+
+def board_option(*older: str, default: str = DEFAULT) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``--board DIR``, handed over as ``board`` (None when not given); ``older`` spellings still work, unseen."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +38,7 @@ def board_option(*older: str) -> Callable[[Callable[..., Any]], Callable[..., An
             options["board"] = options["board"] or older_board
             return command(*given, **options)
 
-        named = click.option("--board", type=FOLDER, help=f"Folder of the leaderboard.  [default: {DEFAULT}]")(run)
+        named = click.option("--board", type=FOLDER, help=f"Folder of the leaderboard.  [default: {default}]")(run)
         return click.option(*older, "older_board", type=FOLDER, hidden=True)(named) if older else named
 
     return decorate

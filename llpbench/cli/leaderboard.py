@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.board import DEFAULT, FOLDER, board_option
+from llpbench.cli.board import DEFAULT, FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.options import plugin_options, remake_options
+from llpbench.cli.submission import data_options, fetch, inputs, score
 
 if TYPE_CHECKING:
+    from llpbench.leaderboard.folder import Content
     from llpbench.leaderboard.publish import Added
     from llpbench.leaderboard.verify import FreshTest, Verification
 
@@ -30,7 +32,12 @@ def leaderboard() -> None:
     llpbench leaderboard build --out site     tables, CSV and page, ready for any static host
     llpbench leaderboard check                fail if anything published or built is not what it should be
     llpbench leaderboard verify               make random cells again, and run fresh seeds
+    llpbench leaderboard inputs, score        hand in predictions of a method that is too large to be run here
     """  # noqa: D301 - \b tells click to leave the lines as they are
+
+
+leaderboard.add_command(inputs)
+leaderboard.add_command(score)
 
 
 @leaderboard.command(short_help="Check every result of a run and publish it.")
@@ -38,23 +45,36 @@ def leaderboard() -> None:
 @board_option("--to")
 @click.option("--replace", is_flag=True, help="Replace published cells that are as well documented.")
 @_tuned_option
-def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...]) -> None:
+@data_options
+def add(
+    results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...], data: str | None, offline: bool
+) -> None:
     """Publish the results of a run in a leaderboards folder and build its tables and page again.
 
     Every result is checked: its seal, its seeds, its code and versions, its machine, the report that was chosen, and
     every metric against its predictions; its labels, rows and bags against those of other cells of the same split.
     What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the better
-    documented one stays, the published one when both are alike. Exit code 1: some were refused.
+    documented one stays, the published one when both are alike. A folder of predictions (with a submission.json) is
+    scored and published with its mark. Exit code 1: some were refused.
     """
+    from llpbench.execution.session import context_of
     from llpbench.leaderboard.build import built_files
     from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
+    from llpbench.leaderboard.handed_in import add_submission
     from llpbench.leaderboard.publish import add_results
+    from llpbench.leaderboard.submission import is_submission, read_submission
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder) if folder.is_dir() else Content()
     before = raw_files(content)
-    report = add_results(results, content, load_registry(), replace=replace, tuned=tuned)
+    registry = load_registry()
+    if is_submission(results):
+        fetch((cell.dataset for cell in read_submission(results).cells), registry, data, offline)
+        context = context_of(data, offline, (), (), predictions=False)
+        report = add_submission(results, content, registry, context, replace=replace)
+    else:
+        report = add_results(results, content, registry, replace=replace, tuned=tuned)
     if content.lines and raw_files(content) != before:
         write_files(folder, {**raw_files(content), **built_files(content)})
     _tell(report, folder)
@@ -84,18 +104,30 @@ def build(board: Path | None, out: Path | None) -> None:
     "--results",
     multiple=True,
     type=FOLDER,
-    help="A results folder of published cells: every metric is recomputed from its predictions; may be repeated.",
+    help="A results folder of published cells, or a folder of predictions that were handed in: every metric is "
+    "recomputed from its predictions; may be repeated.",
 )
 @_tuned_option
 @click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
-def check(board: Path | None, results: tuple[Path, ...], tuned: tuple[Path, ...], strict: bool) -> None:
+@click.option("--against", type=FOLDER, help="The leaderboard before: fail on new marks and new scores of predictions.")
+@data_options
+def check(
+    board: Path | None,
+    results: tuple[Path, ...],
+    tuned: tuple[Path, ...],
+    strict: bool,
+    against: Path | None,
+    data: str | None,
+    offline: bool,
+) -> None:
     """Look at every published cell with all checks, build everything again in memory and compare byte by byte.
 
     Seeds, noise, rows, bags, labels and the centres of replicates are derived again or compared between cells; what is
     installed is held against what made the cells. What the files cannot prove is told. Exit code 1: something is wrong.
     """
+    from llpbench.execution.session import context_of
     from llpbench.leaderboard.against import check_against
-    from llpbench.leaderboard.audit import audit
+    from llpbench.leaderboard.audit import audit, brought
     from llpbench.leaderboard.build import differences
     from llpbench.leaderboard.folder import read_folder
     from llpbench.plugins.registry import load_registry
@@ -105,8 +137,10 @@ def check(board: Path | None, results: tuple[Path, ...], tuned: tuple[Path, ...]
     registry = load_registry()
     report = audit(content, registry)
     problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
+    problems += brought(content, read_folder(against)) if against is not None else []
     if results:
-        wrong, seen = check_against(content, results, registry, tuned)
+        context = context_of(data, offline, (), (), predictions=False)
+        wrong, seen = check_against(content, results, registry, tuned, context)
         problems += wrong
         click.echo(f"{seen} of {len(content.lines)} cells compared with their results")
     stale = differences(folder, content)
@@ -124,13 +158,14 @@ def check(board: Path | None, results: tuple[Path, ...], tuned: tuple[Path, ...]
 
 
 @leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")
-@board_option()
+@board_option(default=OR_SHIPPED)
 @click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to make again.")
 @click.option(
     "--fresh-seeds", type=click.IntRange(min=0), default=2, show_default=True, help="Fresh seeds of each setting."
 )
 @click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
 @click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
+@click.option("--record", is_flag=True, help="Mark the cells in the leaderboard by what came out (verified/).")
 @remake_options
 @plugin_options
 def verify(
@@ -139,6 +174,7 @@ def verify(
     fresh_seeds: int,
     draw: int | None,
     against: Path | None,
+    record: bool,
     timeout: float | None,
     memory: float | None,
     threads: int | None,
@@ -151,21 +187,30 @@ def verify(
 
     A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
     seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
-    corrected for the number of settings). Exit code 1: there is doubt.
+    corrected for the number of settings). With --record what came out is written into the leaderboard, and its page
+    shows it. Methods that were handed in as predictions cannot be run and are not drawn. Exit code 1: there is doubt.
     """
     import secrets
 
+    from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
     from llpbench.leaderboard import verify as room
     from llpbench.leaderboard.folder import read_folder
+    from llpbench.leaderboard.shipped import shipped_board
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
-    content = read_folder(board or Path(DEFAULT))
+    folder = board_to_read(board)
+    if record and folder == shipped_board():
+        raise UsageError("--record writes into a leaderboard of your own: name its folder with --board.")
+    content = read_folder(folder)
     known = read_folder(against) if against is not None else None
     candidates = room.candidates(content, known)
+    told = sum(line.result.predictions_only for line in content.lines.values())
+    if told:
+        click.echo(f"{told} cells are predictions only: they cannot be made again and are not drawn")
     if known is not None and not candidates:
-        click.echo(f"every cell is in {against} already: nothing to verify")
+        click.echo(f"every cell that can be made again is in {against} already: nothing to verify")
         return
     draw = secrets.randbelow(10**9) if draw is None else draw
     drawn = room.draw(candidates, cells, draw)
@@ -180,7 +225,25 @@ def verify(
     limits = (timeout, memory, threads)
     report = room.verify(drawn, content, registry, context, QuietView(), seeds=seeds, limits=limits)
     _tell_verification(report)
+    if record:
+        _record(report, content, folder)
     sys.exit(1 if report.doubts else 0)
+
+
+def _record(report: Verification, content: Content, folder: Path) -> None:
+    """Write the marks of a verification into the leaderboard, and build it again."""
+    from llpbench.cli.results import plural
+    from llpbench.leaderboard.build import built_files
+    from llpbench.leaderboard.folder import raw_files, write_files
+    from llpbench.leaderboard.rerun import this_type
+    from llpbench.leaderboard.verified import make_marks
+
+    marks = make_marks(report, this_type())
+    content.marks |= marks
+    if marks:
+        write_files(folder, {**raw_files(content), **built_files(content)})
+    fine = sum(mark.verified for mark in marks.values())
+    click.echo(f"marked in {folder / 'verified'}: {plural(fine, 'cell')} verified, {len(marks) - fine} in doubt")
 
 
 def _tell_verification(report: Verification) -> None:

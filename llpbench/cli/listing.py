@@ -19,20 +19,24 @@ if TYPE_CHECKING:
     from llpbench.plugins.registry import Entry, Registry
 
 _WIDE = 120
+_SUITES = "suites"
 
 
-@click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors.")
-@click.argument("kind", required=False, type=click.Choice(KINDS))
+@click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors, suites.")
+@click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES)))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """List what is registered, who brought it, and which plugins are broken."""
+    from llpbench.cli.suite import list_suites
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
-    kinds = (kind,) if kind else KINDS
+    kinds = [name for name in KINDS if kind in (None, name)]
+    suites = list_suites(registry) if kind in (None, _SUITES) else {}
     if as_json:
         content: dict[str, Any] = {name: [_facts(e) for e in getattr(registry, name)] for name in kinds}
+        content |= {_SUITES: [{"name": name, "title": title} for name, title in suites.items()]} if suites else {}
         content["broken"] = [
             {"plugin": b.name, "distribution": b.distribution, "error": b.error} for b in registry.broken
         ]
@@ -48,10 +52,14 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
             need = _needs(entry)
             if need:
                 say(f"  {'':<{width}}{need}", fg="yellow")
+    if suites:
+        say(_SUITES, bold=True)
+        for name, title in suites.items():
+            say(f"  {name:<{max(18, *(len(n) + 2 for n in suites))}}{title}")
     report_troubles(registry)
 
 
-@click.command(short_help="A method's parameters, a dataset's facts.")
+@click.command(short_help="A method's parameters, a dataset's facts, the contents of a suite.")
 @click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
 @click.option("-b", "--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
 @click.option("--schemes", type=Names("schemes"), help="Of a dataset: the bag card for these ways of forming bags.")
@@ -69,12 +77,13 @@ def show(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Show everything about one method, dataset, metric, bag scheme, selection rule or executor.
+    """Show everything about one method, dataset, metric, bag scheme, selection rule, executor or suite.
 
     With --bags, --schemes or --split it shows what the bags of a dataset are like (seed 0; the data is loaded):
     how many, of which sizes, how their proportions and features differ, and which rows are left out.
     """
     from llpbench.contracts.errors import UnknownNameError
+    from llpbench.experiment.suites.file import suite_files
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
@@ -85,12 +94,28 @@ def show(
     shelves = [getattr(registry, kind) for kind in KINDS]
     found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
     if not found:
-        raise UnknownNameError("method or dataset", name, [n for shelf in shelves for n in shelf.entries])
+        suites = suite_files(registry)
+        if name in suites or name.endswith(".toml"):
+            _show_suite(registry, name, as_json)
+            return
+        known = [*suites, *(n for shelf in shelves for n in shelf.entries)]
+        raise UnknownNameError("method, dataset or suite", name, known)
     for entry in found:
         if as_json:
             click.echo(msgspec.json.format(msgspec.json.encode(_facts(entry)), indent=1).decode())
         else:
             _print_entry(entry)
+
+
+def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
+    from llpbench.cli.suite import print_suite
+    from llpbench.experiment.suites.file import find_suite
+
+    suite, _ = find_suite(name, registry)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(suite), indent=1).decode())
+    else:
+        print_suite(suite, registry)
 
 
 def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:

@@ -101,7 +101,7 @@ DURATION = Quantity("duration", parse_duration)
 MEMORY = Quantity("memory", parse_memory)
 
 
-def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator; ``--help`` lists them in the order given."""
 
     def decorate(command: F) -> F:
@@ -112,7 +112,7 @@ def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-grid_options = _together(
+grid_options = together(
     click.option("-d", "--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
     click.option("-b", "--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
     click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]"),
@@ -141,7 +141,7 @@ grid_options = _together(
 )
 """The axes of a grid, without its methods and seeds."""
 
-cell_options = _together(
+cell_options = together(
     click.option(
         "--executor", help="Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].  [default: local]"
     ),
@@ -160,7 +160,7 @@ cell_options = _together(
 """Where cells run, and what each is given."""
 
 
-remake_options = _together(
+remake_options = together(
     click.option("--timeout", type=DURATION, help="Wall time a cell may take.  [default: as it was made]"),
     click.option("--memory", type=MEMORY, help="Memory a cell may hold.  [default: as it was made]"),
     click.option("--threads", type=click.IntRange(min=1), help="Threads of a cell.  [default: as it was made]"),
@@ -168,6 +168,19 @@ remake_options = _together(
     click.option("--offline", is_flag=True, help="Never ask the network for data."),
 )
 """How published cells are made again."""
+
+
+def complete_suites(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of suites that continue what is typed."""
+    del ctx, param
+    from llpbench.experiment.suites.file import suite_files
+    from llpbench.plugins.registry import load_registry
+
+    try:
+        known = suite_files(load_registry())
+    except LLPBenchError:
+        return []
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
 
 
 def plugin_options(command: F) -> F:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.board import DEFAULT, FOLDER, board_option
+from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.contracts.cell import setting_name
 from llpbench.contracts.result import CellResult
@@ -16,7 +16,7 @@ from llpbench.contracts.result import CellResult
 @click.command(short_help="Make one published cell again and compare.")
 @click.argument("cell", required=False, metavar="CELL-ID")
 @click.option("--results", type=FOLDER, help="A results folder that holds the cell, instead of a leaderboard.")
-@board_option("--leaderboard")
+@board_option("--leaderboard", default=OR_SHIPPED)
 @click.option("--random", "at_random", is_flag=True, help="Choose a cell at random.")
 @click.option(
     "--tolerance",
@@ -56,7 +56,7 @@ def rerun(
         raise UsageError("give the id of a cell, or --random to have one chosen.")
     if results is not None and board is not None:
         raise UsageError("give --results or --board, not both.")
-    folder = results or board or Path(DEFAULT)
+    folder = results or board_to_read(board)
     before = choose(published_results(folder), cell, folder)
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.options import folder_argument, plugin_options
+from llpbench.cli.board import board_option
+from llpbench.cli.options import complete_suites, folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.contracts.cell import setting_name
+from llpbench.contracts.errors import UsageError
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
     from llpbench.experiment.plan import Planned
+    from llpbench.report.protocol import Interval
     from llpbench.report.render import Kind, Wanted
     from llpbench.results.store import Store
 
@@ -22,13 +26,20 @@ if TYPE_CHECKING:
 @click.command(short_help="Print the table of a results folder.")
 @folder_argument
 @click.option("--metric", default="auroc", show_default=True, help="What to print; fit_seconds for times.")
-@click.option("--rule", default="all", show_default=True, help="A selection rule, or all of them.")
+@click.option("--rule", help="A selection rule, or all of them.  [default: all; bags with --suite]")
+@click.option(
+    "--suite",
+    shell_complete=complete_suites,
+    help="The tables of a suite, or of a part, as a paper prints them, with the parameters of all methods.",
+)
+@board_option()
 @click.option(
     "--kind",
-    type=click.Choice(["scores", "time", "noise", "pseudo"]),
+    type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
     default="scores",
     show_default=True,
-    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels.",
+    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels; methods "
+    "tuned with labels and without beside published values and the defaults.",
 )
 @click.option("--paper", is_flag=True, help="Published values and the difference beside ours, where plugins know any.")
 @click.option(
@@ -42,7 +53,9 @@ if TYPE_CHECKING:
 def table(
     folder: Path | None,
     metric: str,
-    rule: str,
+    rule: str | None,
+    suite: str | None,
+    board: Path | None,
     kind: Kind,
     paper: bool,
     fmt: str,
@@ -54,19 +67,46 @@ def table(
     FOLDER is a results folder, by default the newest under results/. The selection rule is part of every heading:
     'bags' selects on held-back bags, 'instances' on labels of held-back rows (as the paper did). Plugins may bring
     others.
+
+    With --suite the numbers are those of FOLDER, of the leaderboard of --board, or of both; published values stand in
+    columns of their own. LaTeX needs the package booktabs.
     """
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.render import choose, render
+    from llpbench.report.render import ALL_RULES, choose, render
 
+    if suite or board:
+        from llpbench.cli.suite import show_suite_tables
+
+        if kind != "scores":
+            raise UsageError("--kind does not go with --suite: its tables are of scores.")
+        show_suite_tables(suite, folder, board, metric, rule, fmt, load_registry(plugins, override))
+        return
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     _warn_of_mixture(results)
-    wanted = choose(load_registry(plugins, override), results, metric, rule, kind, paper)
+    wanted = choose(load_registry(plugins, override), results, metric, rule or ALL_RULES, kind, paper)
+    if kind == "protocol":
+        wanted = replace(wanted, interval=_interval_of(store, results, wanted))
     if fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
         say(render(planned, results, wanted, fmt))
+
+
+def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:
+    """What tells the interval over test rows of a cell; None for a metric that has no such interval."""
+    from llpbench.leaderboard.bootstrap import METRIC, interval_over_rows
+
+    if wanted.metric.name != METRIC:
+        return None
+    by_id = {result.id: result for result in results}
+
+    def interval(cell_id: str, rule: str) -> tuple[float, float] | None:
+        ends = interval_over_rows(store.predictions_path(cell_id), by_id[cell_id], rule)
+        return None if ends is None else (wanted.metric.scale * ends[0], wanted.metric.scale * ends[1])
+
+    return interval
 
 
 def _warn_of_mixture(results: list[CellResult]) -> None:
@@ -111,7 +151,11 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
 
     built = make_tables(planned, results, wanted)
     if not built:
-        nothing = {"noise": "it has one noise level", "pseudo": "no method of it makes pseudo-labels"}
+        nothing = {
+            "protocol": "it has no numbers by any rule",
+            "noise": "it has one noise level",
+            "pseudo": "no method of it makes pseudo-labels",
+        }
         say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
     console = Console(highlight=False)
     print_tables(built, console)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.options import Names, Seeds, cell_options, complete_suites, grid_options, plugin_options
 from llpbench.cli.printing import progress_of, say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 @click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
 @click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
 @click.option("--params-rule", type=str, help="Use those tuned by this rule.  [default: bags]")
+@click.option(
+    "--suite",
+    shell_complete=complete_suites,
+    help="A frozen grid by name, or a part of it: llpbench-2026.1/random. --methods, --datasets, --bags and --seeds "
+    "take some of it; a method of your own is run wherever all of the suite's are.",
+)
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("-o", "--out", help="Results folder.  [default: results/NAME, the same for the same request]")
 @click.option("--metric", help="What progress and the table show.  [default: auroc]")
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
 @plugin_options
 def run(
+    suite: str | None,
     config: str | None,
     dry_run: bool,
     debug: bool,
@@ -62,6 +69,8 @@ def run(
 ) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
+    With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites).
+
     Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
     or by other code of a plugin that is no release. Ctrl-C loses nothing but the cells that were running.
 
@@ -71,7 +80,7 @@ def run(
     """
     from llpbench.api import plan_run
 
-    request = plan_run(flags, config=config, plugins=plugins, override=override)
+    request = plan_run(flags, config=config, suite=suite, plugins=plugins, override=override)
     if dry_run:
         _print_plan(request)
         return
@@ -81,7 +90,10 @@ def run(
     with exit_on_interrupt():
         results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
     page = _write_page(results)
-    _print_results(results, as_json)
+    if suite and not as_json:
+        _print_suite(results, suite)
+    else:
+        _print_results(results, as_json)
     if not as_json:
         _print_failures(results)
         say(f"results: {results.folder}", err=True)
@@ -155,6 +167,15 @@ def _print_results(results: Results, as_json: bool) -> None:
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
             say(line)
+
+
+def _print_suite(results: Results, suite: str) -> None:
+    """A suite has more tables than a terminal shows: print what there is of it, and how to see them."""
+    from llpbench.cli.suite import coverage_of
+
+    for part in coverage_of(suite, results.registry, results.store.results()):
+        say(part.line)
+    say(f"tables: llpbench table {results.folder} --suite {suite}")
 
 
 def _tuning_times(planned: list[Planned]) -> list[str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from llpbench.cli.options import folder_argument, plugin_options
+from llpbench.cli.board import board_option
+from llpbench.cli.options import complete_suites, folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
@@ -24,11 +25,23 @@ if TYPE_CHECKING:
 
 @click.command(short_help="How far a run is, what went wrong and where.")
 @folder_argument
+@click.option(
+    "--suite",
+    shell_complete=complete_suites,
+    help="What is missing of a suite, or of a part, in one line for each part.",
+)
+@board_option()
 @click.option("--traceback", is_flag=True, help="Print the full traceback of every cell that failed.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def status(
-    folder: Path | None, traceback: bool, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]
+    folder: Path | None,
+    suite: str | None,
+    board: Path | None,
+    traceback: bool,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
 ) -> None:
     """Count the cells of a results folder by status and give the reason of every cell without a number.
 
@@ -37,7 +50,12 @@ def status(
     Also says how many results are of another protocol, and how many were made by other code than what is installed now
     (give --plugin for plugins in single files). A run makes those of another protocol and of other plugin code again;
     run --rerun stale also those of other versions.
+
+    With --suite it says instead how much of a suite the folder, or the leaderboard of --board, holds.
     """
+    if suite or board:
+        _suite_status(suite, folder, board, as_json, plugins, override)
+        return
     store = open_store(folder)
     planned, commands = store.manifest().planned, store.manifest().commands
     damaged: dict[str, str] = {}
@@ -67,6 +85,27 @@ def status(
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
     _print_advice(counts, commands, older, other)
+
+
+def _suite_status(
+    suite: str | None,
+    folder: Path | None,
+    board: Path | None,
+    as_json: bool,
+    plugins: tuple[Path, ...],
+    override: tuple[str, ...],
+) -> None:
+    from llpbench.cli.suite import coverage_of, read_results
+    from llpbench.plugins.registry import load_registry
+
+    results = read_results(suite, folder, board)
+    found = coverage_of(suite or "", load_registry(plugins, override), [*results.own, *results.published])
+    if as_json:
+        content = [{**msgspec.to_builtins(part), "line": part.line} for part in found]
+        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        return
+    for part in found:
+        say(part.line)
 
 
 def trouble_of(result: CellResult, plan: Planned, store: Store) -> dict[str, Any]:

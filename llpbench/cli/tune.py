@@ -21,21 +21,33 @@ if TYPE_CHECKING:
     "-m", "--methods", type=Names("methods"), help="Methods; what is given in brackets is fixed: dllp[epochs=30]."
 )
 @grid_options
-@click.option("--trials", type=click.IntRange(min=1), default=20, show_default=True, help="Trials of each study.")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials of each study.  [default: 20]")
 @click.option(
     "--rule",
-    default="bags",
-    show_default=True,
-    help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), another rule, or all.",
+    type=Names(),
+    help="What judges a trial: bags (held-back bags), instances (labels of held-back rows), others, or all; each has "
+    "a study of its own.  [default: bags]",
+)
+@click.option(
+    "--shared/--not-shared",
+    default=None,
+    help="One set of trials serves all rules: drawn at random, given up only where it lags under each.",
 )
 @click.option(
     "-s", "--seeds", type=Seeds(), help="Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.  [default: 1]"
 )
-@click.option("--per-seed", is_flag=True, help="A study for each seed, for runs of that seed alone.")
-@click.option("--sampler", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
-@click.option("--sampler-seed", type=int, default=0, show_default=True, help="Seed of what trials draw.")
-@click.option("--prune/--no-prune", default=True, show_default=True, help="Give up trials that lag behind the median.")
-@click.option("--at-once", type=click.IntRange(min=1), default=1, show_default=True, help="Trials of a study at once.")
+@click.option("--per-seed", is_flag=True, default=None, help="A study for each seed, for runs of that seed alone.")
+@click.option(
+    "--sampler", type=click.Choice(["tpe", "random"]), help="How trials are drawn.  [default: tpe; shared: random]"
+)
+@click.option("--sampler-seed", type=int, help="Seed of what trials draw.  [default: 0]")
+@click.option("--prune/--no-prune", default=None, help="Give up trials that lag behind the median.  [default: prune]")
+@click.option("--at-once", type=click.IntRange(min=1), help="Trials of a study at once.  [default: 1]")
+@click.option(
+    "--config",
+    help="A TOML file with the grid and, in its table [search], these settings, or the name of a built-in one; flags "
+    "win over it.",
+)
 @click.option("-o", "--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
 @cell_options
 @click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
@@ -43,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
 @plugin_options
 def tune(
-    rule: str,
+    config: str | None,
     verbose: bool,
     quiet: bool,
     as_json: bool,
@@ -57,9 +69,9 @@ def tune(
     command again goes on where it stopped, also beside another one that still runs. llpbench run --params tuned then
     gives test scores.
     """
-    from llpbench.api import plan_tune
+    from llpbench.tuning.request import plan_tune
 
-    request = plan_tune(flags, rule=rule, plugins=plugins, override=override)
+    request = plan_tune(flags, config=config, plugins=plugins, override=override)
     with exit_on_interrupt():
         results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
     _print(results, as_json)
@@ -88,5 +100,7 @@ def _print(results: TuneResults, as_json: bool) -> None:
     words = [f"{r.name}, {r.title} ({'higher' if r.higher_is_better else 'lower'} is better)" for r in rules]
     say(f"values under the rule on validation data: {'; '.join(words)}")
     say(tabulate(rows, headers="keys", disable_numparse=True))
+    for rules_of_one in dict.fromkeys(tuple(search.shared) for search in results.searches if search.shared):
+        say(f"each trial serves the rules {' and '.join(rules_of_one)}; no rule had a part in what is drawn")
     out = results.folder
     say(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)

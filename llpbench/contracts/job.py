@@ -50,6 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         method: what the judge knows of the method.
         code: fingerprints of the code of the cell, by part, as they were when it was planned.
         requires: distributions and modules whose versions go into the result.
+        prune: what a trial must reach; it is given up where it lags under all of these rules.
         origins: where each part of ``code`` comes from (``distribution:plugin``, ``file:NAME``), to look at it again.
     """
 
@@ -75,5 +76,5 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: float = 8192.0
     resources: dict[str, float] = {}
     predictions: bool = True
-    prune: Prune | None = None
+    prune: tuple[Prune, ...] = ()
     tuning_seconds: float = 0.0

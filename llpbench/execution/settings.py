@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.execution.jobs import Rerun
 from llpbench.experiment.grid import RunSpec, parse_seeds
 from llpbench.plugins.options import split_list
+from llpbench.plugins.shipped import shipped_files
 from llpbench.system.quantities import parse_duration, parse_memory
 
 if TYPE_CHECKING:
@@ -41,18 +41,15 @@ class HowToRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 _SPEC_KEYS = {f.name for f in msgspec.structs.fields(RunSpec)}
-_HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
-_KEYS = _SPEC_KEYS | _HOW_KEYS | {"epsilon"}
+HOW_KEYS = {f.name for f in msgspec.structs.fields(HowToRun)}
+_KEYS = _SPEC_KEYS | HOW_KEYS | {"epsilon"}
+SEARCH = "search"
+"""The table of a run file that says how its methods are tuned (``llpbench tune --config``); a run leaves it aside."""
 
 
 def run_files(registry: Registry) -> dict[str, Path]:
     """Run files that plugins ship: ``runs/*.toml`` in their top-level packages, by name."""
-    found: dict[str, Path] = {}
-    for plugin in registry.plugins:
-        package = sys.modules.get(plugin.module.__name__.partition(".")[0])
-        for folder in getattr(package, "__path__", ()):
-            found |= {path.stem: path for path in sorted(Path(folder, "runs").glob("*.toml"))}
-    return found
+    return shipped_files(registry, "runs")
 
 
 def find_run_file(name: str, registry: Registry) -> Path:
@@ -73,11 +70,12 @@ def read_run_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"--config {path}: no such file.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"--config {path}: {error}") from None
-    _refuse_unknown(content, f"key in {path}:")
+    refuse_unknown({key: value for key, value in content.items() if key != SEARCH}, f"key in {path}:")
     return content
 
 
-def _refuse_unknown(settings: Mapping[str, Any], kind: str) -> None:
+def refuse_unknown(settings: Mapping[str, Any], kind: str) -> None:
+    """An error for a key that no setting has."""
     for key in settings:
         if key not in _KEYS:
             raise UnknownNameError(kind, key, _KEYS)
@@ -86,34 +84,59 @@ def _refuse_unknown(settings: Mapping[str, Any], kind: str) -> None:
 def combine(file: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[RunSpec, HowToRun]:
     """Flags over file over defaults, checked; errors name the key."""
     given = {key: value for key, value in flags.items() if value is not None}
-    _refuse_unknown(given, "setting")
+    refuse_unknown(given, "setting")
     merged = {**file, **given}
     if "epsilon" in given and "noise" not in given:
         merged.pop("noise", None)
-    for key in _LISTS:
-        if isinstance(merged.get(key), str):
-            merged[key] = split_list(merged[key])
-    for key in ("bags", "feature_noise", "epsilon"):
-        if isinstance(merged.get(key), int | float) and not isinstance(merged.get(key), bool):
-            merged[key] = [merged[key]]
-    if isinstance(merged.get("seeds"), str | list):
-        merged["seeds"] = parse_seeds(merged["seeds"])
+    merged = read_settings(merged)
     epsilons = merged.pop("epsilon", None)
     if epsilons:
         merged["noise"] = [*merged.get("noise", ()), *(f"epsilon={e}" for e in epsilons)]
-    if isinstance(merged.get("timeout"), str):
-        merged["timeout"] = parse_duration(merged["timeout"])
-    if isinstance(merged.get("memory"), str):
-        merged["memory"] = parse_memory(merged["memory"])
     if not merged.get("methods"):
         raise UsageError(
             "no methods given. Try: llpbench run --methods dllp,mean-ridge --bags 8,512 (llpbench list shows all)"
         )
-    spec = _convert({k: v for k, v in merged.items() if k in _SPEC_KEYS}, RunSpec)
-    return spec, _convert({k: v for k, v in merged.items() if k in _HOW_KEYS}, HowToRun)
+    spec = convert({k: v for k, v in merged.items() if k in _SPEC_KEYS}, RunSpec)
+    return spec, convert({k: v for k, v in merged.items() if k in HOW_KEYS}, HowToRun)
 
 
-def _convert(values: Mapping[str, Any], kind: type[Any]) -> Any:
+def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as people give them, in the form that a run has them: lists, numbers, seconds."""
+    read = dict(settings)
+    for key in _LISTS:
+        if isinstance(read.get(key), str):
+            read[key] = split_list(read[key])
+    for key in ("bags", "feature_noise", "epsilon"):
+        if isinstance(read.get(key), int | float) and not isinstance(read.get(key), bool):
+            read[key] = [read[key]]
+    if isinstance(read.get("seeds"), str | list):
+        read["seeds"] = parse_seeds(read["seeds"])
+    if isinstance(read.get("timeout"), str):
+        read["timeout"] = parse_duration(read["timeout"])
+    if isinstance(read.get("memory"), str):
+        read["memory"] = parse_memory(read["memory"])
+    return read
+
+
+def call_text(function: str, given: Mapping[str, Any]) -> str:
+    """The call of a function of llpbench as one would write it, for the manifest."""
+    plain = {name: plain_setting(value) for name, value in given.items() if name != "progress"}
+    words = [f"{name}={value!r}" for name, value in plain.items() if value is not None and value != []]
+    return f"llpbench.{function}({', '.join(words)})"
+
+
+def plain_setting(value: Any) -> Any:
+    """A setting as a run file would hold it: paths as texts, sequences as lists."""
+    if isinstance(value, Path):
+        return str(value)
+    is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    if is_sequence:
+        return [plain_setting(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def convert(values: Mapping[str, Any], kind: type[Any]) -> Any:
+    """Settings as an object of a kind; a wrong value is an error that names its key."""
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:

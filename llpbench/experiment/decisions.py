@@ -1,4 +1,4 @@
-"""From scores to decisions, by what a user of LLP knows: how many rows of each class there are.
+"""From scores to decisions, by what is known without labels: how many rows of each class there are.
 
 A threshold of one half asks more of a model than LLP can give it: where bags are large, or positives rare, honest
 probabilities stay below one half and no row would ever be positive. What everyone has is the overall rate ``r``, the

@@ -116,7 +116,7 @@ def make_fold_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
     assert data.bags.validation is not None
     specs = [registry.rules[DEFAULT_RULE], *cross_validated_rules(registry)]
     rules = [bind(spec, data.bags.validation) for spec in specs]
-    return Judge(tests=None, **{**_terms(job, data, registry), "rules": rules, "prune": None})
+    return Judge(tests=None, **{**_terms(job, data, registry), "rules": rules, "prune": ()})
 
 
 def cross_validated_rules(registry: Registry) -> list[RuleSpec]:

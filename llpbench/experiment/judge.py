@@ -5,6 +5,7 @@ It needs no features and no method, so in a cell it has a process of its own (``
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,15 +55,27 @@ class Answer:
     stop: bool
 
 
+@dataclass(frozen=True)
+class Lag:
+    """How far a trial lags behind under one rule: the best value it has, and what it should have reached."""
+
+    rule: str
+    value: float
+    limit: float
+
+
 class Pruned(BaseException):
     """Ends the fit of a trial that lags behind the trials before it; not an error, and not for a method to catch."""
 
-    def __init__(self, rule: str, report: int, value: float, limit: float) -> None:
-        self.rule = rule
-        super().__init__(
-            f"at report {report} its best value under rule {rule} is {value:.6g}, "
-            f"worse than {limit:.6g}, the median of finished trials"
-        )
+    def __init__(self, report: int, lags: Sequence[Lag]) -> None:
+        self.rule = pruned_by(lag.rule for lag in lags)
+        words = (f"under rule {lag.rule} is {lag.value:.6g}, worse than {lag.limit:.6g}" for lag in lags)
+        super().__init__(f"at report {report} its best value {' and '.join(words)}, the median of finished trials")
+
+
+def pruned_by(rules: Iterable[str]) -> str:
+    """What a result says of the rules that gave it up."""
+    return " and ".join(rules)
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ class Judge:
         train_labels: labels of the training rows in bag order, to judge pseudo-labels.
         score_kind: how the method's scores are to be read.
         patience: reports without improvement under ``bags`` after which a stage closes.
-        prune: what a trial's reports must reach, when it is one.
+        prune: what a trial's reports must reach, when it is one; it is given up where it lags under all rules named.
         history: for each report, its value under every rule.
         places: for each report, where it stands in the fit.
     """
@@ -102,7 +115,7 @@ class Judge:
     classes: int
     score_kind: str = "auto"
     patience: int = 20
-    prune: Prune | None = None
+    prune: tuple[Prune, ...] = ()
     stages: dict[str, Stage] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
@@ -173,14 +186,16 @@ class Judge:
         return True
 
     def _give_up_if_behind(self, number: int) -> None:
-        """End a trial whose best report so far is worse than the limit for this many reports."""
-        if self.prune is None:
-            return
-        limit = self.prune.limit(number)
-        rule = self.rule(self.prune.rule)
-        value = self.winner(rule).value
-        if limit is not None and value is not None and rule.better(limit, value):
-            raise Pruned(rule.name, number, value, limit)
+        """End a trial whose best report so far is, under every rule in force, worse than the limit for this report."""
+        lags = []
+        for prune in self.prune:
+            limit, rule = prune.limit(number), self.rule(prune.rule)
+            value = self.winner(rule).value
+            if limit is None or value is None or not rule.better(limit, value):
+                return
+            lags.append(Lag(rule.name, value, limit))
+        if lags:
+            raise Pruned(number, lags)
 
     def take_pseudo_labels(self, probabilities: FloatArray, stage: str = "") -> None:
         """Record the AUROC of pseudo-labels against the training labels; nothing is answered."""

@@ -1,7 +1,7 @@
 """Selection rules: how the best report of a fit is chosen. A rule is always named next to a number.
 
 ``bags``       cross-entropy of the mean prediction on held-back bags, after the logits were shifted so that the mean
-               over all held-back rows is the known rate: what a user of LLP has. Version 2.
+               over all held-back rows is the known rate. It needs counts and no label. Version 2.
 ``bags-cv``    the same on k folds over all bags: the number of reports is chosen by fits that each left a part of the
                bags out (``folds.py``). For cells with folds.
 ``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was

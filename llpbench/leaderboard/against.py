@@ -5,27 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from llpbench.execution.jobs import Context
 from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.handed_in import check_submission
 from llpbench.leaderboard.lines import compact
 from llpbench.leaderboard.publish import Desk, read_manifest
+from llpbench.leaderboard.submission import is_submission
 from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, canonical
 
 
 def check_against(
-    content: Content, runs: Iterable[Path], registry: Registry, tuned: Iterable[Path] = ()
+    content: Content,
+    runs: Iterable[Path],
+    registry: Registry,
+    tuned: Iterable[Path] = (),
+    context: Context | None = None,
 ) -> tuple[list[str], int]:
     """What of a leaderboard is not what its results give, and how many cells were looked at.
 
     Args:
         content: the leaderboard.
-        runs: results folders of its cells; cells they do not hold are not looked at.
+        runs: results folders of its cells, or folders of predictions; cells they do not hold are not looked at.
         registry: what is installed.
         tuned: folders of the searches that chose parameters.
+        context: where predictions find the data that they are scored on.
     """
-    problems, seen = [], set()
+    problems: list[str] = []
+    seen: set[str] = set()
     for run in runs:
+        if is_submission(run):
+            wrong, looked_at = check_submission(content, run, registry, context or Context())
+            problems += wrong
+            seen |= looked_at
+            continue
         desk = Desk(run, content, registry, list(tuned))
         for cell_id, planned in read_manifest(run).planned.items():
             if cell_id not in content.lines or not (run / "cells" / f"{cell_id}.json").exists():

@@ -11,10 +11,12 @@ from llpbench.leaderboard.bootstrap import check_replicates
 from llpbench.leaderboard.derived import check_derived
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.origin import is_unreleased
+from llpbench.leaderboard.predictions import above_bounds
 from llpbench.leaderboard.searched import check_search, is_tuned
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.trace import check_named, check_stated, check_traced
 from llpbench.leaderboard.validate import Unsound
+from llpbench.leaderboard.verified import check_marks, new_marks
 from llpbench.plugins.registry import Registry
 
 
@@ -61,9 +63,21 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
         for cell_id in sorted(set(content.replicates) - set(content.lines))
     ]
     report.problems += _mixed_rules(content)
+    report.problems += check_marks(content.marks, content.lines)
+    report.problems += _submissions(content, registry)
     report.untraced = dict(untraced)
     report.notes += _notes(content, protocol, report)
     return report
+
+
+def brought(content: Content, before: Content) -> list[str]:
+    """What a submission changes that is for reviewers to make: marks of verification, and scores of predictions."""
+    problems = new_marks(content.marks, before.marks)
+    for cell_id, line in sorted(content.lines.items()):
+        known = before.lines.get(cell_id)
+        if line.result.predictions_only and (known is None or known.digest != line.digest):
+            problems.append(f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions")
+    return problems
 
 
 def _guarded(report: Audit, cell_id: str, check: Callable[..., None], *given: object) -> None:
@@ -122,13 +136,16 @@ def _check_accuracy(result: CellResult) -> None:
 def _not_installed(result: CellResult, registry: Registry) -> list[str]:
     """What made a cell and is not here."""
     cell = result.cell
-    absent = [f"method {cell.method}"] if cell.method not in registry.methods.entries else []
+    unknown = cell.method not in registry.methods.entries and not result.predictions_only
+    absent = [f"method {cell.method}"] if unknown else []
     absent += [f"dataset {cell.dataset}"] if cell.dataset not in registry.datasets.entries else []
     return absent + [f"selection rule {rule}" for rule in result.selected if rule not in registry.rules.entries]
 
 
 def _check_installed(result: CellResult, registry: Registry) -> None:
-    """Hold a cell to what is installed, where that is the release that made it."""
+    """Hold a cell to what is installed, where that is the release that made it; predictions were made by none."""
+    if result.predictions_only:
+        return
     entry = registry.methods.entries[result.cell.method]
     version = result.versions.get(entry.plugin.distribution)
     if result.status == "ok" and version == entry.plugin.version:
@@ -139,6 +156,23 @@ def _check_installed(result: CellResult, registry: Registry) -> None:
 def _check_search(result: CellResult, content: Content, registry: Registry | None, splits: Splits) -> None:
     entry = None if registry is None else registry.methods.entries.get(result.cell.method)
     check_search(result, content.searches.values(), None if entry is None else entry.spec, splits)
+
+
+def _submissions(content: Content, registry: Registry | None) -> list[str]:
+    """Predictions without a description, descriptions without predictions, and names that stand for two things."""
+    told = {line.result.cell.method for line in content.lines.values() if line.result.predictions_only}
+    run = {line.result.cell.method for line in content.lines.values() if not line.result.predictions_only}
+    known = set() if registry is None else set(registry.methods.entries)
+    problems = [
+        f"submissions/{name}.json: there is none, and cells of it are" for name in told - set(content.submissions)
+    ]
+    problems += [f"submissions/{name}.json: no cell of it is published" for name in set(content.submissions) - told]
+    problems += [f"{name} was handed in as predictions and is a method that runs" for name in told & (run | known)]
+    for line in content.lines.values():
+        result, about = line.result, content.submissions.get(line.result.cell.method)
+        if result.predictions_only and about is not None and result.cell.params != about.params:
+            problems.append(f"cell {result.id}: its parameters are not those of its submission")
+    return sorted(problems)
 
 
 def _mixed_rules(content: Content) -> list[str]:
@@ -167,6 +201,12 @@ def _notes(content: Content, protocol: int, report: Audit) -> list[str]:
         notes.append(f"{bare} of {len(results)} cells have no replicates: their AUROC was compared with nothing")
     if unreleased := sum(map(is_unreleased, results)):
         notes.append(f"{unreleased} of {len(results)} cells were made by unreleased code (an editable install)")
+    if told := sum(r.predictions_only for r in results):
+        notes.append(
+            f"{told} of {len(results)} cells are predictions only: scored here, never run here; not ranked; "
+            "whether they came from bags and counts alone cannot be seen"
+        )
+    notes += above_bounds(results)
     if results:
         notes.append(
             "metrics beside AUROC and accuracy, seconds and memory are compared with nothing here: "

@@ -38,6 +38,8 @@ from llpbench.leaderboard.schema import (
 )
 from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout
 from llpbench.leaderboard.statistics import pareto_front, standings
+from llpbench.leaderboard.submission import told_of
+from llpbench.leaderboard.verified import mark_rows
 from llpbench.report.cards import cards_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
@@ -54,6 +56,7 @@ def make_board(content: Content, files: bool = True) -> Board:
     styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)
     found = by_dataset(board_groups(results))
     datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
+    mark_rows((row for dataset in datasets for row in dataset.rows), content.marks)
     cells = cells_of(found, content.facts)
     return Board(
         schema=SCHEMA,
@@ -157,6 +160,7 @@ def _board_row(
         origin=facts.origin,
         unreleased=any(map(is_unreleased, results)),
         cells=cells,
+        predictions_only=told_of(content.submissions, results),
     )
 
 
@@ -169,7 +173,8 @@ def _judge_column(
     scores = {
         row.method: score
         for row in rows
-        if (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
+        if row.predictions_only is UNSET
+        and (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
     }
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
     shared, means = shared_keys({m: list(v) for m, v in values.items()}), shared_means(values)
@@ -230,7 +235,8 @@ def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
     """
     noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
-    scores = {method: _by_cell(groups, noises, style, rule) for method, groups in dataset.methods.items()}
+    ranked = {m: g for m, g in dataset.methods.items() if not any(group.predictions_only for group in g.values())}
+    scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
     shared = shared_keys({method: list(found) for method, found in scores.items()})
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
@@ -257,7 +263,8 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
     fronts = {}
     for bag in bags:
-        entries = {row.method: row.cells["none"][str(bag)] for row in rows if not row.oracle}
+        compared = [row for row in rows if not row.oracle and row.predictions_only is UNSET]
+        entries = {row.method: row.cells["none"][str(bag)] for row in compared}
         there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:
             continue
@@ -297,6 +304,7 @@ def _missing(dataset: BoardDataset) -> list[Missing]:
     entries = [
         (row.method, noise, bag, entry)
         for row in dataset.rows
+        if row.predictions_only is UNSET
         for noise, cells in row.cells.items()
         for bag, entry in cells.items()
     ]

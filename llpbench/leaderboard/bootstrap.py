@@ -63,18 +63,8 @@ def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.g
 
     Nothing in it is ever executed.
     """
-    data = read_plain(path, PREDICTION_BYTES)
     rules = list(rules)
-    wanted = ("labels", *rules)
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-        if sum(sizes.values()) > PREDICTION_BYTES:
-            raise Unsound(f"{path.name}: would unpack to {sum(sizes.values()) / 2**20:.0f} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            found = {name: np.asarray(arrays[name]) for name in (*wanted, *({BAG_OF} & set(arrays.files)))}
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
-        raise Unsound(f"{path.name}: not a predictions file ({clip(str(error), 120)})") from None
+    found = read_arrays(path, ("labels", *rules), (BAG_OF,))
     labels = found["labels"]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer) or len(labels) == 0:
         raise Unsound(f"{path.name}: labels are not whole numbers, one for each row")
@@ -87,6 +77,24 @@ def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.g
         if not np.isfinite(scores).all():
             raise Unsound(f"{path.name}: scores under {rule!r} are not all finite")
     return found
+
+
+def read_arrays(path: Path, wanted: Iterable[str], optional: Iterable[str] = ()) -> dict[str, NDArray[np.generic]]:
+    """Arrays of an ``.npz`` file from elsewhere by name, the optional ones where they are there, or ``Unsound``.
+
+    Nothing in it is ever executed, and what would unpack to more than ``PREDICTION_BYTES`` is not unpacked.
+    """
+    data = read_plain(path, PREDICTION_BYTES)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
+        if sum(sizes.values()) > PREDICTION_BYTES:
+            raise Unsound(f"{path.name}: would unpack to {sum(sizes.values()) / 2**20:.0f} MB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            there = [name for name in optional if name in arrays.files]
+            return {name: np.asarray(arrays[name]) for name in (*wanted, *there)}
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+        raise Unsound(f"{path.name}: not a predictions file ({clip(str(error), 120)})") from None
 
 
 def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> Replicates:
@@ -102,6 +110,21 @@ def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> 
             scores = arrays[rule].astype(np.float64)
             rules[rule] = pack(auroc_replicates(labels, scores, resampling_seed(result)))
     return Replicates(id=result.id, test=short_digest(labels), rules=rules, same=same)
+
+
+def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float, float] | None:
+    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions to resample.
+
+    It says how far other test rows would move the number, and nothing of other bags, splits or starting weights.
+    """
+    stated = result.selected[rule].metrics.get(METRIC) if rule in result.selected else None
+    try:
+        arrays = read_predictions(path, [rule])
+    except Unsound:
+        return None
+    labels, scores = arrays["labels"].astype(np.int64), arrays[rule].astype(np.float64)
+    spread = float(np.nanstd(auroc_replicates(labels, scores, resampling_seed(result)), ddof=1))
+    return None if stated is None or not np.isfinite(spread) else (stated - 1.96 * spread, stated + 1.96 * spread)
 
 
 def short_digest(labels: NDArray[np.int64]) -> str:

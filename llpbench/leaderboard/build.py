@@ -75,7 +75,9 @@ def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row
     for group in groups:
         stated.setdefault(group.setting.base_dataset, set()).update(*(result.selected for result in group.found))
     rows = make_rows(groups, [style], rules_of((r for group in groups for r in group.found), content.facts))
-    rows = [row for row in rows if row.rule in stated[row.base_dataset]]
+    rows = [
+        row for row in rows if row.rule in stated[row.base_dataset] and not (row.predictions_only and not row.seeds)
+    ]
     return with_references(rows, content.facts.references, style.scale)
 
 
@@ -135,7 +137,7 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Noise", tables.to_markdown(scores.noise)),
         ("Beside published values", tables.to_markdown(scores.beside)),
         ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
-        ("Time", tables.to_markdown(phases.time_tables(groups))),
+        ("Time", tables.to_markdown(phases.time_tables(g for g in groups if not g.predictions_only))),
         ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),
     ]
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)

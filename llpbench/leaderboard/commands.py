@@ -11,7 +11,9 @@ from llpbench.results.table import Group
 
 
 def command(group: Group) -> str:
-    """The command that runs a method in a setting with all its seeds."""
+    """The command that runs a method in a setting with all its seeds; empty where its code is not here."""
+    if group.predictions_only:
+        return ""
     cell = group.found[0].cell
     seeds = max(plan.cell.seed for plan in group.plans) + 1
     words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]

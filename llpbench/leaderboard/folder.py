@@ -5,6 +5,8 @@
     cells/<dataset>.jsonl       published cells, one on a line, sorted by id
     bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
     searches/<dataset>.jsonl    searches that chose the parameters of tuned rows, with every trial
+    verified/<dataset>.jsonl    marks of cells that were made again by a reviewer
+    submissions/<method>.json   what submitters say of methods that were handed in as predictions only
     machines/<id>.json          the machines that made them
     facts.json                  what methods, datasets, metrics and rules say of themselves; numbers from publications
 
@@ -25,7 +27,9 @@ from llpbench.leaderboard.bootstrap import Replicates, decode_replicates
 from llpbench.leaderboard.facts import Facts, MachineFacts
 from llpbench.leaderboard.lines import Line, decode_line, encode_line
 from llpbench.leaderboard.searched import decode_history
+from llpbench.leaderboard.submission import About, read_about
 from llpbench.leaderboard.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
+from llpbench.leaderboard.verified import Mark, decode_mark
 from llpbench.system.files import write_atomically
 from llpbench.tuning.chosen import History
 
@@ -39,6 +43,8 @@ class Content:
     machines: dict[str, MachineFacts] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
     searches: dict[str, History] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
+    submissions: dict[str, About] = field(default_factory=dict)
 
 
 def read_folder(root: Path) -> Content:
@@ -57,6 +63,11 @@ def read_folder(root: Path) -> Content:
     for path in _files(root / "searches", ".jsonl"):
         for history in _lines(path, decode_history):
             _once(content.searches, history.study, history, path)
+    for path in _files(root / "verified", ".jsonl"):
+        for mark in _lines(path, decode_mark):
+            _once(content.marks, mark.id, mark, path)
+    for path in _files(root / "submissions", ".json"):
+        content.submissions[path.stem] = _guarded(path, read_about)
     for path in _files(root / "machines", ".json"):
         content.machines[check_machine(path.stem)] = read_machine(path)
     if (root / "facts.json").exists():
@@ -86,6 +97,11 @@ def raw_files(content: Content) -> dict[str, bytes]:
             files[f"bootstrap/{dataset}.jsonl"] = _joined(
                 msgspec.json.encode(replicates, order="deterministic") for replicates in kept
             )
+        marks = [content.marks[line.result.id] for line in lines if line.result.id in content.marks]
+        if marks:
+            files[f"verified/{dataset}.jsonl"] = _joined(msgspec.json.encode(m, order="deterministic") for m in marks)
+    for name, about in content.submissions.items():
+        files[f"submissions/{name}.json"] = _pretty(about)
     for dataset in sorted({history.setting.cell.dataset for history in content.searches.values()}):
         of_dataset = [h for _, h in sorted(content.searches.items()) if h.setting.cell.dataset == dataset]
         files[f"searches/{dataset}.jsonl"] = _joined(msgspec.json.encode(h, order="deterministic") for h in of_dataset)

@@ -9,6 +9,7 @@ import msgspec
 from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.leaderboard.facts import EVERY_RESULT
+from llpbench.leaderboard.submission import check_shown
 from llpbench.leaderboard.validate import (
     Unsound,
     check_date,
@@ -110,6 +111,7 @@ def check_result(result: CellResult) -> None:
     check_values(plain)
     _check_shown_name(result.method_name, result.cell.method)
     _check_shown_name(result.dataset_name, result.cell.dataset)
+    check_shown(result)
     if result.cell.bag_size < OWN_SIZES or result.cell.seed < 0:
         raise Unsound(f"bag size {result.cell.bag_size}, seed {result.cell.seed}: neither may be negative")
     if result.cell.feature_noise < 0:
@@ -129,7 +131,9 @@ def _check_shown_name(shown: str, name: str) -> None:
 
 
 def _check_metrics(result: CellResult) -> None:
-    for rule in EVERY_RESULT:
+    if not result.selected:
+        raise Unsound("it has no numbers under any rule")
+    for rule in EVERY_RESULT if not result.predictions_only else ():  # these have the rule that was declared
         if rule not in result.selected:
             raise Unsound(f"it has no numbers under the rule {rule!r}")
     check_rules(result.selected)

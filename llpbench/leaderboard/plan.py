@@ -37,7 +37,7 @@ def plan_of(results: Iterable[CellResult]) -> BoardPlan:
     planned = {r.id: _planned(r) for r in results}
     methods: dict[tuple[str, str, str, str], list[CellResult]] = {}
     for r in results:
-        if not r.oracle:
+        if not (r.oracle or r.predictions_only):  # nobody here can run what is missing of these
             methods.setdefault((r.dataset_name, r.method_name, r.cell.backend, older.get(r.id, "")), []).append(r)
     expected = expected_seeds(results, older)
     for (dataset, _, _, day), found in methods.items():
@@ -58,7 +58,7 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
     """
     seeds: dict[Setting, dict[str, set[int]]] = {}
     for r in results:
-        if not r.oracle:
+        if not (r.oracle or r.predictions_only):
             method = repr((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
             seeds.setdefault(setting_of(r), {}).setdefault(method, set()).add(r.cell.seed)
     return {setting: set(shared_keys(of_method).keys) for setting, of_method in seeds.items()}

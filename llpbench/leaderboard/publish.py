@@ -72,7 +72,7 @@ def add_results(
         except (Unsound, Damaged, RecursionError) as problem:
             report.refused.append((short_line(cell_id), short_line(str(problem))))
             continue
-        if _take(content, report, submission, replace=replace):
+        if take(content, report, submission, replace=replace):
             desk.splits.add(submission.result, submission.replicates)
             if submission.search is not None:
                 content.searches[submission.search.study] = submission.search
@@ -82,7 +82,7 @@ def add_results(
 
 
 @dataclass(frozen=True)
-class Submission:
+class Accepted:
     """A result that passed every check, and what is published beside it."""
 
     result: CellResult
@@ -104,7 +104,7 @@ class Desk:
             if line.result.status == "ok":
                 self.splits.add(line.result, content.replicates.get(cell_id))
 
-    def read(self, cell_id: str, planned: Planned) -> Submission:
+    def read(self, cell_id: str, planned: Planned) -> Accepted:
         """A result with everything that is published beside it; ``Unsound`` with the reason when it is refused."""
         data = read_plain(self.run / "cells" / f"{cell_id}.json", RESULT_BYTES)
         result = decode_result(data)
@@ -115,6 +115,10 @@ class Desk:
             result.oracle = planned.oracle
             result.protocol = result.protocol if result.versions else self.protocol
         check_result(result)
+        if result.predictions_only:
+            raise Unsound("predictions are published from the folder that was handed in, which is scored here")
+        if result.cell.method in self.content.submissions:
+            raise Unsound(f"{result.cell.method} is published as predictions only; these go before it is run")
         if result.protocol != self.protocol:
             raise Unsound(
                 f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
@@ -137,7 +141,7 @@ class Desk:
             replicates = replicate(result, arrays) if fine else None
             self.splits.check(result, replicates)
             search = self._search(result) if is_tuned(result.cell) else None
-        return Submission(result, _source(data), machine, replicates, search)
+        return Accepted(result, _source(data), machine, replicates, search)
 
     def _machine(self, result: CellResult) -> MachineFacts:
         machine = read_machine(self.run / "machines" / f"{result.machine}.json")
@@ -173,7 +177,7 @@ def _source(data: bytes) -> str:
     return digest
 
 
-def _take(content: Content, report: Added, new: Submission, *, replace: bool) -> bool:
+def take(content: Content, report: Added, new: Accepted, *, replace: bool) -> bool:
     """Put a submission in, or leave what is there; whether it went in."""
     result, replicates = new.result, new.replicates
     small = compact(result)
@@ -196,6 +200,7 @@ def _take(content: Content, report: Added, new: Submission, *, replace: bool) ->
     content.lines[result.id] = seal(small, new.source)
     content.machines[result.machine] = new.machine
     content.replicates.pop(result.id, None)
+    content.marks.pop(result.id, None)
     if replicates is not None:
         content.replicates[result.id] = replicates
     return True

@@ -100,7 +100,7 @@ def _results_of_run(folder: Path) -> dict[str, CellResult]:
 def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> CellResult:
     """The cell of that id (or the only one whose id begins so); a random one with a number when none is named."""
     if wanted is None:
-        fine = [r for _, r in sorted(results.items()) if r.status == "ok"]
+        fine = [r for _, r in sorted(results.items()) if r.status == "ok" and not r.predictions_only]
         if not fine:
             raise StoreError(f"{folder} holds no cell with a number.")
         return secrets.choice(fine)
@@ -111,6 +111,11 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
     result = results[matching[0]]
     if result.status != "ok":
         raise UsageError(f"cell {result.id} has no number to compare: {result.status}: {result.reason}")
+    if result.predictions_only:
+        raise UsageError(
+            f"cell {result.id} cannot be made again: {result.cell.method} was handed in as predictions, and its code "
+            "is not here. With the submitter's folder: llpbench leaderboard score FOLDER scores the predictions again."
+        )
     return result
 
 

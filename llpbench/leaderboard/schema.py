@@ -89,6 +89,18 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of a row's ``of`` cells were made again and came out as published, and how many did not (``doubted``).
+
+    ``latest`` is the day of the newest of these verifications.
+    """
+
+    cells: int
+    doubted: int
+    of: int
+    latest: str
+
+
 class Entry(msgspec.Struct, kw_only=True):
     """A method in one setting, over its seeds.
 
@@ -99,6 +111,7 @@ class Entry(msgspec.Struct, kw_only=True):
         paper: what a publication reports, by metric.
         seed_ids: ids of the cells, in the order of the seeds; ``seeds`` are these.
         command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
+        verified: ids of the cells that were made again and came out as published; not there when there is none.
     """
 
     status: str
@@ -113,13 +126,29 @@ class Entry(msgspec.Struct, kw_only=True):
     machine: str = ""
     command: str = ""
     paper: dict[str, Published] = {}
+    verified: list[str] | UnsetType = UNSET
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What submitters of predictions say of their method; nobody here has checked it. ``mark`` says so in words."""
+
+    mark: str
+    title: str
+    who: str
+    rule: str
+    citation: str = ""
+    paper: str = ""
+    code: str = ""
+    hardware: str = ""
 
 
 class BoardRow(msgspec.Struct, kw_only=True):
     """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size.
 
-    ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``whose`` is
-    ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
+    ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``verified`` is
+    there when some of its cells were made again by a reviewer. ``predictions_only`` says what is known of a method
+    that was handed in as predictions: it was scored here and never run here, so it has no rank and no mark. ``whose``
+    is ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
     """
 
     method: str
@@ -131,6 +160,8 @@ class BoardRow(msgspec.Struct, kw_only=True):
     unreleased: bool = False
     whose: str = ""
     cells: dict[str, dict[str, Entry]] = {}
+    verified: Verified | UnsetType = UNSET
+    predictions_only: Told | UnsetType = UNSET
 
 
 class PaperRow(msgspec.Struct, frozen=True, kw_only=True):

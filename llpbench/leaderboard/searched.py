@@ -18,10 +18,12 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
+from llpbench.experiment.judge import pruned_by
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, check_name, check_values, clip, read_plain
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.tuning.chosen import History, Trial, bare, tuned_setting
+from llpbench.tuning.study import UNSTEERED
 
 PREFIX = "tuned-"
 _OWN_METRICS = {"bag_error"}  # of held-back bags; every other metric is of test rows
@@ -95,15 +97,23 @@ def check_search(result: CellResult, studies: Iterable[History], method: MethodS
     exact = [h for h in fair if abs(h.seconds - seconds) <= 0.001 + 1e-6 * h.seconds]
     if not exact:
         raise Unsound(f"its tuning_seconds are {seconds:.3f}, its search took {fair[0].seconds:.3f}")
+    _check_shared(exact[0])
     return exact[0]
 
 
 def check_trials(shown: Shown) -> None:
-    """Refuse a study whose trials have no sealed results, saw test rows, or had other values."""
+    """Refuse a study whose trials have no sealed results, saw test rows, or had other values.
+
+    Trials that several rules share must have been given up under all of these rules.
+    """
     for trial in shown.history.trials:
         results = [_trial_result(shown, trial, cell_id) for cell_id in trial.cells]
         if trial.status == "ok" and (len(results) != len(shown.history.setting.seeds) or trial.value is None):
             raise Unsound(f"trial {trial.number} of its search has no result for every seed")
+        if shown.history.shared and any(
+            r.status == "pruned" and r.notes.get("pruned_by") != pruned_by(shown.history.shared) for r in results
+        ):
+            raise Unsound(f"trial {trial.number} of its search serves several rules and was not given up under all")
         if trial.status != "ok":
             continue
         values = [r.selected[shown.history.setting.rule].value for r in results if r.status in ("ok", "pruned")]
@@ -112,6 +122,14 @@ def check_trials(shown: Shown) -> None:
             raise Unsound(
                 f"trial {trial.number} of its search is said to have reached {trial.value}, its result differs"
             )
+
+
+def _check_shared(history: History) -> None:
+    """Refuse a study that shares trials with rules of which one steered the draws."""
+    if history.shared and history.sampler != UNSTEERED:
+        raise Unsound(f"the trials of its search serve several rules and were drawn by {clip(history.sampler)}")
+    if history.shared and history.setting.rule not in history.shared:
+        raise Unsound(f"the trials of its search do not serve its rule {clip(history.setting.rule)}")
 
 
 def _trial_result(shown: Shown, trial: Trial, cell_id: str) -> CellResult:

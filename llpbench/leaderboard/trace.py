@@ -30,10 +30,10 @@ def check_traced(result: CellResult, registry: Registry) -> None:
     """Refuse a result that nobody could make again, naming what is missing."""
     if result.cell.tuning or result.status == "pruned":
         raise Unsound("it is a trial of a search, not a result")
-    method = _registered(registry.methods, result.cell.method)
-    dataset = _registered(registry.datasets, result.cell.dataset)
+    method = registered(registry.methods, result.cell.method)
+    dataset = registered(registry.datasets, result.cell.dataset)
     for rule in result.selected:
-        spec = _registered(registry.rules, rule).spec
+        spec = registered(registry.rules, rule).spec
         version = getattr(spec, "version", 1)
         if result.protocol > 1 and result.rules.get(rule) != version:
             raise Unsound(f"it was chosen by version {result.rules.get(rule)} of rule {rule!r}, installed is {version}")
@@ -68,7 +68,7 @@ def check_stated(result: CellResult, machine: MachineFacts) -> None:
         for rule, chosen in result.selected.items():
             if rule not in result.rules:
                 raise Unsound(f"it does not say which version of rule {rule!r} chose")
-            if chosen.metrics.get("bag_error") is None:
+            if chosen.metrics.get("bag_error") is None and not result.predictions_only:
                 raise Unsound(f"it has no bag_error under {rule!r}")
 
 
@@ -90,7 +90,8 @@ def check_commands(commands: Iterable[str]) -> None:
             raise Unsound("it was run with --plugin-override, so a name may stand for other code")
 
 
-def _registered(shelf: Shelf[S], name: str) -> Entry[S]:
+def registered(shelf: Shelf[S], name: str) -> Entry[S]:
+    """What is registered by an installed package, or ``Unsound``: nobody else has what is not."""
     try:
         entry = shelf.entry(name)
     except (UnknownNameError, PluginError):
@@ -156,7 +157,7 @@ def set_names(result: CellResult, registry: Registry) -> None:
     result.method_name = name_today(cell, method) or result.method_name
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     without = result.oracle and cell.split == USUAL.split
-    scheme = None if without else Variant(_registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
+    scheme = None if without else Variant(registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
     result.dataset_name = shown_data(cell, dataset, scheme)
 
 

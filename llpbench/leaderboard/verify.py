@@ -43,7 +43,8 @@ _FRESH = range(10_000, 2**31 - 1)  # far from every seed that anybody publishes
 class FreshTest:
     """Published values of a setting against those of fresh seeds, in percent.
 
-    ``p`` is the p-value of equal means; None when there is nothing to judge it by.
+    ``p`` is the p-value of equal means; None when there is nothing to judge it by. ``seeds`` are the fresh ones with a
+    number, ``cells`` the drawn cells of the setting.
     """
 
     method: str
@@ -53,24 +54,32 @@ class FreshTest:
     fresh: tuple[float, ...]
     p: float | None
     doubt: bool = False
+    seeds: tuple[int, ...] = ()
+    cells: tuple[str, ...] = ()
 
 
 @dataclass
 class Verification:
-    """What came out. ``doubts`` are the sentences that make it fail."""
+    """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id."""
 
     remade: list[tuple[CellResult, Verdict]] = field(default_factory=list)
     fresh: list[FreshTest] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    made: dict[str, CellResult] = field(default_factory=dict)
 
 
 def candidates(content: Content, known: Content | None = None) -> list[CellResult]:
-    """Cells with numbers, in the order of their ids; with ``known``, those that it does not hold as they are."""
+    """Cells that can be made again, in the order of their ids; with ``known``, those that it does not hold as they are.
+
+    What was handed in as predictions only cannot: nobody here has the code.
+    """
     before = {} if known is None else known.lines
     return [
         line.result
         for cell_id, line in sorted(content.lines.items())
-        if line.result.status == "ok" and (cell_id not in before or before[cell_id].digest != line.digest)
+        if line.result.status == "ok"
+        and not line.result.predictions_only
+        and (cell_id not in before or before[cell_id].digest != line.digest)
     ]
 
 
@@ -135,7 +144,7 @@ def verify(
         plans[result.id] = (plan_of(result), own)
         for plan in _fresh_plans(result, seeds):
             plans.setdefault(plan.cell.id, (plan, own))
-    made = run_cells(plans.values(), registry, context, view)
+    made = report.made = run_cells(plans.values(), registry, context, view)
     for result in able:
         verdict = compare(result, made[result.id], made_on=type_of(content.machines[result.machine]))
         report.remade.append((result, verdict))
@@ -181,12 +190,13 @@ def _fresh_tests(
         where += "" if place.noise == "none" else f", noise {place.noise_name}"
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
-            theirs = [100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None]
+            theirs = {r.cell.seed: 100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None}
             if ours and theirs:
-                p = fresh_p(ours, theirs, floor)
-                tests[result.method_name, where, rule] = FreshTest(
-                    result.method_name, where, rule, tuple(ours), tuple(theirs), p
-                )
+                values = tuple(theirs.values())
+                key = (result.method_name, where, rule)
+                cells = (*(tests[key].cells if key in tests else ()), result.id)
+                p = fresh_p(ours, values, floor)
+                tests[key] = FreshTest(*key, tuple(ours), values, p, seeds=tuple(theirs), cells=cells)
     return list(tests.values())
 
 

@@ -158,12 +158,12 @@ def llpbench_bag_schemes() -> list[BagScheme]:
 
 @hookimpl
 def llpbench_selection_rules() -> list[RuleSpec]:
-    """What a user of LLP can do, what the literature does, and what a user with natural bags may want."""
+    """What anyone with counts can do, what papers do with labels, and what suits natural bags."""
     return [
         RuleSpec(
             name=DEFAULT_RULE,
             factory="llpbench.experiment.rules:bag_cross_entropy",
-            summary="cross-entropy of held-back bags' mean predictions, brought to the known rate: what a user has",
+            summary="cross-entropy of held-back bags' mean predictions, brought to the known rate: needs no label",
             title="cross-entropy",
             higher_is_better=False,
             version=2,
@@ -179,7 +179,7 @@ def llpbench_selection_rules() -> list[RuleSpec]:
         RuleSpec(
             name="instances",
             factory="llpbench.experiment.rules:instance_auroc",
-            summary="AUROC on the labels of held-back rows: what the paper did, and what a user of LLP cannot do",
+            summary="AUROC on the labels of held-back rows: what the paper did; in practice there are no such labels",
             title="AUROC",
             uses_labels=True,
         ),

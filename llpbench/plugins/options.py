@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, Scalar
@@ -31,6 +31,11 @@ def split_list(text: str) -> list[str]:
     if depth:
         raise UsageError(f"unbalanced brackets in {text!r}.")
     return [item.strip() for item in [*items, text[start:]] if item.strip()]
+
+
+def names_of(given: str | Iterable[str]) -> list[str]:
+    """Several names, given as a text with commas or as a list."""
+    return split_list(given) if isinstance(given, str) else list(given)
 
 
 def parse_options(text: str) -> tuple[str, dict[str, list[str]]]:

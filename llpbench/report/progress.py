@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.registry import Registry
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import value_of
 
@@ -250,6 +252,30 @@ def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quie
         return store.fetch(spec, data_dir, offline=offline)
     with _transfer_bars() as show:
         return store.fetch(spec, data_dir, offline=offline, progress=show)
+
+
+def fetch_data(
+    planned: Iterable[Planned], executor: object, registry: Registry, data: str, *, offline: bool, quiet: bool
+) -> None:
+    """Fetch the files of datasets before their cells start; machines elsewhere fetch their own.
+
+    Args:
+        planned: the cells.
+        executor: where they run.
+        registry: what is registered.
+        data: the folder with data files; empty for the usual one.
+        offline: never ask the network.
+        quiet: show no progress.
+    """
+    if getattr(executor, "remote", False):
+        return
+    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
+        fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=quiet)
+
+
+def stopped(what: str, folder: Path, command: str) -> str:
+    """What whoever interrupts is told: where finished work is, and how to go on."""
+    return f"\nstopped. Finished {what} are in {folder}; the same command goes on:\n  {command}"
 
 
 @contextmanager

@@ -11,23 +11,27 @@ from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
-from llpbench.report import phases, tables
+from llpbench.report import phases, protocol, tables
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
 from llpbench.results.table import Row, aggregate, group_cells
 
-Kind = Literal["scores", "time", "noise", "pseudo"]
+Kind = Literal["scores", "time", "noise", "pseudo", "protocol"]
 ALL_RULES = "all"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to show: a metric under some rules, or one of the kinds that need neither; published values beside ours."""
+    """What to show: a metric under some rules, or one of the kinds that need neither; published values beside ours.
+
+    ``interval`` says how sure a number of a single seed is.
+    """
 
     metric: MetricStyle
     rules: Sequence[str]
     kind: Kind = "scores"
     references: Sequence[Reference] = field(default=())
+    interval: protocol.Interval | None = None
 
 
 def choose(
@@ -55,7 +59,7 @@ def choose(
         rules = [spec.name for spec in shown]
     else:
         rules = [registry.rules[rule].name]
-    return Wanted(styles[metric], rules, kind, registry.references() if paper else ())
+    return Wanted(styles[metric], rules, kind, registry.references() if paper or kind == "protocol" else ())
 
 
 def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[Row]:
@@ -70,6 +74,9 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
         return phases.time_tables(group_cells(planned, results))
     if wanted.kind == "pseudo":
         return phases.pseudo_tables(group_cells(planned, results))
+    if wanted.kind == "protocol":
+        rows = aggregate(planned, results, [wanted.metric], wanted.rules)
+        return protocol.protocol_tables(rows, wanted.references, wanted.metric, wanted.interval)
     rows = table_rows(planned, results, wanted)
     build = tables.build_noise_tables if wanted.kind == "noise" else tables.build_tables
     return [_with_published(table, wanted) for table in build(rows, wanted.metric)]

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from llpbench.contracts.result import PREDICTIONS_ONLY
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
@@ -119,9 +120,9 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
                 what=metric.title,
                 columns=columns,
                 methods=list(dict.fromkeys(row.method for row in group)),
-                entries=_entries(group, metric, lambda row: row.noise),
+                entries=make_entries(group, metric, lambda row: row.noise),
                 bounds=[],
-                notes=[*_unequal_seeds(group), *_reasons(group)],
+                notes=[*_unequal_seeds(group), *reasons_of(group)],
                 sources=_sources(group),
             )
         )
@@ -143,9 +144,9 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
         what=metric.title,
         columns=dict(sorted({row.bag_size: row.bags_name for row in plain}.items())),
         methods=list(dict.fromkeys(row.method for row in plain)),
-        entries=_entries(plain, metric, lambda row: row.bag_size),
+        entries=make_entries(plain, metric, lambda row: row.bag_size),
         bounds=_bounds(rows, metric),
-        notes=[*_unequal_seeds(plain), *_reasons(rows)],
+        notes=[*_unequal_seeds(plain), *reasons_of(rows)],
         sources=_sources(rows),
     )
 
@@ -167,7 +168,8 @@ def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
     return bounds
 
 
-def _entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
+def make_entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
+    """The entries of rows by method and column, with the marks of each column; ``key`` tells the column of a row."""
     marks = _marks(rows, metric.higher_is_better, key)
     means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
     usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in map(key, rows)}
@@ -201,13 +203,15 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     return [f"where seeds differ, best and second are those of the seeds that methods share ({seeds}){out}"]
 
 
-def _reasons(rows: list[Row]) -> list[str]:
+def reasons_of(rows: list[Row]) -> list[str]:
+    """Why entries have no number, and by which rule published values were selected; each once."""
     notes = [
         f"{row.method}{'' if row.oracle else f', {_size_words(row)}'}: {row.status}: {reason}"
         for row in rows
         if row.status != "ok"
         for reason in row.reasons
     ]
+    notes += [f"{row.method}: {PREDICTIONS_ONLY}; compared with nothing" for row in rows if row.predictions_only]
     notes += [
         f"{row.paper_source} selected by {row.paper_rule!r}: its values stand beside those of that rule"
         for row in rows
@@ -236,7 +240,8 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
 
 
 def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
-    column = {row.method: row for row in rows if key(row) == place and row.mean is not None}
+    there = [row for row in rows if row.mean is not None and not row.predictions_only]
+    column = {row.method: row for row in there if key(row) == place}
     return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
 
 
@@ -252,7 +257,7 @@ def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
     style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
     return "\n\n".join(
-        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, _latex))}" for t in tables
+        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, latex_text))}" for t in tables
     )
 
 
@@ -340,7 +345,7 @@ def _booktabs(text: str) -> str:
     return text
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     """Text as LaTeX prints it; nothing in it can be a command."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 

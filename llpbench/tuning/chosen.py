@@ -56,7 +56,12 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A study as it is published; ``higher_is_better`` is the direction of its rule."""
+    """A study as it is published.
+
+    Attributes:
+        higher_is_better: the direction of its rule.
+        shared: the rules whose studies have these very trials, this one's among them; empty when it has its own.
+    """
 
     study: str
     setting: Setting
@@ -66,6 +71,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     wanted: int
     trials: list[Trial]
     higher_is_better: bool
+    shared: list[str] = []
 
     @property
     def best(self) -> Trial | None:

@@ -1,15 +1,18 @@
-"""When to give up a trial: its best report so far is worse than the median of the finished trials at that report."""
+"""When to give up a trial: its best report so far is worse than the median of the finished trials at that report.
+
+A trial that serves several rules is given up only where it lags under all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import msgspec
 
 from llpbench.contracts.job import Prune
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.experiment.judge import Pruned
+from llpbench.experiment.judge import Lag, Pruned
 
 FIRST_TRIALS = 5
 """Trials that must have finished before others are held to their median."""
@@ -43,20 +46,36 @@ def best_so_far(values: Sequence[float | None], higher_is_better: bool) -> list[
     return found
 
 
-def cut_where_given_up(result: CellResult, prune: Prune, higher_is_better: bool) -> CellResult:
+def cut_where_given_up(result: CellResult, prune: Sequence[Prune], higher_is_better: Mapping[str, bool]) -> CellResult:
     """A stored result as the study would have had it from a run of its own: cut where it would have been given up.
 
     Without this the history of a study would depend on which other studies had run its cells before.
+
+    Args:
+        result: a cell that was seen to its end.
+        prune: what it must reach, under each rule that the trial serves.
+        higher_is_better: the direction of these rules.
     """
-    bests = best_so_far([report.get(prune.rule) for report in result.history], higher_is_better)
-    for number, best in enumerate(bests):
-        limit = prune.limit(number)
-        if best is not None and limit is not None and (best < limit if higher_is_better else best > limit):
+    bests = {
+        p.rule: best_so_far([report.get(p.rule) for report in result.history], higher_is_better[p.rule]) for p in prune
+    }
+    for number in range(len(result.history) if prune else 0):
+        lags = [_lag(p, number, bests[p.rule][number], higher_is_better[p.rule]) for p in prune]
+        behind = [lag for lag in lags if lag is not None]
+        if len(behind) == len(prune):
             return msgspec.structs.replace(
                 result,
                 status="pruned",
-                reason=str(Pruned(prune.rule, number, best, limit)),
+                reason=str(Pruned(number, behind)),
                 history=result.history[: number + 1],
-                selected={prune.rule: Selected(report=number, value=best)},
+                selected={lag.rule: Selected(report=number, value=lag.value) for lag in behind},
             )
     return result
+
+
+def _lag(prune: Prune, number: int, best: float | None, higher_is_better: bool) -> Lag | None:
+    """How a trial lags at a report under one rule; None where it does not."""
+    limit = prune.limit(number)
+    if best is None or limit is None or not (best < limit if higher_is_better else best > limit):
+        return None
+    return Lag(prune.rule, best, limit)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -15,22 +16,30 @@ from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
 from llpbench.tuning.chosen import History, Setting, bare
-from llpbench.tuning.space import Dimension, search_space, space_digest
-from llpbench.tuning.study import SAMPLERS, Journal, Study
+from llpbench.tuning.space import Dimension, check_ranges, narrowed, ranges_of, search_space, space_digest
+from llpbench.tuning.study import SAMPLERS, STEERED, UNSTEERED, Journal, Study
 
 
 @dataclass(frozen=True)
 class TuneSpec:
-    """What to tune, and how: the grid's settings, the rules, the number of trials, how they are drawn."""
+    """What to tune, and how: the grid's settings, the rules, the number of trials, how they are drawn.
+
+    Attributes:
+        shared: one set of trials serves all rules. None of them may steer the draws, so these are random; and a trial
+            is given up only where it lags under each of them.
+        ranges: what is searched, where it is not all that methods declare (``space.Ranges``).
+    """
 
     run: RunSpec
     rules: tuple[str, ...]
     trials: int = 20
     per_seed: bool = False
-    sampler: str = "tpe"
+    shared: bool = False
+    sampler: str = STEERED
     sampler_seed: int = 0
     prune: bool = True
     at_once: int = 1
+    ranges: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
@@ -38,15 +47,29 @@ class TuneSpec:
         for name in ("trials", "at_once"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.shared and self.sampler != UNSTEERED:
+            raise UsageError(
+                f"the sampler {self.sampler!r} follows the values of one rule, which would favour it in trials that "
+                f"several rules share. Shared trials are drawn with --sampler {UNSTEERED}."
+            )
+        if self.shared and len(set(self.rules)) < 2:
+            raise UsageError(
+                f"trials are shared by several rules, and only {', '.join(self.rules)} judges. "
+                "Name more (--rule all, --rule instances,bags), or leave --shared out."
+            )
 
 
 @dataclass
 class Search:
-    """One study, what it is of, and the trials of it that this process runs."""
+    """One study, what it is of, and the trials of it that this process runs.
+
+    ``prune_rules`` are those under all of which a trial must lag to be given up: its own, and those it is shared with.
+    """
 
     setting: Setting
     method: MethodSpec
     rule: RuleSpec
+    prune_rules: tuple[RuleSpec, ...]
     method_name: str
     dataset_name: str
     space: tuple[Dimension, ...]
@@ -61,6 +84,11 @@ class Search:
         """All parameters of the method, checked against what it declares."""
         return self.method.resolve({**self.setting.fixed, **searched})
 
+    @property
+    def shared(self) -> list[str]:
+        """The rules that have these trials; none when they are this study's own."""
+        return [rule.name for rule in self.prune_rules] if self.spec.shared else []
+
     def history(self) -> History:
         """The study as it stands."""
         return History(
@@ -72,6 +100,7 @@ class Search:
             wanted=self.wanted,
             higher_is_better=self.rule.higher_is_better,
             trials=self.study.trials(),
+            shared=self.shared,
         )
 
 
@@ -95,6 +124,7 @@ def judged_by(run: RunSpec, names: Sequence[str] | None, registry: Registry) -> 
 
 def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[Search]:
     """A study for every method, setting and rule (and seed, when each has its own)."""
+    check_ranges(spec.ranges, registry.methods.specs)
     searches: dict[str, Search] = {}
     for text in spec.run.methods:
         name, options = parse_options(text)
@@ -104,9 +134,11 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
             fixed = {key: value for key, value in given.items() if key in stated}
             one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
-                for rule in (registry.rules[name] for name in spec.rules):
+                rules = [registry.rules[name] for name in dict.fromkeys(spec.rules)]
+                for rule in rules:
                     for seeds in _seed_sets(spec):
-                        search = _make_search(spec, method, fixed, plan, rule, seeds, journal)
+                        prune_rules = sorted(rules, key=lambda r: r.name) if spec.shared else [rule]
+                        search = _make_search(spec, method, fixed, plan, rule, prune_rules, seeds, journal)
                         searches.setdefault(search.name, search)
     return list(searches.values())
 
@@ -122,18 +154,21 @@ def _make_search(
     fixed: dict[str, Scalar],
     plan: Planned,
     rule: RuleSpec,
+    prune_rules: Sequence[RuleSpec],
     seeds: list[int],
     journal: Journal,
 ) -> Search:
     cell = bare(plan.cell)
     setting = Setting(cell=cell, fixed=fixed, rule=rule.name, seeds=seeds, own=spec.per_seed)
-    space = search_space(method, fixed)
-    identity = msgspec.json.encode([setting, space_digest(space), spec.sampler, spec.sampler_seed], order="sorted")
-    key = hashlib.sha256(identity).hexdigest()[:8]
+    start = method.resolve(fixed)
+    space = narrowed(search_space(method, fixed), ranges_of(spec.ranges, method.name), start)
+    facts = [setting, space_digest(space), spec.sampler, spec.sampler_seed]
+    if spec.shared:
+        facts.append([r.name for r in prune_rules])
+    key = hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:8]
     noise = "" if cell.noise == "none" else f" noise {cell.noise}"
     own = f" seed {seeds[0]}" if spec.per_seed else ""
     name = f"{plan.method_name} {plan.dataset_name} {cell.bags_name}{noise}{own} {rule.name} {key}"
-    start = method.resolve(fixed)
     study = Study(
         journal,
         name,
@@ -145,4 +180,16 @@ def _make_search(
         seed=spec.sampler_seed,
     )
     wanted = spec.trials if space else 1
-    return Search(setting, method, rule, plan.method_name, plan.dataset_name, space, name, study, wanted, spec)
+    return Search(
+        setting,
+        method,
+        rule,
+        tuple(prune_rules),
+        plan.method_name,
+        plan.dataset_name,
+        space,
+        name,
+        study,
+        wanted,
+        spec,
+    )

@@ -24,7 +24,11 @@ from llpbench.system.locks import Claim, file_lock
 from llpbench.tuning.chosen import Trial
 from llpbench.tuning.space import Dimension, start_values
 
-SAMPLERS = ("tpe", "random")
+UNSTEERED = "random"
+"""The sampler whose draws depend on no value of earlier trials."""
+STEERED = "tpe"
+"""The sampler that draws where earlier trials were good under the rule of the study."""
+SAMPLERS = (STEERED, UNSTEERED)
 
 
 def import_optuna() -> Any:
@@ -109,7 +113,7 @@ class _Sampler:
 
     def __init__(self, kind: str, seed: int) -> None:
         samplers = import_optuna().samplers
-        self._kind = samplers.RandomSampler if kind == "random" else samplers.TPESampler
+        self._kind = samplers.RandomSampler if kind == UNSTEERED else samplers.TPESampler
         self._seed = seed
 
     def infer_relative_search_space(self, *_: Any) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 One trial of a study runs at a time (more with ``at_once``), and studies run side by side: a study's history then does
 not depend on how many processes work beside it. A cell that is in the store already is not run again, so that studies
-that differ in their rule alone share the trials that have equal parameters.
+that differ in their rule alone share the trials that have equal parameters: all of them where the studies are
+``shared``, for these draw alike and give up alike.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import Task
 from llpbench.execution.jobs import Context, Limits, make_jobs
 from llpbench.execution.settle import stamp
+from llpbench.experiment.judge import pruned_by
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.options import format_options
 from llpbench.plugins.registry import Registry
@@ -40,7 +42,7 @@ class _RunningTrial:
     search: Search
     asked: Asked
     results: list[CellResult] = field(default_factory=list)
-    prune: Prune | None = None
+    prune: tuple[Prune, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,9 @@ class Trials:
     def _plan(self, trial: _RunningTrial, seed: int) -> Planned:
         search = trial.search
         params = search.params(trial.asked.params)
-        changed = {p.name: params[p.name] for p in search.method.params if params[p.name] != p.default}
+        changed = {
+            p.name: params[p.name] for p in search.method.params if p.name in params and params[p.name] != p.default
+        }
         cell = msgspec.structs.replace(search.setting.cell, params=params, seed=seed, tuning=True)
         name = format_options(search.method.name, changed)
         return Planned(cell=cell, method_name=name, dataset_name=search.dataset_name, oracle=search.method.oracle)
@@ -193,27 +197,30 @@ class Trials:
             return None
 
     def _serves(self, result: CellResult, search: Search) -> bool:
-        """Whether a study can use a result: a cell given up under another rule says too little."""
-        return result.status != "pruned" or result.notes.get("pruned_by") == search.rule.name
+        """Whether a study can use a result: a cell given up under other rules says too little."""
+        return result.status != "pruned" or result.notes.get("pruned_by") == pruned_by(
+            r.name for r in search.prune_rules
+        )
 
     def _keep(self, trial: _RunningTrial, result: CellResult) -> None:
-        if trial.prune is not None and result.status == "ok":
-            result = cut_where_given_up(result, trial.prune, trial.search.rule.higher_is_better)
+        if result.status == "ok":
+            directions = {rule.name: rule.higher_is_better for rule in trial.search.prune_rules}
+            result = cut_where_given_up(result, trial.prune, directions)
         trial.results.append(result)
 
-    def _prune(self, trial: _RunningTrial, plan: Planned) -> Prune | None:
+    def _prune(self, trial: _RunningTrial, plan: Planned) -> tuple[Prune, ...]:
         """What the trial must reach; nothing for the defaults, which are always seen to their end."""
-        search, rule = trial.search, trial.search.rule
+        search = trial.search
         if not search.spec.prune or trial.asked.number == 0:
-            return None
+            return ()
         place = search.setting.seeds.index(plan.cell.seed)
-        histories = []
-        for t in search.study.trials():
-            result = self._known(t.cells[place], search) if t.status == "ok" else None
-            if result is not None:
-                histories.append([report.get(rule.name) for report in result.history])
-        limits = pruning_limits(histories, rule.higher_is_better)
-        return Prune(rule=rule.name, limits=limits) if limits else None
+        finished = [self._known(t.cells[place], search) for t in search.study.trials() if t.status == "ok"]
+        histories = [result.history for result in finished if result is not None]
+        found = []
+        for rule in search.prune_rules:
+            values = [[report.get(rule.name) for report in history] for history in histories]
+            found.append(Prune(rule=rule.name, limits=pruning_limits(values, rule.higher_is_better)))
+        return tuple(found) if all(prune.limits for prune in found) else ()
 
     def _end(self, trial: _RunningTrial) -> None:
         search = trial.search

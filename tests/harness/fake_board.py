@@ -13,7 +13,7 @@ Tree = dict[str, Any]
 METHODS = {
     "bp": "belief propagation over neighbours and bag counts, then a network",
     "bp[iterations=1]": "belief propagation, one iteration",
-    "bp-count": "bag-mean regression averaged over priors, exact counting factors",
+    "bp-count": "learns from bag means, then labels rows to add up to the counts",
     "count-nll": "the exact likelihood of bag counts as a loss",
     "dllp": "cross-entropy of the bag's mean prediction",
     "easyllp": "an unbiased surrogate of the instance loss",

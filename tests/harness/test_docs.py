@@ -1,4 +1,4 @@
-"""The code in the documentation runs as printed."""
+"""The code in the documentation runs: every block of every page, but for those that say why not."""
 
 from __future__ import annotations
 
@@ -6,88 +6,122 @@ import contextlib
 import io
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import cast
 
 import click
 import pytest
-from cli_runner import llpbench, table
+from page_runner import OPERATORS, ROOT, Block, PageError, PageRun, blocks, cheap_arguments, in_file, shell_commands
 
 from llpbench.cli import cli
 
-ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+AS_NOTEBOOK = {"quickstart.md", "own-data.md", "new-method.md"}
+"""Pages whose notebooks run (test_site.py): the same blocks in the same order."""
 
 
-def python_blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+PRINTED = {"bp-engines.md": ("[0.31 0.71 0.95]", "True 2", "0.805")}
+"""What a page says that its code prints, where cheap settings change nothing of it."""
+
+
+def blocks_of(page: Path) -> list[Block]:  # type: ignore[valid-type]
+    try:
+        return list(blocks(page.read_text(encoding="utf-8")))
+    except PageError as error:
+        raise AssertionError(f"{page.name}: {error}") from error
 
 
 @pytest.mark.slow
-def test_the_plugins_of_the_page_run(tmp_path: Path) -> None:
-    method, dataset = python_blocks(ROOT / "docs" / "plugins.md")[:2]
-    (tmp_path / "mymethod.py").write_text(method)
-    (tmp_path / "two_moons.py").write_text(dataset)
-    done = llpbench(
-        "run", "--plugin", "mymethod.py", "--plugin", "two_moons.py", "--methods", "mymethod,mymethod[penalty=0.01]",
-        "--datasets", "two-moons", "--bags", "4", "--seeds", "2", "--out", "out", cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert all(row["mean"] > 80 for row in table(tmp_path / "out"))
-
-
-def test_the_readme_method_is_small_and_runs(tmp_path: Path) -> None:
-    code = next(block for block in python_blocks(ROOT / "README.md") if block.startswith("# mymethod.py"))
-    assert len([line for line in code.splitlines() if line.strip()]) < 30
-    (tmp_path / "mymethod.py").write_text(code)
-    done = llpbench(
-        "run", "--plugin", "mymethod.py", "--methods", "mymethod", "--datasets", "synthetic", "--bags", "8",
-        "--seeds", "1", "--out", "out", cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert all(row["mean"] > 70 for row in table(tmp_path / "out"))
-
-
-def test_the_readme_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in AS_NOTEBOOK], ids=lambda page: page.name)
+def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib").use("Agg")
-    code = next(block for block in python_blocks(ROOT / "README.md") if "llpbench.run" in block)
-    cheap = '"mean-ridge", bags=[8, 32], datasets="synthetic[rows=600]", seeds=1'
-    small = code.replace('"bp,dllp", bags=[8, 512]', cheap)
-    assert small != code
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(compile(small, "README.md", "exec"), names)
-    assert len(names["results"].cells) == 4  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        PageRun(page, tmp_path).run()
+    for promised in PRINTED.get(page.name, ()):
+        assert promised in printed.getvalue()
 
 
-def test_the_readme_fit_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = next(block for block in python_blocks(ROOT / "README.md") if "llpbench.fit" in block)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), names)
-    assert (tmp_path / "penguins.llp").exists()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_runs_or_says_why_not(page: Path) -> None:
+    """A block in a language nobody runs, a reason that is none and a rule that no longer fits are errors."""
+    text = page.read_text(encoding="utf-8")
+    shown = [block for block in blocks_of(page) if block.shown]
+    assert len(shown) == len(re.findall(r"^ *(?:```|~~~).+$", text, flags=re.MULTILINE))
+    for block in shown:
+        if block.quoted:
+            assert in_file(block.code, ROOT / block.quoted), f"{page.name}: line {block.line} is not in {block.quoted}"
+        elif block.runs and block.language == "sh":
+            assert shell_commands(block.cheap) or "pip install" in block.code, (
+                f"{page.name}: line {block.line}: nothing runs"
+            )
+        elif block.runs:
+            compile(block.cheap, page.name, "exec")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("```\nllpbench list\n```\n", "no language"),
+        ("```ruby\nputs 1\n```\n", "ruby"),
+        ("<!-- not run: tired -->\n```sh\nllpbench list\n```\n", "tired"),
+        ("<!-- not run: takes too long: embed -->\n```sh\nllpbench list\n```\n", "embed"),
+        ("<!-- cheap: 100 => 1 -->\n```python\nrun(10)\n```\n", "'100' is not in the block"),
+        ("<!-- cheap: 100 -->\n```python\nrun(100)\n```\n", "has no"),
+        ("<!-- not run: takes too long -->\n", "no block follows"),
+    ],
+)
+def test_a_comment_that_does_not_fit_is_an_error(text: str, complaint: str) -> None:
+    with pytest.raises(PageError, match=complaint):
+        blocks(text)
+
+
+def test_what_a_page_says_of_a_block_is_done() -> None:
+    page = (
+        "<!-- run sh\nllpbench list\n-->\n\n<!-- cheap: 100 => 1 -->\n<!-- not run: takes too long: slow -->\n"
+        "```python\nquick(100)\nslow(100)\n```\n\n```text\n7\n```\n"
+    )
+    hidden, python, printed = blocks(page)
+    assert (hidden.shown, hidden.runs, hidden.cheap) == (False, True, "llpbench list\n")
+    assert (python.line, python.runs, python.cheap) == (7, True, "quick(1)\n")
+    assert not printed.runs
+
+
+def test_a_broken_block_fails_with_its_page_and_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for block in ("```sh\nllpbench no-such-verb\n```", "```sh\nfalse\n```", "```python\n1 / 0\n```"):
+        page.write_text(f"# Page\n\n```python\nx = 1\n```\n\n{block}\n")
+        with pytest.raises(AssertionError, match=r"page\.md, the block of line 7"):
+            PageRun(page, tmp_path).run()
+
+
+def test_a_cheap_command_is_one() -> None:
+    given = "run --methods dllp[lr=1e-3;1e-2],mean-ridge,bp --bags 8,512 -d adult,marketing,csv[path=a.csv]"
+    assert shlex.join(cheap_arguments(shlex.split(given))).replace("'", "") == (
+        "run --methods dllp[lr=1e-3;1e-2;epochs=2],mean-ridge,bp[epochs=2] --bags 8 "
+        "-d synthetic[rows=600],csv[path=a.csv] --seeds 1"
+    )
+    assert cheap_arguments(["table", "results/a"]) == ["table", "results/a"]
+    code = "M=dllp\npip install x && llpbench run \\\n  --methods $M  # all\n"
+    assert shell_commands(code) == ["llpbench run    --methods dllp"]
+
+
+def test_the_readme_method_is_small() -> None:
+    code = next(block.code for block in blocks_of(ROOT / "README.md") if block.file)
+    assert len([line for line in code.splitlines() if line.strip()]) < 30
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-
 
 def commands(page: Path) -> list[list[str]]:
-    """The arguments of every `llpbench` command in the shell blocks of a page, with its variables filled in."""
-    found, variables = [], dict[str, str]()
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
-        for line in block.replace("\\\n", " ").splitlines():
-            if assigned := re.fullmatch(r"(\w+)=(\S+)", line):
-                variables[assigned[1]] = assigned[2].strip("'\"")
-            for name, value in variables.items():
-                line = line.replace(f"${name}", value)
-            words = shlex.split(line, comments=True)
-            starts = [i for i, word in enumerate(words) if word == "llpbench" and (i == 0 or words[i - 1] == "&&")]
-            for start in starts:
-                rest = words[start + 1 :]
-                ends = [i for i, word in enumerate(rest) if word in ("&&", "|", ">", "&")]
-                found.append(rest[: min(ends, default=len(rest))])
-    return found
+    """The arguments of every `llpbench` command in the shell blocks of a page, also of those that are not run."""
+    lines = [line for block in blocks_of(page) if block.language == "sh" for line in shell_commands(block.code)]
+    found = [shlex.split(line[line.index("llpbench") :]) for line in lines if re.match(r"(\w+=\S+ )?llpbench ", line)]
+    return [words[1 : min((words.index(end) for end in OPERATORS if end in words), default=None)] for words in found]
 
 
 def parse(arguments: list[str]) -> None:
@@ -105,7 +139,11 @@ def parse(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_of_a_page_is_one(page: Path) -> None:
+def test_every_command_of_a_page_is_one(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks_of(page):
+        if block.file:
+            Path(block.file).write_text(block.code)
     for arguments in commands(page):
         try:
             parse(arguments)
@@ -121,51 +159,3 @@ def test_commands_are_found_and_wrong_ones_seen() -> None:
         parse(["run", "--no-such-option"])
     with pytest.raises(click.UsageError):
         parse(["leaderboard", "verify", "--cells", "many"])
-
-
-# -- pages that run from top to bottom ---------------------------------------------------------------------------------
-
-
-# Slow and tested elsewhere; in need of an installed package; in need of results that are only planned here.
-NOT_RUN = re.compile(r"doctor|leaderboard|.*results/published|table results/soft-label")
-
-
-def in_order(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"```(python|sh)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart.md", "new-method.md"])
-def test_a_tutorial_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Python as it is; commands with one seed, one bag size and no network, on real data only as far as the plan."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for kind, block in in_order(ROOT / "docs" / name):
-        if kind == "python":
-            if plugin := re.match(r"# (\w+\.py)\n", block):
-                (tmp_path / plugin[1]).write_text(block)
-            else:
-                exec(compile(block, name, "exec"), names)
-            continue
-        for line in re.findall(r"^llpbench (.*)$", block, flags=re.MULTILINE):
-            if NOT_RUN.match(line):
-                continue
-            arguments = shlex.split(line, comments=True)
-            if arguments[0] == "run":
-                arguments = [re.sub(",(dllp|supervised)", "", word) for word in arguments]
-                arguments = ["8" if word == "8,64" else word for word in arguments]
-                arguments += ["--dry-run"] if "adult" in line else [] if "--seeds" in arguments else ["--seeds", "1"]
-            done = llpbench(*arguments, cwd=tmp_path)
-            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-
-
-@pytest.mark.slow
-def test_the_worked_example_of_belief_propagation_runs() -> None:
-    page = ROOT / "docs" / "bp-engines.md"
-    text = page.read_text(encoding="utf-8").split("## A worked example")[1].split("\n## ")[0]
-    names: dict[str, object] = {}
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-            exec(compile(block, page.name, "exec"), names)
-    assert printed.getvalue().split("\n")[:3] == ["[0.31 0.71 0.95]", "True 2", "0.805"]

@@ -374,7 +374,22 @@ def _chosen_by_hand(_: Bench, r: CellResult) -> None:
     r.cell = msgspec.structs.replace(r.cell, params={**r.cell.params, "penalty": 3.0})
 
 
+def _shared(b: Bench, sampler: str = "random", rules: tuple[str, ...] = ("bags", "instances")) -> None:
+    edit_study(b, lambda s: s.update(shared=list(rules), sampler=sampler))
+
+
+def _given_up_under_one_rule(b: Bench, r: CellResult) -> None:
+    def give_up(trial: CellResult) -> None:
+        trial.status, trial.notes = "pruned", {"pruned_by": "instances"}
+
+    _shared(b)
+    edit_trials(give_up)(b, r)
+
+
 TUNED: dict[str, tuple[Edit, str]] = {
+    "trials of several rules that one of them steered": (lambda b, _: _shared(b, sampler="tpe"), "drawn by"),
+    "trials that serve other rules": (lambda b, _: _shared(b, rules=("counts", "instances")), "do not serve"),
+    "trials of several rules given up under one": (_given_up_under_one_rule, "not given up under all"),
     "no history of the search": (lambda b, _: shutil.rmtree(b.root / "tuned" / "studies"), "search"),
     "parameters that the search did not choose": (_chosen_by_hand, "chose"),
     "a search on other seeds": (
@@ -404,9 +419,12 @@ def test_a_search_that_is_not_shown_is_not_published(bench: Bench, name: str) ->
     assert reason in refused.get(result.id, "it got through")
 
 
-def test_a_tuned_row_carries_its_search(bench: Bench) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_tuned_row_carries_its_search(bench: Bench, shared: bool) -> None:
     bench.run_name = "tuned-run"
     content = bench.board_of(WITNESS)
+    if shared:
+        _shared(bench)
     assert publish(bench, content, tuned=[bench.root / "tuned"]) == {}
     write_board(bench.root / "board", content)
     assert check_board(bench.root / "board") == []

@@ -16,8 +16,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from cli_runner import llpbench
 
 ROOT = Path(__file__).resolve().parents[2]
+BOARD = ROOT / "leaderboards"
 PACKAGES = {"llpbench": ROOT, "llpbench_methods": ROOT / "methods", "llpbench_datasets": ROOT / "datasets"}
 
 
@@ -25,9 +27,9 @@ PACKAGES = {"llpbench": ROOT, "llpbench_methods": ROOT / "methods", "llpbench_da
 def test_the_wheel_equals_the_tree(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc", "*.nbi", "*.nbc")
-    for name in ("llpbench", "methods", "datasets"):
+    for name in ("llpbench", "methods", "datasets", "leaderboards"):
         shutil.copytree(ROOT / name, source / name, ignore=ignore)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source)],
@@ -42,7 +44,83 @@ def test_the_wheel_equals_the_tree(tmp_path: Path) -> None:
         for path in (base / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert inside == tree
+    board = {f"llpbench/leaderboard/published/{path.relative_to(BOARD).as_posix()}" for path in _published()}
+    assert len(board) > 3
+    assert inside == tree | board
+
+
+def _published() -> list[Path]:
+    """What of the board an installed llpbench has: what commands read, and nothing that is built from it."""
+    parts = ("cells", "machines", "submissions", "verified")
+    return [BOARD / "facts.json", *(path for part in parts for path in (BOARD / part).glob("*.json*"))]
+
+
+def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llpbench.contracts.errors import StoreError
+    from llpbench.leaderboard import shipped
+
+    monkeypatch.chdir(tmp_path)
+    assert shipped.find_board() == BOARD  # a checkout has no copy of its board inside the package
+    (tmp_path / "leaderboards").mkdir()
+    assert shipped.find_board() == Path("leaderboards")
+    assert shipped.find_board(Path("other")) == Path("other")
+    (tmp_path / "leaderboards").rmdir()
+    package = tmp_path / "site" / "llpbench" / "leaderboard"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(shipped, "__file__", str(package / "shipped.py"))
+    with pytest.raises(StoreError, match="name one with --board"):
+        shipped.find_board()
+    (package / "published").mkdir()
+    (package / "published" / "facts.json").write_text("{}")
+    assert shipped.find_board() == package / "published"
+
+
+def test_a_command_says_which_board_it_read_and_never_writes_into_the_shipped_one(tmp_path: Path) -> None:
+    done = llpbench("rerun", "zzzz", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the leaderboard that came with llpbench" in done.stderr
+    assert "cell 'zzzz': no cell has it" in done.stderr
+    done = llpbench("leaderboard", "verify", "--record", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--record writes into a leaderboard of your own" in done.stderr
+
+
+def test_the_citation_is_that_of_the_version() -> None:
+    import yaml
+
+    from llpbench import __version__
+    from llpbench.leaderboard import citation
+
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert cff["version"] == project["version"] == __version__
+    assert cff["title"] == citation.TITLE
+    assert cff["authors"] == [{"name": citation.DEVELOPERS}]
+    assert cff["license"] == project["license"]
+    (paper,) = cff["references"]
+    assert (paper["title"], paper["year"], paper["url"]) == (
+        citation.PAPER.title,
+        citation.PAPER.year,
+        citation.PAPER.url,
+    )
+    assert paper["collection-title"] == citation.PAPER.venue
+    assert tuple((a["family-names"], a["given-names"]) for a in paper["authors"]) == citation.PAPER.authors
+    assert project["urls"]["Paper"] == citation.PAPER.url
+
+
+def test_cite_prints_bibtex_that_closes_its_braces(tmp_path: Path) -> None:
+    from llpbench.leaderboard.citation import bibtex, tex
+
+    done = llpbench("cite", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("@software{llpbench,")
+    assert "@inproceedings{havaldar2024llp," in done.stdout
+    hostile = bibtex("1.0", note="50 % of {A_1 & B} \\ $x$")
+    bare = re.sub(r"\\.", "", hostile)
+    assert bare.count("{") == bare.count("}")
+    assert tex("a_b & 5 %") == r"a\_b \& 5 \%"
 
 
 def test_the_folders_of_plugins_are_not_packages() -> None:
@@ -78,24 +156,48 @@ def test_addresses_in_the_package_are_known_to_exist() -> None:
         assert found <= named, template
 
 
+def test_ci_runs_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {found[1] for c in project["classifiers"] if (found := re.fullmatch(r".*:: (3\.\d+)", c))}
+    matrix = re.search(r"python: (\[.*\])", (ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    assert matrix is not None
+    assert set(json.loads(matrix[1])) == named
+    others = re.search(r"for version in (.*); do", (ROOT / ".ci" / "other-pythons").read_text())
+    assert others is not None
+    assert set(others[1].split()) == named - {"3.11"}
+
+
 def test_images_of_the_readme_are_in_the_tree() -> None:
     images = re.findall(r"!\[[^]]*\]\(([^)\s]+)\)", (ROOT / "README.md").read_text())
     assert images
     assert all((ROOT / image).is_file() for image in images if "://" not in image)
 
 
-def test_the_checklist_makes_every_link_of_the_readme_absolute(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "releasing.md").read_text()
-    command = next(block for block in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) if "README.md" in block)
-    shutil.copy(ROOT / "README.md", tmp_path)
-    filled = command.replace("ADDRESS", "https://host.example/llpbench").replace("TAG", "v1.0.0")
-    subprocess.run(["bash", "-ec", filled], cwd=tmp_path, check=True)
-    text = (tmp_path / "README.md").read_text()
-    assert "](https://host.example/llpbench/blob/v1.0.0/docs/protocol.md)" in text
-    assert "](https://host.example/llpbench/raw/v1.0.0/docs/images/leaderboard.png)" in text
+def test_an_upload_has_addresses_that_work_outside_the_repository(tmp_path: Path) -> None:
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = [sys.executable, str(ROOT / "docs" / "addresses.py"), "https://host.example/llpbench/"]
+    subprocess.run([*command, "--root", str(tmp_path)], check=True)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog", "Paper"} == set(project["urls"])
+    tag, text = f"v{project['version']}", (tmp_path / "README.md").read_text()
+    assert f"](https://host.example/llpbench/blob/{tag}/docs/protocol.md)" in text
+    assert f"](https://host.example/llpbench/raw/{tag}/docs/images/leaderboard.png)" in text
     links = re.findall(r"\]\(([^)]*)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     assert links
     assert all(link.startswith("https://") for link in links)
+    again = subprocess.run([*command, "--root", str(tmp_path)], capture_output=True, text=True)
+    assert again.returncode != 0
+    assert "addresses already" in again.stderr
+
+
+def test_the_readme_is_short_and_shows_the_commands() -> None:
+    """About two screens; the commands are those that CI runs."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120
+    tests = next(line for line in lines if line.endswith("&& pytest"))
+    assert tests in (ROOT / ".ci" / "run").read_text()
+    assert next(i for i, line in enumerate(lines) if "![" in line) < 15
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +233,14 @@ def test_a_wheel_of_the_archive_runs_from_another_folder(archive: tuple[Path, st
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    def command(*words: str) -> str:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        done = subprocess.run(
+        return subprocess.run(
             [python, "-m", "llpbench", *words], cwd=elsewhere, env=env, capture_output=True, text=True
         )
+
+    def command(*words: str) -> str:
+        done = run(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -146,6 +251,12 @@ def test_a_wheel_of_the_archive_runs_from_another_folder(archive: tuple[Path, st
     table = command("run", "-m", "mean-ridge", "-d", "synthetic[rows=400]", "-b", "8", "-s", "1", "-o", "out")
     assert "mean-ridge" in table
     assert (elsewhere / "out" / "report.html").is_file()
+    assert "--board" in command("rerun", "--help")
+    cells = sum(len(path.read_text().splitlines()) for path in (BOARD / "cells").glob("*.jsonl"))
+    asked = run("rerun", "0")  # the beginning of many ids: all that can be said without data is which board it is
+    assert asked.returncode == 2
+    assert f"cells begin so in {tmp_path / 'venv'}" in asked.stderr
+    assert f"({cells} cells)" in asked.stderr
 
 
 def _tracked() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import re
@@ -11,10 +10,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from page_runner import ROOT, blocks, cheap_page, module_of_docs
 
-ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)")
 
 
@@ -34,25 +34,44 @@ def build(config: Path, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"})
 
 
-def test_a_tutorial_is_a_notebook_too() -> None:
-    """Its cells are the blocks of the page, which other tests run, in their order; what is no Python is marked."""
+def build_site() -> ModuleType:
     pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    return module_of_docs("build_site")
+
+
+def test_a_tutorial_is_a_notebook_too() -> None:
+    """Its cells are the blocks of the page that run, in their order; what is no Python is marked."""
+    module = build_site()
     for name in module.TUTORIALS:
         page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         cells = [c for c in json.loads(module.notebook(page))["cells"] if c["cell_type"] == "code"]
-        blocks = re.findall(r"```(?:python|sh)\n(.*?)```", page, flags=re.DOTALL)
-        blocks = [block for block in blocks if "pip install" not in block]
-        for cell, block in zip(cells, blocks, strict=True):
+        shown = [b for b in blocks(page) if b.shown and b.runs and "pip install" not in b.code]
+        for cell, block in zip(cells, shown, strict=True):
             source = "".join(cell["source"])
             python = re.sub(r"^(!|%%).*$", "", source, flags=re.MULTILINE)
             ast.parse(python)
-            assert python.strip() in block
-            assert [line[1:] for line in source.splitlines() if line.startswith("!")] in ([], block.splitlines())
+            assert python.strip() in block.code
+            assert [line[1:] for line in source.splitlines() if line.startswith("!")] in ([], block.code.splitlines())
+        assert "<!--" not in module.notebook(page)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the libraries that run notebooks
+@pytest.mark.parametrize("name", ["quickstart", "own-data", "new-method"])
+def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+    """From top to bottom in a kernel, at cheap settings; a command that fails ends it."""
+    pytest.importorskip("ipykernel")
+    client, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    assert name in build_site().TUTORIALS
+    page = cheap_page((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    notebook = nbformat.reads(build_site().notebook(page), as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = re.sub(r"^!.*$", r"\g<0>\nassert not _exit_code", cell.source, flags=re.MULTILINE)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    running = client.NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(tmp_path)}})
+    running.execute(env={**os.environ, "PATH": path, "NO_COLOR": "1", "MPLBACKEND": "Agg"})
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
 
 
 @pytest.mark.slow
@@ -82,7 +101,16 @@ def test_the_site_builds_and_needs_no_other_host(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_link_is_an_error(tmp_path: Path, links: str, complaints: tuple[str, ...]) -> None:
-    for part in (".github", "README.md", "leaderboards", "llpbench", "methods", "datasets"):
+    for part in (
+        ".github",
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "leaderboards",
+        "llpbench",
+        "methods",
+        "datasets",
+    ):
         (tmp_path / part).symlink_to(ROOT / part)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     (tmp_path / "docs" / "quickstart.md").write_text(f"# Quickstart\n\n{links}\n")

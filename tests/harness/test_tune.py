@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
+from llpbench.api import plan_run
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
@@ -37,9 +38,10 @@ from llpbench.plugins.registry import load_registry
 from llpbench.report.progress import QuietView
 from llpbench.results.store import Store
 from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_chosen
-from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, pruning_limits
+from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, cut_where_given_up, pruning_limits
+from llpbench.tuning.request import plan_tune
 from llpbench.tuning.searches import Search, TuneSpec, plan_searches
-from llpbench.tuning.space import NUMBER, Dimension, search_space, start_values
+from llpbench.tuning.space import NUMBER, Dimension, narrowed, ranges_of, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
 
@@ -157,6 +159,79 @@ def test_the_space_of_every_method_holds_its_defaults_and_nothing_inadmissible(n
     assert not {"patience", "mlp", "engine"} & {d.name for d in space}
 
 
+SPACE = (
+    Dimension("rate", (), 1e-4, 1.0, log=True),
+    Dimension("kind", ("a", "b", "c")),
+    Dimension("weight", ("auto",), 0.0, 5.0),
+    Dimension("layers", (), 1, 8, integer=True),
+)
+START = {"rate": 0.1, "kind": "a", "weight": "auto", "layers": 2}
+
+
+def test_a_search_is_narrowed_to_ranges() -> None:
+    ranges = {
+        "rate": [1e-2, 0.5],
+        "kind": ["b", "a"],
+        "unknown": [1, 2],
+        "m": {"rate": [0.1, 0.2], "weight": ["auto", 1, 2]},
+    }
+    assert narrowed(SPACE, {}, START) == SPACE
+    assert narrowed(SPACE, ranges_of(ranges, "other"), START) == (
+        Dimension("rate", (), 1e-2, 0.5, log=True),
+        Dimension("kind", ("b", "a")),
+    )
+    assert narrowed(SPACE, ranges_of(ranges, "m"), START) == (
+        Dimension("rate", (), 0.1, 0.2, log=True),
+        Dimension("kind", ("b", "a")),
+        Dimension("weight", ("auto",), 1.0, 2.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ({"rate": [1e-5, 0.5]}, "does not lie within"),
+        ({"rate": [0.5, 0.5]}, "does not lie within"),
+        ({"rate": [0.2, 0.5]}, "does not hold 0.1"),
+        ({"kind": ["b", "c"]}, "does not hold 'a'"),
+        ({"weight": [1, 2]}, "does not hold 'auto'"),
+        ({"kind": ["a", "d"]}, "give words"),
+        ({"kind": [0, 1]}, "does not lie within"),
+        ({"rate": [0.05, 0.1, 0.5]}, "two ends"),
+        ({"layers": [1, True]}, "two ends"),
+        ({"rate": []}, "two ends"),
+        ({"rate": 0.1}, "two ends"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(ranges: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        narrowed(SPACE, ranges, START)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ({"slop": [0, 1]}, "parameter in ranges 'slop'.*'slope'"),
+        ({"tilt": {"slop": [0, 1]}}, "parameter of tilt in ranges 'slop'.*'slope'"),
+        ({"tillt": {"slope": [0, 1]}}, "method in ranges 'tillt'.*'tilt'"),
+    ],
+)
+def test_a_mistyped_range_is_refused(tmp_path: Path, ranges: dict[str, Any], words: str) -> None:
+    Store(tmp_path).plan([], "test", "0")
+    with pytest.raises(UsageError, match=words):
+        plan_searches(request("tilt", ranges=ranges), REGISTRY, Journal(tmp_path))
+
+
+def test_draws_stay_within_their_range_and_a_range_is_another_study(tmp_path: Path) -> None:
+    (whole,), _ = search(tmp_path, request("tilt", trials=2))
+    (part,), _ = search(tmp_path, request("tilt", trials=8, ranges={"slope": [-0.5, 0.5]}))
+    assert part.name != whole.name
+    trials = part.history().trials
+    assert all(set(t.params) == {"slope"} and abs(t.params["slope"]) <= 0.5 for t in trials)  # type: ignore[arg-type]
+    assert trials[0].params == {"slope": 0.0}
+    assert part.history().space == {"slope": "numbers from -0.5 to 0.5"}
+
+
 def test_the_rules_have_the_ends_that_selection_gives_them() -> None:
     bags, labels = bags_of(make_part(40), 4)
     of_folds = {spec.name: {} for spec in REGISTRY.rules.specs if spec.cross_validated}
@@ -166,7 +241,9 @@ def test_the_rules_have_the_ends_that_selection_gives_them() -> None:
 
 # -- pruning -----------------------------------------------------------------------------------------------------------
 
-VALUES = st.lists(st.one_of(st.none(), st.floats(-5, 5)), max_size=12)
+VALUE = st.one_of(st.none(), st.floats(-5, 5))
+VALUES = st.lists(VALUE, max_size=12)
+LIMITS = st.lists(VALUE, max_size=6).map(tuple)
 
 
 @quick
@@ -193,7 +270,7 @@ def test_bounds_by_hand() -> None:
     assert pruning_limits(early, higher_is_better=True) == ()
 
 
-def watched(prune: Prune | None) -> HarnessMonitor:
+def watched(*prune: Prune) -> HarnessMonitor:
     bags, labels = bags_of(make_part(40), 4)
     return HarnessMonitor(
         rules=make_rules(bags, labels), valid=bags, test_rows=None, train_labels=labels, classes=2, prune=prune
@@ -204,7 +281,7 @@ def test_a_trial_that_lags_ends_at_the_report_that_shows_it() -> None:
     def predict(X: np.ndarray) -> np.ndarray:
         return np.full(len(X), 0.5)
 
-    free = watched(None)
+    free = watched()
     for _ in range(9):
         free.report(predict)
     reached = free.winner(free.rules[0]).value
@@ -220,6 +297,49 @@ def test_a_trial_that_lags_ends_at_the_report_that_shows_it() -> None:
     with pytest.raises(Pruned):
         later.report(predict)
     assert not issubclass(Pruned, Exception)  # a method that catches everything does not catch this
+
+
+def test_a_trial_of_several_rules_ends_only_where_it_lags_under_all() -> None:
+    def predict(X: np.ndarray) -> np.ndarray:
+        return np.full(len(X), 0.5)
+
+    free = watched()
+    free.report(predict)
+    reached = {rule.name: free.winner(rule).value for rule in free.rules if rule.name in ("bags", "instances")}
+    assert None not in reached.values()
+    step = {name: 1e-9 if HIGHER_IS_BETTER[name] else -1e-9 for name in reached}
+    good = {name: Prune(rule=name, limits=(value,)) for name, value in reached.items()}
+    poor = {name: Prune(rule=name, limits=(value + step[name],)) for name, value in reached.items()}
+    for pair in ((good["bags"], poor["instances"]), (poor["bags"], good["instances"]), tuple(good.values())):
+        watched(*pair).report(predict)
+    with pytest.raises(Pruned, match=r"rule bags .* and under rule instances .* median") as pruned:
+        watched(poor["bags"], poor["instances"]).report(predict)
+    assert pruned.value.rule == "bags and instances"
+
+
+@quick
+@given(st.lists(st.fixed_dictionaries({"bags": VALUE, "instances": VALUE}), max_size=8), LIMITS, LIMITS)
+def test_a_stored_trial_is_cut_at_the_first_report_where_it_lags_under_all(
+    history: list[dict[str, float | None]], low: tuple[float | None, ...], high: tuple[float | None, ...]
+) -> None:
+    result = blank_result(Job(cell=make_cell(), method_name="", dataset_name="", out=""), "ok")
+    result.history = history
+    limits = {"bags": low, "instances": high}
+
+    def lags(rule: str, number: int) -> bool:
+        seen = [v for report in history[: number + 1] if (v := report[rule]) is not None]
+        limit = limits[rule][min(number, len(limits[rule]) - 1)] if limits[rule] else None
+        if not seen or limit is None:
+            return False
+        return max(seen) < limit if HIGHER_IS_BETTER[rule] else min(seen) > limit
+
+    for rules in (("bags",), ("instances",), ("bags", "instances")):
+        at = next((n for n in range(len(history)) if all(lags(rule, n) for rule in rules)), None)
+        cut = cut_where_given_up(result, [Prune(rule=r, limits=limits[r]) for r in rules], HIGHER_IS_BETTER)
+        assert cut.status == ("ok" if at is None else "pruned")
+        assert len(cut.history) == (len(history) if at is None else at + 1)
+        assert at is None or set(cut.selected) == set(rules)
+    assert cut_where_given_up(result, (), HIGHER_IS_BETTER) is result
 
 
 # -- the search --------------------------------------------------------------------------------------------------------
@@ -301,7 +421,7 @@ def test_trials_that_lag_are_given_up_and_say_so(tmp_path: Path) -> None:
             assert FIRST_REPORTS < t.reports < 20
             assert "median of finished trials" in t.reason
             assert result.notes["pruned_by"] == "bags"
-    assert all(job.prune is None for job in executor.ran[:FIRST_TRIALS])
+    assert all(job.prune == () for job in executor.ran[:FIRST_TRIALS])
     (whole,), _ = search(tmp_path / "whole", request("tilt[epochs=20]", trials=14, prune=False))
     assert {t.status for t in whole.history().trials} == {"ok"}
 
@@ -314,6 +434,73 @@ def test_a_cell_given_up_under_one_rule_is_run_again_for_the_other(tmp_path: Pat
     )
     assert without_seconds(other.history()) == without_seconds(alone.history())
     assert 0 < len(executor.ran) < 9
+
+
+def test_one_set_of_trials_serves_several_rules(tmp_path: Path) -> None:
+    shared = request("tilt[epochs=20]", trials=12, rules=("bags", "instances"), shared=True, sampler="random")
+    searches, executor = search(tmp_path / "shared", shared)
+    by_rule = {s.setting.rule: s.history() for s in searches}
+    bags, instances = by_rule["bags"], by_rule["instances"]
+    assert len(executor.ran) == 12  # each cell once, whatever it is read by
+    for a, b in zip(bags.trials, instances.trials, strict=True):
+        assert (a.params, a.cells, a.status, a.seconds) == (b.params, b.cells, b.status, b.seconds)
+    assert bags.shared == instances.shared == ["bags", "instances"]
+    # The choice of each rule is the best trial under it, read from the cells themselves.
+    store = Store(tmp_path / "shared")
+    for rule, history in by_rule.items():
+        results = [(t, store.read(t.cells[0])) for t in history.trials]
+        values = {t.number: r.selected[rule].value for t, r in results if r is not None and r.status == "ok"}
+        sign = -1 if HIGHER_IS_BETTER[rule] else 1
+        best = history.best
+        assert best is not None
+        assert best.number == min(values, key=lambda n: (sign * values[n], n))
+        chosen = {c.setting.rule: c for c in read_chosen(tmp_path / "shared")}[rule]
+        assert chosen.params == {"epochs": 20, **best.params}
+        found = TunedParams(tmp_path / "shared", rule)(searches[0].setting.cell, {"epochs": 20})
+        assert found is not None
+        assert found.params == chosen.params
+    # What is given up lags under both, and what a study of one rule alone would choose is not lost by sharing.
+    pruned = [store.read(t.cells[0]) for t in bags.trials if t.status == "pruned"]
+    assert pruned
+    assert all(r is not None and r.notes["pruned_by"] == "bags and instances" for r in pruned)
+    for rule, history in by_rule.items():
+        alone = request("tilt[epochs=20]", trials=12, rules=(rule,), sampler="random", prune=False)
+        (whole,), _ = search(tmp_path / rule, alone)
+        assert whole.history().shared == []
+        assert whole.name != history.study
+        assert whole.history().best == msgspec.structs.replace(history.best, seconds=whole.history().best.seconds)
+
+
+def test_shared_trials_need_several_rules_and_draws_that_none_of_them_steers() -> None:
+    with pytest.raises(UsageError, match=r"'tpe' follows the values of one rule.*--sampler random"):
+        request("tilt", rules=("bags", "instances"), shared=True)
+    with pytest.raises(UsageError, match=r"only bags judges.*--rule all"):
+        request("tilt", rules=("bags",), shared=True, sampler="random")
+
+
+def test_a_run_file_states_a_search(tmp_path: Path) -> None:
+    file = tmp_path / "protocol.toml"
+    grid = 'methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\nseeds = 2\n'
+    file.write_text(f'{grid}[search]\ntrials = 3\nrule = ["instances", "bags"]\nshared = true\nper_seed = true\n')
+    spec = plan_tune({"out": "tuned"}, config=file, plugins=[PLUGIN]).spec
+    assert (spec.run.methods, spec.run.seeds, spec.rules) == (["tilt"], 2, ("instances", "bags"))
+    assert (spec.trials, spec.shared, spec.per_seed, spec.sampler, spec.prune) == (3, True, True, "random", True)
+    flags = {"trials": 5, "rule": ["bags"], "shared": False, "seeds": 1, "out": "tuned"}
+    spec = plan_tune(flags, config=file, plugins=[PLUGIN]).spec
+    assert (spec.trials, spec.rules, spec.sampler, spec.run.seeds, spec.per_seed) == (5, ("bags",), "tpe", 1, True)
+    # The same file is a grid for run, which leaves the search aside.
+    assert [plan.cell.bag_size for plan in plan_run({}, config=file, plugins=[PLUGIN]).planned] == [4, 4]
+    assert plan_tune({"methods": ["tilt"], "out": "tuned"}, plugins=[PLUGIN]).spec.run.seeds == 1
+    for wrong, words in (
+        ("[search]\ntrails = 3", "key in the table search .*'trails'.*Did you mean 'trials'"),
+        ("search = 3", "search is a table"),
+        ('[search]\ntrials = "many"', "trials"),
+        ("[search]\ntrials = 0", "at least 1"),
+        ('[search]\nrule = "bagz"', "bagz"),
+    ):
+        file.write_text(f"{grid}{wrong}\n")
+        with pytest.raises(UsageError, match=words):
+            plan_tune({"out": "tuned"}, config=file, plugins=[PLUGIN])
 
 
 def test_more_trials_continue_a_study(tmp_path: Path) -> None:

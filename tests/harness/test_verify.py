@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -259,6 +260,42 @@ def test_a_board_is_compared_with_its_results(bench: Bench) -> None:
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (ROOT / ".github" / "workflows" / "verify-submission.yml").read_text()
+
+
+def test_the_workflow_runs_commands_that_exist_with_no_rights() -> None:
+    import click
+    import yaml
+
+    from llpbench.cli.leaderboard import leaderboard
+
+    tree = yaml.safe_load(WORKFLOW)
+    triggers = tree[True]  # YAML 1.1 reads the key ``on`` so
+    assert set(triggers) == {"pull_request", "workflow_dispatch"}  # never pull_request_target, which has secrets
+    assert triggers["pull_request"]["paths"] == ["leaderboards/**"]
+    assert tree["permissions"] == {"contents": "read"}
+    assert "secrets" not in re.sub(r"#.*", "", WORKFLOW)
+    (job,) = tree["jobs"].values()
+    assert "permissions" not in job
+    for step in job["steps"]:
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/x@" + "0" * 40))
+        if "checkout" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+        assert "${{" not in step.get("run", "")  # what a submitter names reaches a shell as a variable, never as text
+    filled = {"$CELLS": "4", "$FRESH": "2", "$DRAW": "123"}
+    lines = [" ".join(step["run"].split()) for step in job["steps"] if step.get("run", "").startswith("llpbench")]
+    assert len(lines) == 2
+    for line in lines:
+        _, group, verb, *words = shlex.split(line)
+        assert group == "leaderboard"
+        context = leaderboard.commands[verb].make_context(verb, [filled.get(word, word) for word in words])
+        assert isinstance(context, click.Context)
+        assert {str(context.params["board"]), str(context.params["against"])} == {
+            "submission/leaderboards",
+            "base/leaderboards",
+        }
+    assert context.params["record"]
+    (kept,) = [step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert kept == "submission/leaderboards/verified"
 
 
 @pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])

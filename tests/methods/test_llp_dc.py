@@ -8,7 +8,7 @@ from baselines import close, each_backend, figures
 
 from llpbench import Bags
 from llpbench_methods.llp_dc.method import LLPDC
-from llpbench_methods.llp_dc.temperature import bag_loss, bag_temperature, tempered
+from llpbench_methods.shared.temperature import bag_loss, bag_temperature, tempered
 
 Z = np.array([-1.0, 0.0, 0.5, 2.0])
 LABELS = np.array([0, 0, 0, 1])

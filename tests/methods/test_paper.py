@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from llpbench import Reference
 from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import load_registry
+from llpbench.tuning.request import plan_tune
+from llpbench.tuning.searches import plan_searches
+from llpbench.tuning.study import Journal
 from llpbench_methods.paper import llpbench_references
 
 REFERENCES = llpbench_references()
@@ -55,6 +59,18 @@ def test_values_are_shares_selected_by_labels() -> None:
         assert r.rule == "instances"
         assert r.mean is None or 0.4 < r.mean < 1
         assert r.sd is None or 0 < r.sd < 0.2
+
+
+def test_the_protocol_is_a_search_of_every_method_of_the_main_tables(tmp_path: Path) -> None:
+    request = plan_tune({"out": str(tmp_path), "datasets": ["adult"], "bags": [8], "seeds": 1}, config="paper-protocol")
+    spec = request.spec
+    assert (spec.shared, spec.per_seed, set(spec.rules)) == (True, True, {"instances", "bags"})
+    of_tables = {r.method for r in REFERENCES if r.metric == "auroc" and r.noise == "none" and not r.bound}
+    assert set(spec.run.methods) == {method for method in of_tables if "[" not in method}
+    searches = plan_searches(spec, request.registry, Journal(tmp_path))
+    assert {search.wanted for search in searches} == {spec.trials}
+    for search in searches:
+        assert {"lr", "weight_decay", "batch_rows"} <= {d.name for d in search.space}
 
 
 def test_the_methods_exist_here_with_these_settings() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
-from llpbench_methods.bp.labelling import Labelling, label_marginals, similarity_graph
+from llpbench_methods.bp.ensemble import label_by_all, members_of
+from llpbench_methods.bp.field import find_field
+from llpbench_methods.bp.labelling import Labelling, SimilarityGraphs
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
 from llpbench_methods.inference import engine_spec
@@ -15,7 +17,9 @@ from llpbench_methods.nets.backend import available_cores
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
+from llpbench_methods.nets.tempering import Tempering
 from llpbench_methods.nets.training import Trainer, TrainingData
+from llpbench_methods.shared.temperature import checked_temperature, tempered
 
 
 class BP:
@@ -38,6 +42,7 @@ class BP:
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BP:
         """Run the iterations."""
         settings = self.settings
+        self.temperature_ = 1.0
         with monitor.phase("network"):
             net = AggEmb(
                 bags.X.shape[1],
@@ -62,15 +67,17 @@ class BP:
         return self
 
     def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class, by the instance head."""
-        return self.trainer_.probabilities(X)
+        """Probability of class 1, or of every class, by the instance head at the temperature of the fit."""
+        return tempered(self.trainer_.predict(X), self.temperature_)
 
     def state(self) -> State:
-        """All weights of the Agg-Emb network."""
-        return trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
+        """All weights of the Agg-Emb network, and the temperature."""
+        weights = trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
+        return {**weights, "temperature": self.temperature_}
 
     def restore(self, state: State) -> BP:
-        """Build the network anew and give it the saved weights."""
+        """Build the network anew, with the saved weights and temperature (1 in models of before there was one)."""
+        self.temperature_ = checked_temperature(state.get("temperature", 1.0))
         (n_features,), outputs = network_shape(state)
         shape = {"pooling": self.settings.pooling, "instance_head": self.settings.instance_head}
         net = AggEmb(n_features, outputs, size=self.network.mlp, **shape)
@@ -78,20 +85,36 @@ class BP:
         return self
 
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
-        threads = available_cores()
+        threads, settings = available_cores(), self.settings
+        most = max(member.k for member in members_of(settings, bags.classes, field=False))
         with monitor.phase("graph"):
-            graph = similarity_graph(covariates, self.settings, seed=seed, threads=threads)
+            graphs = SimilarityGraphs(covariates, settings, most, seed=seed, threads=threads)
+            graph = graphs.of(settings.k)
         with monitor.phase("bp"):
-            found = label_marginals(graph, bags, self.settings, threads=threads)
+            field = find_field(graph, bags, settings, seed=seed)
+            members = members_of(settings, bags.classes, field=field.potentials is not None)
+            found = label_by_all(
+                members,
+                lambda k: graph if k == settings.k else graphs.of(k),
+                bags,
+                settings,
+                fields=field.potentials,
+                threads=threads,
+            )
         monitor.pseudo_labels(found.marginals.beliefs, stage=stage)
         facts: dict[str, float | str | bool] = {
             "pairs": len(graph.edges),
+            "runs": len(members),
             "rounds": found.marginals.rounds,
             "converged": found.marginals.converged,
             "damping": found.marginals.damping,
             "stability": found.marginals.stability,
             "residual": float(found.marginals.residuals[-1]),
         }
+        if len(members) > 1:
+            facts["neighbours"] = ", ".join(map(str, sorted({member.k for member in members})))
+        if field.gain is not None:
+            facts |= {"field": field.potentials is not None, "field nats": field.gain}
         if found.warning and engine_spec(self.settings.engine).counting:
             # Counting engines do not oscillate; near its critical strength the similarity term converges slowly.
             facts["unsettled"] = True
@@ -109,4 +132,8 @@ class BP:
             shared={"lambda_a": self.settings.lambda_a},
         )
         batches = BagBatches(bags.sizes, self.network.batch_rows)
-        self.trainer_.fit(data, batches, self.network, monitor=monitor, seed=seed, stage=stage)
+        watch = Tempering(self.trainer_, bags.validation, monitor) if self.settings.tempered else None
+        self.trainer_.fit(data, batches, self.network, monitor=watch or monitor, seed=seed, stage=stage)
+        if watch:
+            self.temperature_ = watch.best
+            monitor.note(f"{stage} temperature", watch.best)

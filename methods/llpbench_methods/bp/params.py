@@ -14,7 +14,8 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 class BPSettings:
     """How pseudo-labels are made and used; `bp_params` says what each setting means."""
 
-    lambda_s: float = 3.0
+    gain: float | Literal["auto"] = "auto"
+    lambda_s: float | Literal["auto"] = "auto"
     lambda_b: float | Literal["auto"] = "auto"
     lambda_o: float = 1.0
     k: int = 10
@@ -30,30 +31,46 @@ class BPSettings:
     edge_filter_max_count: float | None = None
     engine: str = "count"
     mode: Literal["sum", "max"] = "sum"
+    relaxed: Literal["auto", "on", "off"] = "auto"
+    ensemble: Literal["auto", "on", "off"] = "auto"
     rounds: int = 200
     damping: float | Literal["auto"] = "auto"
     tau: float | Literal["top-count"] = "top-count"
     labels: Literal["hard", "soft", "weighted"] = "hard"
     iterations: int = 2
-    lambda_a: float = 1.0
+    lambda_a: float = 100.0
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
+    tempered: bool = False
 
 
 _DEFAULT = BPSettings()
 
-NETWORK = NetworkSettings()
-"""The shared settings, with the rate that held-back bags chose (docs/terms.md)."""
+NETWORK = NetworkSettings(weight_decay=10.0)
+"""The shared settings, with the rate that held-back bags chose (docs/terms.md), and a decay that keeps the network from
+learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`."""
 
 _MODEL = (
+    Param(
+        "gain",
+        _DEFAULT.gain,
+        low=0.01,
+        high=10.0,
+        log=True,
+        choices=("auto",),
+        doc="strength of the similarity term, as the share of a row's opinion that comes back through its neighbours: "
+        "lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 a count's word dies out, above 1 rows hold "
+        "each other up; auto is 0.3 where a relaxed field carries the counts, and 1.1 where pairs must",
+    ),
     Param(
         "lambda_s",
         _DEFAULT.lambda_s,
         low=1e-4,
         high=200.0,
         log=True,
-        doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200)",
+        choices=("auto",),
+        doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); auto follows from gain",
     ),
     Param(
         "lambda_b",
@@ -102,7 +119,7 @@ _GRAPH = (
     Param(
         "normalise",
         _DEFAULT.normalise,
-        doc="divide k_ij by the square root of both rows' totals, so all rows are pulled alike and lambda_s is the "
+        doc="scale k_ij to d_i k_ij d_j so that every row's add up to 1: all rows are pulled alike and lambda_s is the "
         "whole pull; off is the paper's formula, under which well-connected rows drift to the frequent label",
     ),
     Param(
@@ -152,6 +169,21 @@ def _engine() -> Param:
 _INFERENCE = (
     Param("mode", _DEFAULT.mode, choices=("sum", "max"), doc="sum-product (marginals) or max-product (MAP)"),
     Param(
+        "relaxed",
+        _DEFAULT.relaxed,
+        choices=("auto", "on", "off"),
+        doc="start from real-valued labels that are smooth along the graph and explain the counts, as a prior of each "
+        "row; auto declines them where such labels from other bags predict a bag's count clearly worse than the rate",
+    ),
+    Param(
+        "ensemble",
+        _DEFAULT.ensemble,
+        choices=("auto", "on", "off"),
+        doc="two classes: average the log-odds of nine runs, of k/2, k and 2k neighbours and of 1, 1.2 and 1.45 times "
+        "the gain, each with a fifth of the rounds, so that no single setting decides; auto does where there is no "
+        "relaxed field",
+    ),
+    Param(
         "rounds", _DEFAULT.rounds, low=1, high=1000, log=True, doc="most rounds of messages, T (paper: 50, 100 or 200)"
     ),
     Param(
@@ -192,7 +224,11 @@ _LABELS = (
 
 _AGG_EMB = (
     Param(
-        "lambda_a", _DEFAULT.lambda_a, low=0.0, high=10.0, doc="weight of the bag loss in the network (paper: 0 to 10)"
+        "lambda_a",
+        _DEFAULT.lambda_a,
+        low=0.0,
+        high=1000.0,
+        doc="weight of the bag loss in the network (paper: 0 to 10); pseudo-labels may be wrong, proportions are not",
     ),
     Param(
         "pooling",
@@ -212,9 +248,16 @@ _AGG_EMB = (
         choices=("hidden", "direct"),
         doc="from embedding to row output through 64 hidden units (paper), or directly (released code)",
     ),
+    Param(
+        "tempered",
+        _DEFAULT.tempered,
+        doc="divide the network's logits by one number that held-back bags tell anew at every report: for a network "
+        "that wrong labels made too sure (little weight decay)",
+        omit_default=True,
+    ),
 )
 
-_NETWORK = network_params(NETWORK)
+_NETWORK = network_params(NETWORK, high={"weight_decay": 100.0})
 
 
 def bp_params() -> tuple[Param, ...]:

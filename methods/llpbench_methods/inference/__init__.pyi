@@ -1,5 +1,7 @@
 from .bag_effect import effect_log_likelihood as effect_log_likelihood
 from .bag_effect import fitted_tau as fitted_tau
+from .balance import balance as balance
+from .balance import weight_matrix as weight_matrix
 from .counting import bag_posterior as bag_posterior
 from .counting import count_log_likelihood as count_log_likelihood
 from .counting import counting_messages as counting_messages
@@ -35,6 +37,9 @@ from .neighbours import nearest as nearest
 from .propagation import Marginals as Marginals
 from .propagation import OscillationWarning as OscillationWarning
 from .propagation import marginals as marginals
+from .relaxed import Observed as Observed
+from .relaxed import RelaxedField as RelaxedField
+from .relaxed import relaxed_field as relaxed_field
 from .similarity import matern as matern
 from .similarity import rbf as rbf
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from llpbench_methods.inference.damping import PATIENCE, advance_damped, advance_with_auto_damping
 from llpbench_methods.inference.diagnostics import MOST_DAMPING, auto_damping, damping_limit, stability_index
-from llpbench_methods.inference.engines import Engine, engine_spec, start
+from llpbench_methods.inference.engines import engine_spec, start
 from llpbench_methods.inference.messages import Mode, sigmoid
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
-_PATIENCE = 10
 
 
 class OscillationWarning(UserWarning):
@@ -72,8 +71,8 @@ def marginals(
         engine: name of the engine; `all_engines()` lists them.
         rounds: most rounds to run.
         damping: share of the old message kept, in [0, 1). `auto` starts from the smallest stable value that the bags
-            suggest and halves the distance to 1 (down to .001) whenever enough rounds for the messages to move, ten or
-            `1 / (1 - damping)` if these are more, have not lowered the residual by a tenth.
+            suggest, halves the distance to 1 (down to .001) while log-odds swing, and doubles it again when they have
+            stopped; see `advance_with_auto_damping`.
         tol: stop when the residual is at most this; 0 runs all rounds.
         mode: `sum` for marginals, `max` for max-product.
         threads: cores the engine may use.
@@ -94,9 +93,9 @@ def marginals(
     state = start(engine, model, mode, threads, **options)
     built = time.perf_counter()
     if damping == "auto":
-        residuals, last = _advance_with_auto_damping(state, rounds, auto_damping(g), tol)
+        residuals, last = advance_with_auto_damping(state, rounds, auto_damping(g), tol)
     else:
-        residuals, last = _advance(state, rounds, damping, tol), damping
+        residuals, last = advance_damped(state, rounds, damping, tol), damping
     log_odds = state.log_odds()
     done = time.perf_counter()
     converged = bool(len(residuals) > 0 and residuals[-1] <= tol)
@@ -118,36 +117,12 @@ def marginals(
     )
 
 
-def _advance(state: Engine, rounds: int, damping: float, tol: float) -> Floats:
-    """Advance until an undamped round would change nothing by more than `tol`; the residuals of such rounds."""
-    moves = 1.0 - damping
-    return np.asarray(state.advance(rounds, damping, tol * moves)) / moves
-
-
-def _advance_with_auto_damping(state: Engine, rounds: int, damping: float, tol: float) -> tuple[Floats, float]:
-    """Advance in stretches, each long enough for the messages to move, raising the damping when one did not help."""
-    history: list[Floats] = []
-    used = 0
-    before = np.inf
-    while used < rounds:
-        length = max(_PATIENCE, math.ceil(1.0 / (1.0 - damping)))
-        stretch = _advance(state, min(length, rounds - used), damping, tol)
-        history.append(stretch)
-        used += len(stretch)
-        if stretch[-1] <= tol:
-            break
-        if used < rounds and stretch[-1] > 0.9 * before:
-            damping = min(1.0 - 0.5 * (1.0 - damping), MOST_DAMPING)
-        before = float(stretch[-1])
-    return np.concatenate(history) if history else np.zeros(0), damping
-
-
 def _warn_of_oscillation(residuals: Floats, g: float, damping: float, tol: float, *, counting: bool) -> None:
     if len(residuals) == 0:
         return
     unstable = g >= damping_limit(damping)
-    recent = residuals[-_PATIENCE - 1 :]
-    stuck = len(recent) > _PATIENCE and residuals[-1] > max(0.9 * recent[0], 1e-2, tol)
+    recent = residuals[-PATIENCE - 1 :]
+    stuck = len(recent) > PATIENCE and residuals[-1] > max(0.9 * recent[0], 1e-2, tol)
     if unstable or stuck or damping >= MOST_DAMPING:
         text = f"belief propagation did not settle: the last round changed a log-odds by {residuals[-1]:.3g}"
         if counting:

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from llpbench import Bags, FloatArray, IntArray, Monitor, Predict, State, derive_seed
+from llpbench import Bags, FloatArray, IntArray, Monitor, State, derive_seed
 from llpbench_methods.llp_dc import NETWORK
 from llpbench_methods.llp_dc.loss import dual_loss
-from llpbench_methods.llp_dc.temperature import LEAST, MOST, bag_temperature, tempered
 from llpbench_methods.nets.batches import BagBatches, Batches
 from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import loss_of_logits, trainer_for
+from llpbench_methods.nets.tempering import Tempering
 from llpbench_methods.nets.training import Batch, TrainingData
 from llpbench_methods.shared.assignment import fitting_labels
 from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shared.temperature import checked_temperature, tempered
 
 
 def loss(net: Any, batch: Batch) -> Any:
@@ -78,9 +79,7 @@ class LLPDC(NetworkMethod):
 
     def restore(self, state: State) -> LLPDC:
         """Build the network anew, with the saved weights and temperature."""
-        self.temperature_ = float(np.asarray(state["temperature"]))
-        if not LEAST <= self.temperature_ <= MOST:
-            raise ValueError(f"a temperature of {self.temperature_} is not one of a fit")
+        self.temperature_ = checked_temperature(state["temperature"])
         return super().restore(state)
 
     def _add_labels(self, bags: Bags, batches: BagBatches, done: int, monitor: Monitor, seed: int) -> None:
@@ -95,7 +94,7 @@ class LLPDC(NetworkMethod):
                 monitor.pseudo_labels(shown.astype(np.float64))
             return self._data(bags, labels, weight=self.weight), batches
 
-        watch = _Tempering(self, bags.validation, monitor)
+        watch = Tempering(self.trainer_, bags.validation, monitor)
         self.trainer_.fit(
             self._data(bags, np.zeros(len(bags.X), np.int64), weight=0.0),
             batches,
@@ -116,31 +115,3 @@ class LLPDC(NetworkMethod):
             bags={"proportions": bags.clipped_proportions},
             shared={"weight": np.array([weight], float), "threshold": np.array([self.threshold], float)},
         )
-
-
-class _Tempering:
-    """The monitor of the second stage: finds the temperature of every model before it is reported."""
-
-    def __init__(self, method: LLPDC, held_back: Bags | None, monitor: Monitor) -> None:
-        self.best = 1.0
-        self.note, self.phase, self.pseudo_labels = monitor.note, monitor.phase, monitor.pseudo_labels
-        self._method, self._held_back, self._monitor = method, held_back, monitor
-        self._first = True
-
-    def report(self, predict: Predict, *, stage: str = "") -> bool:  # noqa: ARG002
-        """Report the tempered model; the temperature of the best one (of the first, where none is) is kept."""
-        method = self._method
-        if self._held_back is not None:
-            with self.phase("temperature"):
-                logits = method.trainer_.predict(self._held_back.X)
-                method.temperature_ = bag_temperature(logits, self._held_back)
-        is_best = self._monitor.report(method.predict_scores, stage=stage)
-        if is_best or self._first:
-            self.best = method.temperature_
-        self._first = False
-        return is_best
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether the stage is closed."""
-        return self._monitor.should_stop

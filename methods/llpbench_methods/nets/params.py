@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from llpbench import BACKENDS, MethodSpec, Param
@@ -75,9 +76,10 @@ NETWORK_PARAMS: tuple[Param, ...] = (
 )
 
 
-def network_params(settings: NetworkSettings) -> tuple[Param, ...]:
-    """The shared parameters with the defaults of one method."""
-    return tuple(replace(p, default=getattr(settings, p.name)) for p in NETWORK_PARAMS)
+def network_params(settings: NetworkSettings, high: Mapping[str, float] | None = None) -> tuple[Param, ...]:
+    """The shared parameters with the defaults of one method, and its upper ends where these differ."""
+    ends = high or {}
+    return tuple(replace(p, default=getattr(settings, p.name), high=ends.get(p.name, p.high)) for p in NETWORK_PARAMS)
 
 
 NETWORK_PRELOAD = ("keras", "llpbench_methods.nets.training")

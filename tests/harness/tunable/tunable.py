@@ -27,6 +27,7 @@ def llpbench_methods():
                 Param("patience", 1000, low=1, high=1000),
                 Param("seconds", 0.0, low=0.0, high=10.0, tune=False),
                 Param("note", "", tune=False),
+                Param("later", False, omit_default=True),
             ),
             scores="probability",
         ),

@@ -28,6 +28,7 @@ from llpbench_methods.inference import (
     symmetric_bag,
     uniform_contraction_bound,
 )
+from llpbench_methods.inference.damping import advance_with_auto_damping, swing_of
 from llpbench_methods.inference.engines.reference import all_pairs
 
 
@@ -164,6 +165,72 @@ def test_auto_damping_raises_itself_when_the_guess_is_too_low() -> None:
     result = marginals(model, "reference", rounds=800, damping="auto", tol=1e-6)
     assert result.converged
     assert result.damping >= 0.5
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.2, 12.0))
+def test_auto_damping_stays_near_what_stability_asks_for(seed: int, g: float) -> None:
+    """Bags without edges: messages settle, and at no more damping than one step above where they began."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(4, 40))
+    count = int(rng.integers(1, size))
+    lam = g / (2 * (size - 1) * count / size * (1 - count / size))
+    fields = 0.3 * rng.normal(size=2 * size)
+    model = gibbs_model(None, np.arange(2 * size) // size, [count, count], lambda_b=min(lam, 2.0), fields=fields)
+    start = auto_damping(float(stability_index(model).max()))
+    result = marginals(model, "reference", rounds=1500, damping="auto", tol=1e-5)
+    assert result.converged
+    assert start - 1e-12 <= result.damping <= 1 - 0.25 * (1 - start)
+
+
+@pytest.mark.parametrize("gain", [0.995, 1.05, 1.2])
+def test_rows_that_hold_each_other_up_are_not_damped(gain: float) -> None:
+    """Near the critical strength residuals stand still or grow for many rounds, but nothing swings."""
+    n = 60
+    ring = np.array(sorted(tuple(sorted((i, (i + step) % n))) for i in range(n) for step in (1, 2, 3)))
+    coupling = 4.0 * np.arctanh(gain / 5.0)  # six neighbours, of which the receiver is left out
+    model = GibbsModel(
+        np.full(n, 1e-3 - 3.0 * coupling), ring, np.full(len(ring), coupling), np.full(n, -1), np.zeros(0), np.zeros(0)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OscillationWarning)
+        result = marginals(model, "reference-count", rounds=40, damping="auto", tol=1e-9)
+    assert result.residuals[19] > 0.9 * result.residuals[9]
+    assert result.damping == 0.0
+
+
+def test_damping_is_lowered_again_after_a_first_swing() -> None:
+    """A bag far from its count swings at first; what then goes on is one-way, and is not slowed for ever."""
+
+    class Swings:
+        """One row that swings for 25 rounds whatever the damping, and then creeps."""
+
+        def __init__(self) -> None:
+            self.t, self.x = 0, np.zeros(1)
+
+        def advance(self, rounds: int, damping: float, tol: float) -> np.ndarray:
+            moved = []
+            for _ in range(rounds):
+                self.t += 1
+                change = (-1.0) ** self.t if self.t < 25 else 0.5
+                self.x = self.x + (1 - damping) * change
+                moved.append(abs((1 - damping) * change))
+            return np.array(moved)
+
+        def log_odds(self) -> np.ndarray:
+            return self.x
+
+    residuals, damping = advance_with_auto_damping(Swings(), 24, 0.5, 1e-6)
+    assert (len(residuals), damping) == (24, 0.75)
+    residuals, damping = advance_with_auto_damping(Swings(), 200, 0.5, 1e-6)
+    assert (len(residuals), damping) == (200, 0.5)
+
+
+def test_a_swing_goes_back_on_the_change_before() -> None:
+    zero, one, two = np.zeros(3), np.array([1.0, -1.0, 2.0]), np.array([0.5, -3.0, 2.0])
+    assert swing_of(zero, one, two) == 0.5  # the second row moves most, but goes on; the third stands
+    assert swing_of(zero, one, 2 * one) == 0.0
+    assert swing_of(np.full(1, np.inf), np.full(1, np.inf), np.zeros(1)) == 0.0
 
 
 def test_a_stable_run_does_not_warn() -> None:

@@ -30,6 +30,8 @@ from llpbench_methods.inference import (
     potts_model,
     symmetric_bag,
 )
+from llpbench_methods.inference.engines import count_potts
+from llpbench_methods.inference.messages import Mode
 
 PAIRWISE = ["reference", "jax", "pairwise", "pgmax"]
 QUICK_PAIRWISE = ["reference", "pairwise"]
@@ -495,13 +497,14 @@ def test_unknown_names_and_values_are_refused() -> None:
             marginals(model, "count", damping=damping)
 
 
-def random_potts(seed: int, lambda_b: float, n: int = 24, classes: int = 3) -> PottsModel:
+def random_potts(seed: int, lambda_b: float, n: int = 24, classes: int = 3, spread: float = 1.0) -> PottsModel:
     rng = np.random.default_rng(seed)
     graph = build_graph(rng.normal(size=(n, 2)), 2)
     bag_of = rng.integers(0, 4, n)
     counts = np.zeros((4, classes))
     np.add.at(counts, (bag_of, rng.integers(0, classes, n)), 1)
-    return potts_model(graph, bag_of, counts, lambda_b=lambda_b, lambda_s=0.4, fields=rng.normal(size=(n, classes)))
+    fields = spread * rng.normal(size=(n, classes))
+    return potts_model(graph, bag_of, counts, lambda_b=lambda_b, lambda_s=0.4, fields=fields)
 
 
 @pytest.mark.slow
@@ -518,6 +521,26 @@ def test_multiclass_count_equals_its_reference(seed: int, lambda_b: float, mode:
     found = run(model, "count", rounds=5, damping=0.3, tol=0.0, mode=mode)
     np.testing.assert_allclose(found, truth, atol=1e-6)
     np.testing.assert_allclose(found.sum(1), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+@pytest.mark.parametrize("lambda_b", [0.0, 0.3, 10.0, np.inf])
+def test_both_forms_of_the_multiclass_engine_agree(lambda_b: float, damping: float) -> None:
+    model = random_potts(3, lambda_b, classes=4)
+    layout = count_potts._Layout(model)
+    forms = [count_potts.PottsInOdds(model, layout), count_potts.PottsInLogs(model, layout, "sum")]
+    fast, slow = (form.advance(20, damping, 0.0) for form in forms)
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
+    fast, slow = (np.exp(form.log_odds()) for form in forms)
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
+
+
+def test_the_form_of_the_multiclass_engine_suits_the_model() -> None:
+    def form(mode: Mode = "sum", **kwargs: float) -> type:
+        return type(count_potts.start_potts(random_potts(0, **{"lambda_b": 1.0, **kwargs}), mode))
+
+    assert form() is form(lambda_b=np.inf) is count_potts.PottsInOdds
+    assert form("max") is form(lambda_b=1e6) is form(spread=1e3) is count_potts.PottsInLogs
 
 
 def test_multiclass_count_is_near_the_truth() -> None:

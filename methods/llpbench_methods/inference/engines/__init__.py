@@ -64,7 +64,7 @@ def _own(name: str, module: str, summary: str, *, counting: bool = False, thread
 _ENGINES = {
     spec.name: spec
     for spec in (
-        _own("count", "count", "each bag is one exact factor of its sum", counting=True, threads=True),
+        _own("count", "count", "each bag is one factor of its sum, exact for two classes", counting=True, threads=True),
         _own("pairwise", "pairwise", "the paper's clique of pairs in each bag", threads=True),
         _own("jax", "dense_jax", "as pairwise, slower, on JAX"),
         _own("pgmax", "pgmax_adapter", "as pairwise, slower, by PGMax"),

@@ -1,4 +1,4 @@
-"""Counting factors, numba: similarity edges stay pairwise, every bag is one exact factor of its members' sum.
+"""Counting factors, numba: similarity edges stay pairwise, every bag is one factor of its members' sum.
 
 The schedule is that of `reference_count`. Rows are renumbered bag by bag. When every `|h_i| + sum_j |w_ij|` is moderate
 the whole round works on odds, `E = e^H`, and needs no exponential or logarithm per row; otherwise (and for
@@ -33,9 +33,9 @@ _CEILING = 1e150
 def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> Engine:
     """Start the engine in the form that suits the model."""
     if isinstance(model, PottsModel):
-        from llpbench_methods.inference.engines.count_potts import PottsCount
+        from llpbench_methods.inference.engines.count_potts import start_potts
 
-        return PottsCount(model, mode)
+        return start_potts(model, mode)
     layout = _Layout(model)
     if mode == "sum" and layout.reach <= MODERATE:
         return CountInOdds(model, layout, threads)

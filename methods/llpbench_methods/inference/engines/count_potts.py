@@ -1,7 +1,8 @@
 """Counting factors for C-state labels, numba: the schedule and the messages of `ReferencePottsCount`.
 
 One counting factor per bag and class sees a member through its log-odds of that class against the rest; the one-hot
-constraint is kept exactly by the node.
+constraint is kept exactly by the node. When every row's fields and weights are moderate the whole round works on
+probabilities, as the binary engine does on odds; otherwise (and for max-product) it works on logarithms.
 """
 
 from __future__ import annotations
@@ -11,13 +12,93 @@ from numpy.typing import NDArray
 
 from llpbench_methods.inference.compiled.counts_by_fourier import workspace
 from llpbench_methods.inference.compiled.jit import njit
+from llpbench_methods.inference.compiled.potts_in_odds import (
+    bag_messages,
+    odds_against_rest,
+    potts_beliefs,
+    potts_edges,
+)
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.engines.reference_count import CERTAIN
-from llpbench_methods.inference.messages import Mode, damp
+from llpbench_methods.inference.messages import Mode, damp, sum_at
 from llpbench_methods.inference.model import PottsModel
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+
+MODERATE = 120.0
+"""Largest spread of a row's log-beliefs, fields and edges together, for which their products suit float64."""
+
+STRONG = 20.0
+"""Largest finite `lambda_b` without logarithms: beyond it, messages against all states of a row may be cut alike."""
+
+
+def start_potts(model: PottsModel, mode: Mode) -> PottsInOdds | PottsInLogs:
+    """Start the engine in the form that suits the model."""
+    layout = _Layout(model)
+    soft = model.lambda_b[np.isfinite(model.lambda_b)]
+    if mode == "sum" and layout.reach <= MODERATE and soft.max(initial=0.0) <= STRONG:
+        return PottsInOdds(model, layout)
+    return PottsInLogs(model, layout, mode)
+
+
+class _Layout:
+    """Rows in bag order, edges in those numbers."""
+
+    def __init__(self, model: PottsModel) -> None:
+        bags = model.bags
+        self.order = np.concatenate([bags.members, np.flatnonzero(model.bag_of < 0)])
+        place = np.empty(model.n, dtype=np.int32)
+        place[self.order] = np.arange(model.n, dtype=np.int32)
+        self.left, self.right = place[model.edges[:, 0]], place[model.edges[:, 1]]
+        self.fields = model.fields[self.order]
+        pull = sum_at(self.left, model.weights, model.n) + sum_at(self.right, model.weights, model.n)
+        self.reach = float((np.ptp(self.fields, axis=1) + 2.0 * pull).max(initial=0.0))
+        self.offsets = bags.offsets
+        self.largest = int(bags.sizes.max(initial=1))
+
+
+class PottsInOdds:
+    """The fast form, for moderate models: beliefs and messages are probabilities."""
+
+    def __init__(self, model: PottsModel, layout: _Layout) -> None:
+        self.layout, self.model = layout, model
+        self.alone = np.exp(layout.fields - layout.fields.max(axis=1, keepdims=True))
+        self.away = np.exp(-2.0 * model.weights)
+        shape = (len(model.weights), model.n_classes)
+        self.forth, self.back = np.ones(shape), np.ones(shape)
+        self.tilts = np.zeros((model.n_classes, len(model.lambda_b)))
+        self.work = workspace(layout.largest)
+        self.odds = np.empty((model.n_classes, model.n))
+        self.from_bag, self.beliefs = np.ones(self.alone.shape), np.zeros(self.alone.shape)
+        self._bag_step(self.alone, 0.0)
+
+    def _bag_step(self, node: Floats, damping: float) -> float:
+        """The factors of all classes from the same old messages; returns the largest change of a probability."""
+        model, layout = self.model, self.layout
+        odds_against_rest(node, self.from_bag, self.odds)
+        bag_messages(
+            self.odds, layout.offsets, model.counts, model.lambda_b, damping, self.work, self.tilts, self.from_bag
+        )
+        return potts_beliefs(node, self.from_bag, self.beliefs)
+
+    def advance(self, rounds: int, damping: float, tol: float) -> Floats:
+        """Run rounds: edges, then bags."""
+        residuals = []
+        layout = self.layout
+        for _ in range(rounds):
+            node = self.alone.copy()
+            potts_edges(layout.left, layout.right, self.away, self.forth, self.back, self.beliefs, damping, node)
+            residuals.append(self._bag_step(node, damping))
+            if residuals[-1] <= tol:
+                break
+        return np.array(residuals)
+
+    def log_odds(self) -> Floats:
+        """Log-probabilities of the states, in the order of the model's rows."""
+        out = np.empty(self.beliefs.shape)
+        out[self.layout.order] = np.log(self.beliefs)
+        return out
 
 
 @njit
@@ -38,8 +119,8 @@ def _log_sum(values: Floats, skip: int, use_max: bool) -> float:
 
 @njit
 def _edge_step(
-    left: Ints,
-    right: Ints,
+    left: Rows,
+    right: Rows,
     weights: Floats,
     forth: Floats,
     back: Floats,
@@ -98,23 +179,18 @@ def _normalised(node: Floats, from_bag: Floats, out: Floats) -> float:
     return worst
 
 
-class PottsCount:
-    """Messages of a multiclass model, rows in bag order."""
+class PottsInLogs:
+    """The form for any finite model, and for max-product."""
 
-    def __init__(self, model: PottsModel, mode: Mode) -> None:
-        bags = model.bags
+    def __init__(self, model: PottsModel, layout: _Layout, mode: Mode) -> None:
         self.use_max = mode == "max"
-        self.order = np.concatenate([bags.members, np.flatnonzero(model.bag_of < 0)])
-        place = np.empty(model.n, dtype=np.int64)
-        place[self.order] = np.arange(model.n)
-        self.left, self.right = place[model.edges[:, 0]], place[model.edges[:, 1]]
-        self.weights = model.weights
-        self.fields = model.fields[self.order]
-        self.offsets, self.counts, self.lambda_b = bags.offsets, model.counts, model.lambda_b
+        self.order, self.left, self.right = layout.order, layout.left, layout.right
+        self.weights, self.fields = model.weights, layout.fields
+        self.offsets, self.counts, self.lambda_b = layout.offsets, model.counts, model.lambda_b
         shape = (len(model.weights), model.n_classes)
         self.forth, self.back = np.zeros(shape), np.zeros(shape)
         self.tilts = np.zeros((model.n_classes, len(model.lambda_b)))
-        self.work = workspace(int(bags.sizes.max(initial=1)))
+        self.work = workspace(layout.largest)
         self.node = self.fields.copy()
         self.from_bag = np.zeros(self.fields.shape)
         self.from_bag = self._bag_step()

@@ -1,7 +1,7 @@
 """How sure a network may be: one number that held-back bags tell.
 
-A network that learns its own hard labels becomes far too sure of them (its logits are five to ten times too large on
-tables). Ranks do not suffer, but bags do, and a judge of bags would throw such models away.
+A network that learns hard labels which are often wrong becomes far too sure of them (its logits are three to ten times
+too large on tables). Ranks do not suffer, but bags do, and a judge of bags would throw such models away.
 """
 
 from __future__ import annotations
@@ -51,3 +51,15 @@ def bag_temperature(logits: NDArray[Any], bags: Bags) -> float:
         options={"xatol": 0.05},
     )
     return float(np.exp(found.x)) if found.fun < bag_loss(logits, bags, 1.0) else 1.0
+
+
+def checked_temperature(saved: Any) -> float:
+    """The temperature of a saved model.
+
+    Raises:
+        ValueError: no fit has such a temperature.
+    """
+    temperature = float(np.asarray(saved))
+    if not LEAST <= temperature <= MOST:
+        raise ValueError(f"a temperature of {temperature} is not one of a fit")
+    return temperature

@@ -1,0 +1,70 @@
+"""How much of a suite there are results for, in one line for each part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from llpbench.contracts.result import FAILURES, PROTOCOL, CellResult
+from llpbench.experiment.suites.plan import PlannedBlock, all_cells
+
+_FEW = 3
+"""Methods that a line names where all that is missing is theirs."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What there is of a part of a suite.
+
+    Attributes:
+        part: its name; ``title`` is what it is called.
+        planned: how many cells it has; ``done`` are those with a result, also one that says why there is no number.
+        failed: those among them that went wrong (out of time, out of memory, an error).
+        datasets: cells without a result by dataset; ``methods`` are the same by method.
+        rivals: how many methods the part has.
+    """
+
+    part: str
+    title: str
+    planned: int
+    done: int
+    failed: int
+    datasets: Mapping[str, int]
+    methods: Mapping[str, int]
+    rivals: int
+
+    @property
+    def line(self) -> str:
+        """One line: ``images: 324 of 540 cells; missing cifar-s (180), cifar10 (36)``."""
+        failed = f", {self.failed:,} of them failed" if self.failed else ""
+        if self.done == self.planned:
+            return f"{self.part}: all {self.planned:,} cells{failed}"
+        missing = ", ".join(f"{name} ({n:,})" for name, n in self.datasets.items())
+        few = f", only of {', '.join(self.methods)}" if len(self.methods) <= min(_FEW, self.rivals / 2) else ""
+        return f"{self.part}: {self.done:,} of {self.planned:,} cells{failed}; missing {missing}{few}"
+
+
+def coverage(blocks: Iterable[PlannedBlock], results: Iterable[CellResult]) -> list[Coverage]:
+    """What results there are of the blocks of a suite, for each part; results of another protocol do not count."""
+    parts: dict[str, list[PlannedBlock]] = {}
+    for block in blocks:
+        parts.setdefault(block.part, []).append(block)
+    there = {result.id: result.status for result in results if result.protocol == PROTOCOL}
+    found = []
+    for part, of_part in parts.items():
+        cells = all_cells(of_part)
+        missing = [plan.cell for plan in cells if plan.cell.id not in there]
+        found.append(
+            Coverage(
+                part=part,
+                title=of_part[0].title,
+                planned=len(cells),
+                done=len(cells) - len(missing),
+                failed=sum(there.get(plan.cell.id) in FAILURES for plan in cells),
+                datasets=dict(Counter(cell.dataset for cell in missing)),
+                methods=dict(Counter(cell.method for cell in missing)),
+                rivals=len({plan.cell.method for plan in cells}),
+            )
+        )
+    return found

@@ -1,0 +1,235 @@
+"""What a suite froze, against what is installed: run with the frozen values, or refused where that cannot be.
+
+A method's defaults are part of a suite. When a default changes, the suite's value is given to the method instead, so
+the cells stay those of the suite; the name of the method then shows the difference, and a note says so. Where a method
+has other parameters than it had, no value makes the same cell, and the suite is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from llpbench import __version__
+from llpbench.contracts.errors import UsageError
+from llpbench.contracts.result import PROTOCOL
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Param, Scalar
+from llpbench.experiment.suites.file import Frozen, Suite, Values, base_name, read_suite
+from llpbench.plugins.options import expand, format_scalar, parse_options
+from llpbench.plugins.registry import Registry, Shelf
+from llpbench.system.files import write_atomically
+
+S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
+KINDS = ("methods", "datasets", "schemes")
+MARK = "# Frozen values, written by `llpbench suite freeze FILE`. Do not edit below this line."
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a registered thing differs from what a suite froze of it.
+
+    Attributes:
+        kind: ``method``, ``dataset``, ``bag scheme``.
+        changed: for each parameter with another default now, the frozen value and the default.
+        gone: frozen values that it does not take any more, each with the reason.
+        new: parameters that it did not have, and that are part of its cells.
+    """
+
+    kind: str
+    name: str
+    changed: dict[str, tuple[Scalar, Scalar]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+
+    @property
+    def fatal(self) -> bool:
+        """Whether no values make the cells of the suite."""
+        return bool(self.gone or self.new)
+
+    @property
+    def words(self) -> str:
+        """One line: what differs."""
+        said = [f"{name} is {format_scalar(then)} in the suite, {format_scalar(now)} here"
+                for name, (then, now) in self.changed.items()]  # fmt: skip
+        said += self.gone
+        said += [f"it has a new parameter {name}" for name in self.new]
+        return f"{self.kind} {self.name}: {'; '.join(said)}"
+
+
+def drifts(suite: Suite, registry: Registry) -> list[Drift]:
+    """All that differs between a suite's frozen values and what is installed; a name that is not installed is an error.
+
+    Raises:
+        UsageError: a name of the suite is registered nowhere, or was never frozen.
+    """
+    found = []
+    for kind, names in _used(suite).items():
+        shelf = getattr(registry, kind)
+        frozen: dict[str, Values] = getattr(suite.frozen, kind)
+        for name in names:
+            if name not in frozen:
+                raise UsageError(
+                    f"suite {suite.name} does not say which values {shelf.kind} {name!r} has; "
+                    "its author writes them with: llpbench suite freeze FILE"
+                )
+            drift = _drift(shelf, name, frozen[name])
+            found += [drift] if drift.changed or drift.fatal else []
+    return found
+
+
+def check_suite(suite: Suite, registry: Registry) -> list[str]:
+    """Refuse a suite whose cells cannot be made here; returns what to say of defaults that have changed since.
+
+    Raises:
+        UsageError: another protocol, another version of a rule, or methods with other parameters.
+    """
+    problems = []
+    if suite.protocol != PROTOCOL:
+        problems.append(f"it is of protocol {suite.protocol}, and this llpbench makes numbers of protocol {PROTOCOL}")
+    for name, version in suite.frozen.rules.items():
+        now = registry.rules[name].version
+        problems += [f"it is of version {version} of rule {name}, and here is version {now}"] if now != version else []
+    found = drifts(suite, registry)
+    problems += [drift.words for drift in found if drift.fatal]
+    if problems:
+        told = "\n".join(f"  - {problem}" for problem in problems)
+        made = f" (it was frozen by {suite.frozen.by})" if suite.frozen.by else ""
+        raise UsageError(
+            f"suite {suite.name} cannot be run with what is installed{made}:\n{told}\n"
+            "Install the versions it was made for, or use a newer suite (docs/suites.md)."
+        )
+    return [f"{drift.words}: other defaults than {suite.name} froze; the suite's values are used" for drift in found]
+
+
+def with_frozen(shelf: Shelf[S], text: str, frozen: Mapping[str, Values]) -> str:
+    """A name with the frozen values of options that it does not give and whose defaults are others now.
+
+    Where no default has changed it is the text itself, so cells and names are those of an ordinary run.
+    """
+    name, options = parse_options(text)
+    if name not in frozen:
+        return text
+    spec = shelf[name]
+    wanted = {p: then for p, (then, _) in _drift(shelf, name, frozen[name]).changed.items() if p not in options}
+    if not wanted:
+        return text
+    options = {**options, **{p: [format_scalar(value)] for p, value in wanted.items()}}
+    full = f"{name}[{';'.join('='.join([p, ';'.join(values)]) for p, values in options.items())}]"
+    if any(given[p] != value for given in expand(spec, parse_options(full)[1]) for p, value in wanted.items()):
+        raise UsageError(f"the frozen values of {shelf.kind} {name} cannot be written as {full!r}.")
+    return full
+
+
+def freeze(path: Path, registry: Registry) -> tuple[Suite, list[str]]:
+    """Write today's defaults and versions of rules into the file of a draft; returns it, and what has changed.
+
+    Raises:
+        UsageError: the suite is published; its values never change.
+    """
+    before = read_suite(path)
+    if before.published:
+        raise UsageError(
+            f"suite {before.name} is published ({before.published}): its values never change. Copy the file to a new "
+            "version (another name and version, no 'published'), and freeze that."
+        )
+    frozen = freeze_values(before, registry)
+    head = path.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
+    if "[frozen" in head:
+        raise UsageError(f"{path}: [frozen] stands above the line {MARK!r}; remove it there.")
+    write_atomically(path, f"{head}\n\n{MARK}\n{_toml(frozen)}".encode())
+    after = read_suite(path)
+    return after, changes(before.frozen, after.frozen)
+
+
+def freeze_values(suite: Suite, registry: Registry) -> Frozen:
+    """The defaults of all that a suite names, and the versions of all rules, as they are today."""
+    values = {
+        kind: {name: _plain(getattr(registry, kind)[name]) for name in names} for kind, names in _used(suite).items()
+    }
+    rules = {spec.name: spec.version for spec in registry.rules.specs if registry.rules.entry(spec.name).plugin.builtin}
+    return Frozen(by=f"llpbench {__version__}", rules=rules, **values)
+
+
+def changes(before: Frozen, after: Frozen) -> list[str]:
+    """What differs between two sets of frozen values, one line each."""
+    old, new = _flat(before), _flat(after)
+    lines = [f"+ {key} = {value!r}" for key, value in new.items() if key not in old]
+    lines += [f"- {key} = {value!r}" for key, value in old.items() if key not in new]
+    return lines + [
+        f"~ {key} = {value!r}, was {old[key]!r}" for key, value in new.items() if old.get(key, value) != value
+    ]
+
+
+def _used(suite: Suite) -> dict[str, list[str]]:
+    """Registered names that a suite uses, by kind, each once."""
+    blocks = [block for _, block in suite.blocks()]
+    return {
+        "methods": list(dict.fromkeys(base_name(text) for text in suite.methods)),
+        "datasets": list(dict.fromkeys(base_name(text) for block in blocks for text in block.datasets)),
+        "schemes": list(dict.fromkeys(base_name(text) for block in blocks for text in block.schemes)),
+    }
+
+
+def _drift(shelf: Shelf[S], name: str, frozen: Values) -> Drift:
+    spec = shelf[name]
+    drift = Drift(shelf.kind, name)
+    declared = {p.name: p for p in spec.params}
+    for key, value in frozen.items():
+        if key not in declared:
+            drift.gone.append(f"it has no parameter {key} any more")
+            continue
+        try:
+            then = _thaw(declared[key], value)
+        except UsageError as error:
+            drift.gone.append(str(error).rstrip("."))
+            continue
+        if then != declared[key].default:
+            drift.changed[key] = (then, declared[key].default)
+    drift.new.extend(p.name for p in spec.params if p.name not in frozen and not p.omit_default)
+    return drift
+
+
+def _thaw(param: Param, value: bool | int | float | str) -> Scalar:
+    if value == _NONE and _NONE not in param.choices and param.default is None:
+        return None
+    return param.check(value)
+
+
+def _plain(spec: MethodSpec | DatasetSpec | BagScheme) -> Values:
+    return {p.name: _NONE if p.default is None else p.default for p in spec.params}
+
+
+def _flat(frozen: Frozen) -> dict[str, bool | int | float | str]:
+    flat: dict[str, bool | int | float | str] = {f"rules.{name}": version for name, version in frozen.rules.items()}
+    for kind in KINDS:
+        for name, values in getattr(frozen, kind).items():
+            flat |= {f"{kind}.{name}.{key}": value for key, value in values.items()}
+    return flat
+
+
+def _toml(frozen: Frozen) -> str:
+    def table(name: str, values: Mapping[str, bool | int | float | str]) -> Iterator[str]:
+        yield f"[{name}]"
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in values.items())
+        yield ""
+
+    lines = [*table("frozen", {"by": frozen.by}), *table("frozen.rules", frozen.rules)]
+    for kind in KINDS:
+        for name, values in getattr(frozen, kind).items():
+            lines += table(f"frozen.{kind}.{_key(name)}", values)
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _value(name)
+
+
+def _value(value: bool | int | float | str) -> str:
+    if isinstance(value, str | bool):
+        return msgspec.json.encode(value).decode()  # JSON's texts and truths are TOML's too
+    return repr(value)

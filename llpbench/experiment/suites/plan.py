@@ -1,0 +1,149 @@
+"""From a suite to cells: the cells of an ordinary run, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from llpbench.contracts.cell import OWN_SIZES
+from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.experiment.grid import RunSpec, parse_seeds, plan_cells
+from llpbench.experiment.plan import Planned
+from llpbench.experiment.suites.file import Block, Suite, base_name
+from llpbench.experiment.suites.frozen import check_suite, with_frozen
+from llpbench.plugins.registry import Registry
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What of a suite is asked for; an empty axis asks for all of it.
+
+    Attributes:
+        part: one part.
+        methods: only these. A method that is not of the suite is run wherever all methods of the suite are; one of the
+            suite may carry options of its own, and is run where the suite has it.
+        datasets: with or without options; without, every form of it.
+    """
+
+    part: str = ""
+    methods: Sequence[str] = ()
+    datasets: Sequence[str] = ()
+    bags: Sequence[int] = ()
+    seeds: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class PlannedBlock:
+    """A block with its cells.
+
+    Attributes:
+        part: name of its part; ``title`` is the part's.
+        seeds: those of the block that were asked for.
+    """
+
+    part: str
+    title: str
+    block: Block
+    seeds: list[int]
+    cells: list[Planned]
+
+
+def plan_suite(suite: Suite, registry: Registry, limits: Limits | None = None) -> list[PlannedBlock]:
+    """The cells of a suite by block, methods and datasets at the frozen values; blocks without a cell are left out.
+
+    Raises:
+        UsageError: something is asked for that the suite does not have, or its cells cannot be made here.
+    """
+    limits = limits or Limits()
+    check_suite(suite, registry)
+    blocks = suite.blocks(limits.part)
+    _refuse_unknown(suite, blocks, limits, registry)
+    planned = []
+    for part, block in blocks:
+        spec = _spec(suite, block, limits, registry)
+        if spec is None:
+            continue
+        cells = plan_cells(spec, registry)
+        if not block.bags and any(p.cell.bag_size != OWN_SIZES and not p.oracle for p in cells):
+            raise UsageError(f"suite {suite.name}, part {part}: a block without bags has schemes that need a size.")
+        planned.append(PlannedBlock(part, suite.parts[part].title, block, spec.seed_list, cells))
+    if not planned:
+        where = f"{suite.name}/{limits.part}" if limits.part else suite.name
+        raise UsageError(f"suite {where} has no cells with all that is asked for; llpbench show {suite.name} lists it.")
+    return planned
+
+
+def all_cells(blocks: Iterable[PlannedBlock]) -> list[Planned]:
+    """The cells of blocks, each once, in their order."""
+    return list({plan.cell.id: plan for block in blocks for plan in block.cells}.values())
+
+
+def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> RunSpec | None:
+    """The block as the request of an ordinary run; None when nothing of it is asked for."""
+    methods = _methods(suite, block, limits.methods)
+    datasets = [text for text in block.datasets if _is_asked(text, limits.datasets)]
+    bags = [size for size in block.bags if not limits.bags or size in limits.bags]
+    seeds = [seed for seed in seed_list(block) if not limits.seeds or seed in limits.seeds]
+    if not (methods and datasets and seeds) or (not bags and (block.bags or limits.bags)):
+        return None
+    frozen = suite.frozen
+    return RunSpec(
+        methods=[with_frozen(registry.methods, text, frozen.methods) for text in methods],
+        datasets=[with_frozen(registry.datasets, text, frozen.datasets) for text in datasets],
+        schemes=[with_frozen(registry.schemes, text, frozen.schemes) for text in block.schemes],
+        bags=bags or [1],  # not used: the schemes size their bags themselves
+        seeds=seeds,
+        noise=block.noise,
+        delta=block.delta,
+        mechanism=block.mechanism,
+        split=block.split,
+        backend=suite.backend,
+    )
+
+
+def _methods(suite: Suite, block: Block, asked: Sequence[str]) -> list[str]:
+    here = block.methods or suite.methods
+    if not asked:
+        return list(here)
+    of_suite = {base_name(text) for text in suite.methods}
+    found: dict[str, None] = {}
+    for text in asked:
+        name = base_name(text)
+        same = [known for known in here if base_name(known) == name]
+        if text == name and same:
+            found |= dict.fromkeys(same)
+        elif same or (name not in of_suite and not block.methods):
+            found[text] = None
+    return list(found)
+
+
+def _is_asked(text: str, asked: Sequence[str]) -> bool:
+    return not asked or text in asked or base_name(text) in asked
+
+
+def seed_list(block: Block) -> list[int]:
+    """The seeds of a block."""
+    seeds = parse_seeds(block.seeds)
+    return list(range(seeds)) if isinstance(seeds, int) else seeds
+
+
+def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: Limits, registry: Registry) -> None:
+    """An error for what no block has; it says what there is."""
+    where = f"{suite.name}/{limits.part}" if limits.part else suite.name
+    for text in limits.methods:
+        registry.methods[base_name(text)]  # an error with close matches when nobody registered it
+    datasets = dict.fromkeys(text for _, block in blocks for text in block.datasets)
+    known = {*datasets, *map(base_name, datasets)}
+    for text in limits.datasets:
+        if text not in known:
+            raise UnknownNameError(f"dataset of suite {where}:", text, known)
+    for axis, asked, has in (
+        ("seeds", limits.seeds, {seed for _, block in blocks for seed in seed_list(block)}),
+        ("bags", limits.bags, {size for _, block in blocks for size in block.bags}),
+    ):
+        outside = sorted(set(asked) - has)
+        if outside:
+            raise UsageError(
+                f"--{axis} {', '.join(map(str, outside))}: suite {where} has {axis} "
+                f"{', '.join(map(str, sorted(has))) or 'that size themselves'}; --{axis} can only take some of them."
+            )

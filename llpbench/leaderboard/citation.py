@@ -1,0 +1,72 @@
+"""How llpbench is cited: BibTeX, and the one place that makes it. ``CITATION.cff`` says the same; a test compares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TITLE = "llpbench: a benchmark suite for learning from label proportions"
+DEVELOPERS = "The llpbench developers"
+_SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\~{}", "^": r"\^{}"}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A publication that is cited beside the suite; ``authors`` as (family name, given names)."""
+
+    key: str
+    title: str
+    authors: tuple[tuple[str, str], ...]
+    venue: str
+    year: int
+    url: str
+
+
+PAPER = Paper(
+    key="havaldar2024llp",
+    title="Learning from Label Proportions: Bootstrapping Supervised Learners via Belief Propagation",
+    authors=(
+        ("Havaldar", "Shreyas"),
+        ("Sharma", "Navodita"),
+        ("Sareen", "Shubhi"),
+        ("Shanmugam", "Karthikeyan"),
+        ("Raghuveer", "Aravindan"),
+    ),
+    venue="International Conference on Learning Representations (ICLR)",
+    year=2024,
+    url="https://openreview.net/forum?id=KQe9tHd0k8",
+)
+"""The paper that llpbench was built from."""
+
+
+def suite_bibtex(version: str, note: str = "") -> str:
+    """The suite as a BibTeX entry; ``note`` may say which board or suite was used."""
+    fields = {"title": f"{{{TITLE}}}", "author": f"{{{DEVELOPERS}}}", "version": version, "note": tex(note)}
+    return _entry("software", "llpbench", fields)
+
+
+def paper_bibtex(paper: Paper = PAPER) -> str:
+    """A publication as a BibTeX entry."""
+    authors = " and ".join(f"{tex(family)}, {tex(given)}" for family, given in paper.authors)
+    fields = {
+        "title": f"{{{tex(paper.title)}}}",
+        "author": authors,
+        "booktitle": tex(paper.venue),
+        "year": str(paper.year),
+        "url": paper.url,
+    }
+    return _entry("inproceedings", paper.key, fields)
+
+
+def bibtex(version: str, note: str = "") -> str:
+    """Everything to cite, ready to be copied."""
+    return f"{suite_bibtex(version, note)}\n\n{paper_bibtex()}"
+
+
+def tex(text: str) -> str:
+    """Text as TeX prints it: its special characters are escaped."""
+    return "".join(_SPECIAL.get(c, c) for c in text)
+
+
+def _entry(kind: str, key: str, fields: dict[str, str]) -> str:
+    lines = [f"  {name:<9} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join([f"@{kind}{{{key},", *lines, "}"])

@@ -1,0 +1,35 @@
+"""Which leaderboard a command reads when none is named: the folder here, else the one that came with llpbench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llpbench.contracts.errors import StoreError
+
+FOLDER = "leaderboards"
+
+
+def find_board(named: Path | None = None) -> Path:
+    """The leaderboard to read: the named one, ``leaderboards`` in the current folder, or the shipped one.
+
+    The shipped one has the published cells, what is known of methods and machines, and marks of verification. It has no
+    replicates of test rows, so intervals made from it rest on seeds alone.
+    """
+    if named is not None:
+        return named
+    here = Path(FOLDER)
+    if here.is_dir():
+        return here
+    shipped = shipped_board()
+    if shipped is None:
+        raise StoreError(f"there is no folder {FOLDER} here, and none came with this llpbench: name one with --board.")
+    return shipped
+
+
+def shipped_board() -> Path | None:
+    """The board that came with llpbench: inside the installed package, or in the repository it is installed from."""
+    package = Path(__file__).parent
+    for folder in (package / "published", package.parents[1] / FOLDER):
+        if (folder / "facts.json").is_file():
+            return folder
+    return None

@@ -1,0 +1,121 @@
+"""The protocol of a publication beside what a user gets: one method, tuned with and without labels, and as it is.
+
+A publication that tunes and selects with labels of held-back rows prints numbers that nobody without such labels can
+have. So each line of these tables has, of one method in one setting: ours tuned and selected as the publication did,
+its value, ours tuned and selected by other rules, and ours as it is, selected on held-back bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from llpbench.contracts.specs import DEFAULT_RULE, Reference
+from llpbench.report.tables import Key, Table, make_entries, reasons_of
+from llpbench.results.metric_style import MetricStyle
+from llpbench.results.references import reference_for, references_of
+from llpbench.results.table import Row, method_name
+
+Interval = Callable[[str, str], tuple[float, float] | None]
+"""The 95 % interval over resampled test rows of a cell (its id) under a rule, in the table's unit; None without one."""
+
+TUNED = "tuned-"
+_PUBLISHED, _SHIPPED = "published", "shipped"
+_BRACKETS = "(…) is the standard deviation over seeds"
+_INTERVAL = "[…] is the 95 % interval over resampled test rows, where there is one seed"
+
+
+def protocol_tables(
+    rows: Iterable[Row], references: Sequence[Reference], metric: MetricStyle, interval: Interval | None = None
+) -> list[Table]:
+    """A table for each dataset, noise level and bag size: methods down, ways of tuning across.
+
+    Args:
+        rows: the aggregated results, under every rule that tuned.
+        references: published values.
+        metric: what is shown.
+        interval: how sure a number of a single seed is.
+    """
+    places: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        if not row.oracle and _column(row):
+            line = msgspec.structs.replace(row, method=_line(row))
+            places.setdefault((row.dataset, row.noise, row.bag_size), []).append(line)
+    return [_table(group, references, metric, interval) for group in places.values()]
+
+
+def _column(row: Row) -> str:
+    """Where a row stands: tuned and selected by its rule, or as it is under the usual rule; empty for neither."""
+    origin = row.options.get("params", "")
+    if row.rule == _PUBLISHED or origin == TUNED + row.rule:
+        return row.rule
+    return _SHIPPED if not origin and row.rule == DEFAULT_RULE else ""
+
+
+def _line(row: Row) -> str:
+    """The method of a row, wherever its parameters come from."""
+    options = ";".join(f"{name}={value}" for name, value in row.options.items() if name != "params")
+    label = f"{row.base_method}[{options}]" if options else row.base_method
+    return method_name(label, row.settings_of, row.backend)
+
+
+def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyle, interval: Interval | None) -> Table:
+    first = group[0]
+    lines = {row.method: row for row in group}
+    known = references_of(references, first.dataset, first.base_dataset, first.usual_data)
+    found = {m: reference for m, row in lines.items() if (reference := reference_for(known, row)) is not None}
+    published = [_published_row(lines[method], reference, metric) for method, reference in found.items()]
+    entries = make_entries([*group, *published], metric, _column)
+    notes = [_BRACKETS] if any(row.sd is not None for row in (*group, *published)) else []
+    for row in group:
+        ends = interval(row.cell_ids[0], row.rule) if interval and row.seeds == len(row.cell_ids) == 1 else None
+        if ends is not None:
+            place, n = (row.method, _column(row)), row.digits
+            notes += [_INTERVAL] * (_INTERVAL not in notes)
+            entries[place] = replace(entries[place], text=f"{entries[place].text} [{ends[0]:.{n}f}, {ends[1]:.{n}f}]")
+    return Table(
+        about=(first.dataset, first.bags_name, *([] if first.noise == "none" else [f"noise {first.noise}"])),
+        rule="",
+        what=metric.title,
+        columns=_columns(group, list(found.values())),
+        methods=list(lines),
+        entries=entries,
+        bounds=[],
+        notes=[*notes, *reasons_of(group)],
+    )
+
+
+def _published_row(row: Row, reference: Reference, metric: MetricStyle) -> Row:
+    """A published value as a row of the table; what the publication says where it prints none is the status."""
+    values = [] if reference.mean is None else [reference.mean * metric.scale]
+    return msgspec.structs.replace(
+        row,
+        rule=_PUBLISHED,
+        mean=values[0] if values else None,
+        sd=None if reference.sd is None else reference.sd * metric.scale,
+        values=values,
+        value_seeds=list(range(len(values))),
+        seeds=len(values),
+        planned=len(values),
+        status="ok" if values else reference.note or "no value",
+    )
+
+
+def _columns(group: list[Row], found: list[Reference]) -> dict[Key, str]:
+    """Headings: the rules that publications used and their values first, then other rules, then as it is."""
+    there = dict.fromkeys(map(_column, group))
+    theirs = [rule for rule in dict.fromkeys(reference.rule for reference in found) if rule in there]
+    others = [rule for rule in there if rule not in (*theirs, _SHIPPED)]
+    columns: dict[Key, str] = {rule: _tuned_by(rule) for rule in theirs}
+    if found:
+        columns[_PUBLISHED] = ", ".join(dict.fromkeys(reference.source for reference in found))
+    columns.update({rule: _tuned_by(rule) for rule in others})
+    if _SHIPPED in there:
+        columns[_SHIPPED] = f"as shipped, selected by {DEFAULT_RULE}"
+    return columns
+
+
+def _tuned_by(rule: str) -> str:
+    return f"tuned and selected by {rule}"
