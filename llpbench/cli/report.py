@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.board import DEFAULT, board_option
+from llpbench.cli.board import OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import open_store
@@ -23,7 +23,7 @@ from llpbench.cli.results import open_store
     type=click.Choice(["leaderboard"]),
     help="Show the published rows of the same datasets, bags and seeds beside yours.",
 )
-@board_option()
+@board_option(default=OR_SHIPPED)
 @plugin_options
 def report(
     folder: Path | None,
@@ -46,5 +46,5 @@ def report(
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
-    published = read_folder(board or Path(DEFAULT)) if beside or board else None
+    published = read_folder(board_to_read(board)) if beside or board else None
     say(f"wrote {write_page(store, load_registry(plugins, override), out, published)}")

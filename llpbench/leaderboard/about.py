@@ -6,10 +6,8 @@ from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, metadata
 
 from llpbench.contracts.result import CellResult
+from llpbench.leaderboard.citation import bibtex
 from llpbench.leaderboard.schema_overall import About
-
-CITED_TITLE = "llpbench: a benchmark suite for learning from label proportions"
-CITED_AUTHORS = "The llpbench developers"
 
 FILES = {
     "results.csv": "means over seeds, every metric and rule",
@@ -52,20 +50,12 @@ def about(results: Collection[CellResult], files: bool) -> About:
     day = "" if newest is None else newest.started[:10]
     return About(
         version=version,
-        citation=bibtex(version, day),
+        citation=bibtex(version, f"Leaderboard, newest result of {day}") if day else "",
         links=addresses(),
         files=FILES if files else {},
         steps=STEPS,
         words=WORDS,
     )
-
-
-def bibtex(version: str, day: str) -> str:
-    """The entry that cites the results: of the version that made the newest one, on its day."""
-    fields = {"title": f"{{{CITED_TITLE}}}", "author": f"{{{CITED_AUTHORS}}}", "year": day[:4], "version": version}
-    fields["note"] = f"Leaderboard, newest result of {day}" if day else ""
-    body = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items() if value)
-    return f"@software{{llpbench,\n{body}}}"
 
 
 def addresses() -> dict[str, str]:

@@ -119,6 +119,8 @@ def _put_beside(content: Content, beside: Content, results: Collection[CellResul
     content.replicates = {i: beside.replicates[i] for i in taken if i in beside.replicates}
     used = {line.result.machine for line in taken.values()}
     content.machines = {**{name: m for name, m in beside.machines.items() if name in used}, **content.machines}
+    content.marks = {i: beside.marks[i] for i in taken if i in beside.marks}
+    content.submissions = beside.submissions
     content.facts = beside.facts
 
 

@@ -89,7 +89,7 @@ def fake_board(
 
 
 def with_overall(board: Tree) -> Tree:
-    """The board with standings over all its datasets, and with what stands around the numbers."""
+    """The board with standings over all its datasets, what stands around the numbers, and variants that are folded."""
     methods = [m for m in METHODS if "[" not in m]
     rows: list[Tree] = []
     for place, method in enumerate(methods):
@@ -113,6 +113,8 @@ def with_overall(board: Tree) -> Tree:
     source = {"homepage": "https://example.org/data", "licence": "CC BY 4.0", "rows": 48842, "balance": [0.76, 0.24]}
     card = {"bags": 12, "rows": 96, "left_out": 0.0, "sizes": [8.0] * 5, "proportion_sd": 0.15, "spread": 1.0}
     for dataset in board["datasets"]:
+        for line in dataset["rows"]:
+            line["name"] = line["method"].partition("[")[0]
         dataset |= {"base": dataset["name"], "cards": {"8": {**card, "separation": 1.0, "uses_labels": False}}}
     words = {"bag": "a group of rows", "cell": "one fit"}
     around = {"version": "0.1.0", "citation": "@software{llpbench,\n  year = {2026},\n}", "words": words}
@@ -146,7 +148,6 @@ def _dataset(
     skill = {label: rng.uniform(0.5, 3.0) + (4.0 if label in CONTROLS else 0.0) for label in labels}
     rows: list[Tree] = []
     for label, summary in labels.items():
-        base = label.partition("[")[0]
         cells = {
             noise: {
                 str(bag): _cell(rng, name, label, bag, noise, level, top, skill[label], seeds, holes) for bag in bags
@@ -155,7 +156,7 @@ def _dataset(
         }
         origin = "llpbench 0.1.0"
         rows.append(
-            {"method": label, "name": base, "summary": summary, "oracle": False, "control": label in CONTROLS}
+            {"method": label, "name": label, "summary": summary, "oracle": False, "control": label in CONTROLS}
             | {"origin": origin, "cells": cells}
         )
     _mark(rows, bags, noises)
@@ -222,10 +223,10 @@ def _cell(
         return {**cell, "status": status, "reason": reason, "machine": ""}
     if fate < 0.07:
         cell["status"], cell["reason"] = "partial", "seed 2: timeout: 3600 s"
-    fall = skill * (math.log2(bag) - 2) * (0.5 + 0.5 * skill / 3) + level * rng.uniform(0.4, 1.6) * skill
-    for rule, gift in (("bags", 0.0), ("instances", rng.uniform(0, 0.35) * math.log2(bag))):
+    fall = skill * (math.log2(bag or 64) - 2) * (0.5 + 0.5 * skill / 3) + level * rng.uniform(0.4, 1.6) * skill
+    for rule, gift in (("bags", 0.0), ("instances", rng.uniform(0, 0.35) * math.log2(bag or 64))):
         centre = max(50.0, top - fall + gift)
-        spread = 0.2 + 0.15 * math.log2(bag) * rng.random() * skill
+        spread = 0.2 + 0.15 * math.log2(bag or 64) * rng.random() * skill
         values = [round(min(99.9, rng.gauss(centre, spread)), 4) for _ in range(seeds - (cell["status"] == "partial"))]
         mean = math.fsum(values) / len(values)
         cell["scores"].setdefault("auroc", {})[rule] = _score(values)

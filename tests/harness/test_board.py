@@ -63,7 +63,7 @@ def test_the_board_does_not_depend_on_the_order_of_results() -> None:
     for _ in range(3):
         random.Random(1).shuffle(results)
         assert encode_board(make_board(content_of(results))) == first
-    assert msgspec.json.decode(first, type=Board).schema == 3
+    assert msgspec.json.decode(first, type=Board).schema == 4
 
 
 def test_the_date_is_that_of_the_newest_result() -> None:
@@ -339,7 +339,7 @@ def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
     results = [r for noise in ("none", "high") for r in grid(CLEAR, noise=noise)]
     results += [published(0.8, make_cell(method="pl", seed=s), pseudo_labels={"one": 0.7}) for s in range(3)]
     files = built_files(content_of(results, [reference()]))
-    assert set(files) == {"board.json", "results.csv", "index.html", "tables/toy.md", "tables/toy.tex"}
+    assert set(files) == {"board.json", "results.csv", "seeds.csv", "index.html", "tables/toy.md", "tables/toy.tex"}
     text = files["tables/toy.md"].decode()
     for heading in ("Results", "Who is best", "Ranks", "Noise", "Beside published values", "Pseudo-labels", "Time"):
         assert f"## {heading}" in text
@@ -384,7 +384,7 @@ def test_the_published_leaderboards_are_what_their_cells_give() -> None:
 
 def test_nothing_published_still_builds() -> None:
     files = built_files(content_of([]))
-    assert set(files) == {"board.json", "results.csv", "index.html"}
+    assert set(files) == {"board.json", "results.csv", "seeds.csv", "index.html"}
 
 
 # -- metrics and rules that plugins bring ------------------------------------------------------------------------------

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import random
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from board_samples import content_of, grid, published
+from board_samples import content_of, grid, published, shared
 from helpers import make_cell
 
 from llpbench.contracts.result import CellResult
+from llpbench.leaderboard.about import about
 from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.facts import DatasetFacts, MethodFacts
+from llpbench.leaderboard.build import built_files
+from llpbench.leaderboard.citation import bibtex
+from llpbench.leaderboard.facts import DatasetFacts, MethodFacts, dataset_facts, method_facts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.grouped import block_of
 from llpbench.leaderboard.schema_overall import Overall, OverallRow
@@ -143,6 +150,43 @@ def test_a_metric_of_which_little_is_best_is_turned_round() -> None:
     found = standing(content_of(results), metric="log_loss")
     assert [(row.method, row.rank) for row in found.rows] == [("b", 1.0), ("a", 2.0)]
     assert found.shares == []  # who beats whom is told for the main metric
+
+
+def test_every_seed_is_a_line_of_the_csv() -> None:
+    results = grid({"a": [0.9, 0.8], "b": [0.8, 0.7]})
+    results[3] = published(None, results[3].cell, status="skipped", reason="too few bags")
+    lines = list(csv.DictReader(io.StringIO(built_files(content_of(results))["seeds.csv"].decode())))
+    assert [(row["method"], row["seed"], row["rule"]) for row in lines] == [
+        ("a", "0", "bags"), ("a", "0", "instances"), ("a", "1", "bags"), ("a", "1", "instances"),
+        ("b", "0", "bags"), ("b", "0", "instances"), ("b", "1", ""),
+    ]  # fmt: skip
+    assert float(lines[0]["auroc"]) == 0.9
+    assert (lines[-1]["status"], lines[-1]["auroc"]) == ("skipped", "")
+    assert lines[0]["id"] == results[0].id
+
+
+def test_what_methods_and_datasets_say_of_themselves_is_kept() -> None:
+    registry = shared()
+    method = method_facts(registry.methods["mean-ridge"], "llpbench 0.1.0")
+    assert [p.name for p in method.params] == [p.name for p in registry.methods["mean-ridge"].params]
+    assert all(p.doc for p in method.params)
+    images = {spec.name for spec in registry.datasets.specs if dataset_facts(spec, "").images}
+    assert images == {"cifar-b", "cifar-s", "cifar10"}
+    adult = dataset_facts(registry.datasets["adult"], "")
+    assert (adult.rows, adult.licence) == (48_842, "CC BY 4.0")
+    assert adult.homepage.startswith("https://")
+
+
+def test_the_citation_is_dated_by_the_newest_result_and_links_are_those_of_the_package() -> None:
+    results = grid({"a": [0.9, 0.8]})
+    results[1].started = "2026-02-03T00:00:00Z"
+    found = about(results, files=True)
+    assert found.version == "0.1.0"
+    assert found.citation == bibtex("0.1.0", "Leaderboard, newest result of 2026-02-03")
+    urls = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]["urls"]
+    assert found.links == urls
 
 
 def test_the_order_of_the_results_changes_nothing() -> None:

@@ -68,7 +68,7 @@ function renderDetail(view, cellAt, styles, actions) {
       [
         ...list(cell.seed_ids).map((id, i) => [
           num(list(cell.seeds)[i]) === null ? `result ${i + 1}` : `seed ${cell.seeds[i]}`,
-          str(id),
+          `${str(id)}${list(cell.verified).includes(id) ? ' ✓ made again' : ''}`,
         ]),
         ...(row.origin ? [['method from', str(row.origin)]] : []),
         ...(row.unreleased ? [['code', 'unreleased (an editable install)']] : []),

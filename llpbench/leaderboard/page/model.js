@@ -76,9 +76,16 @@ function viewOf(board, state) {
   const papers = list(dataset.paper).filter((p) => str(p.noise || 'none') === noise && str(p.metric) === state.metric);
   const all = list(dataset.rows).filter((row) => !row.oracle);
   const ranks = {[rule]: meanRanks(dataset, state.metric, rule), [other]: meanRanks(dataset, state.metric, other)};
+  const marked = (row) => bags.some((bag) => ['best', 'second'].some((mark) => score(cellOf(row, noise, bag))[mark]));
+  const variants = variantsOf(all);
+  /** Variants lie folded under their method, unless they are opened, or best or second somewhere here. */
+  const folded = (row) => {
+    const of = str(row.name);
+    return variants.has(of) && of !== str(row.method) && !state.open.includes(of) && !marked(row);
+  };
   const ranked = (r) =>
     placesBy(
-      all.filter((row) => !row.control),
+      all.filter((row) => !row.control && !folded(row)),
       (row) => ranks[r].get(str(row.method)) ?? null,
       true,
     );
@@ -89,14 +96,8 @@ function viewOf(board, state) {
     const text = `${row.method} ${row.name} ${row.summary}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
-  const marked = (row) => bags.some((bag) => ['best', 'second'].some((mark) => score(cellOf(row, noise, bag))[mark]));
-  const variants = variantsOf(all);
-  const folded = (row) => {
-    const of = str(row.name);
-    return !words.length && variants.has(of) && of !== str(row.method) && !state.open.includes(of) && !marked(row);
-  };
   const rows = all
-    .filter((row) => matches(row) && (state.controls || !row.control) && !folded(row))
+    .filter((row) => matches(row) && (state.controls || !row.control) && (words.length > 0 || !folded(row)))
     .map((row) => ({
       row,
       method: str(row.method),
@@ -140,6 +141,7 @@ function viewOf(board, state) {
     bound: dict(dict(dict(dataset.bounds)[state.metric])[rule]),
     judged: list(dataset.claims).some((c) => str(c.metric) === state.metric),
     bounds: list(dataset.rows).filter((row) => row.oracle),
+    allUnreleased: all.length > 0 && all.every((row) => row.unreleased),
     hasControls: all.some((row) => row.control),
     hasPaper: papers.length > 0 || all.some((row) => bags.some((bag) => paper(row, bag))),
   };

@@ -122,11 +122,11 @@ function renderTable(view, actions) {
 const bagHead = (dataset, bag) => (bag === '0' ? bagName(dataset, bag) : [h('span', {class: 'unit'}, 'bag '), bag]);
 
 /** What must be said of a whole row, beside its name. */
-function rowMarks(row) {
+function rowMarks(row, allUnreleased) {
   const {verified, predictions_only: told} = row;
   const marks = [
     row.whose ? [str(row.whose), row.whose === 'yours' ? 'From your results folder' : 'From the leaderboard'] : null,
-    row.unreleased ? ['unreleased', 'Made by an editable install: code without a release'] : null,
+    row.unreleased && !allUnreleased ? ['unreleased', 'Made by an editable install: code without a release'] : null,
     verified
       ? [
           `✓ ${str(verified.cells)} of ${str(verified.of)}`,
@@ -153,7 +153,7 @@ function tableRow(view, r, extents, spark, actions) {
         methodLink(r.method),
         r.variants ? foldButton(r.method, r.variants) : null,
       ),
-      rowMarks(r.row),
+      rowMarks(r.row, view.allUnreleased),
     ),
     view.bags.map((bag, i) =>
       h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
@@ -164,7 +164,12 @@ function tableRow(view, r, extents, spark, actions) {
 }
 
 function placeOf(view, r) {
-  if (r.place === null) return h('span', {class: 'muted', title: 'Lacks cells that most have'}, '–');
+  if (r.place === null)
+    return h(
+      'span',
+      {class: 'muted', title: 'Not ranked: it lacks cells that most have, or is a variant that is folded'},
+      '–',
+    );
   const moved = r.moved || 0;
   const word = moved > 0 ? 'higher' : 'lower';
   const arrow =

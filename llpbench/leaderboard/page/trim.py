@@ -62,8 +62,8 @@ def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
         for metric, of in (entry.get("scores") or {}).items()
         for rule, score in of.items()
     }
-    ids = [str(cell)[:ID_DIGITS] for cell in entry.get("seed_ids") or []]
-    return {**entry, "scores": scores, "seed_ids": ids}
+    ids = {key: [str(cell)[:ID_DIGITS] for cell in entry[key]] for key in ("seed_ids", "verified") if entry.get(key)}
+    return {**entry, "scores": scores, **ids}
 
 
 def _score(score: Tree, metric: str, digits: int) -> Tree:
