@@ -125,7 +125,7 @@ def training():
     out = {}
     for classes, pooling in ((2, "mean"), (2, "attention"), (3, "mean")):
         bags = problem(classes=classes, uneven=True)
-        fitted = BP(epochs=6, iterations=2, pooling=pooling, lr=1e-3, k=3).fit(bags, monitor=QuietMonitor(), seed=3)
+        fitted = BP(epochs=40, iterations=2, pooling=pooling, lr=1e-3, k=3).fit(bags, monitor=QuietMonitor(), seed=3)
         scores = fitted.predict_scores(bags.X)
         right = (scores > 0.5) if classes == 2 else scores.argmax(axis=1)
         out[f"{classes} {pooling}"] = {
