@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chromium import Chromium
     from forge import Bench
 
 # A commit passes or fails the same way everywhere; `pytest --hypothesis-profile explore` looks for new examples.
@@ -45,3 +48,12 @@ def bench(honest: Path, tmp_path: Path) -> Bench:
 
     shutil.copytree(honest, tmp_path / "bench")
     return Bench(tmp_path / "bench")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    """A browser without a window, one for each file of tests."""
+    from chromium import Chromium
+
+    with Chromium() as started:
+        yield started

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from llpbench.leaderboard.shipped import FOLDER as DEFAULT
+
 FOLDER = click.Path(path_type=Path, file_okay=False)
-DEFAULT = "leaderboards"
 OR_SHIPPED = f"{DEFAULT}, else the one that came with llpbench"
 
 

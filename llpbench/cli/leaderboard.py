@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.board import DEFAULT, FOLDER, OR_SHIPPED, board_option, board_to_read
+from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
+from llpbench.leaderboard.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
     from llpbench.leaderboard.folder import Content

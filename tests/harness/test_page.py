@@ -22,12 +22,6 @@ METHODS = f"{CELLS}.map(r => r.querySelector('th').textContent)"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with Chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def board() -> dict[str, Any]:
     return fake_board(3)
 

@@ -7,19 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium, find_chromium
+from chromium import Chromium
 from fake_board import METHODS, fake_board, with_overall
-from test_page import CONTRAST, hash_of, written
+from test_page import CONTRAST, hash_of, needs_browser, written
 
-needs_browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 ROWS = "[...document.querySelectorAll('table.overall tbody tr th')].map(r => r.querySelector('bdi').textContent)"
 DIALOG = "document.getElementById('detail')"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    with Chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

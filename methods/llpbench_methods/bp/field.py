@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from llpbench import Bags
 from llpbench_methods.bp.params import BPSettings
 from llpbench_methods.inference import Observed, SimilarityGraph, relaxed_field
+from llpbench_methods.inference.relaxed import FOLDS
 
 Floats = NDArray[np.float64]
 CLEAR = 3.0
@@ -17,8 +18,8 @@ CLEAR = 3.0
 ERRORS = 2.0
 """... and standard errors of that gain, because how bags are dealt into folds moves it by one."""
 
-FOLDS, FEWER_FOLDS = 4, 2
-"""Folds over the bags for two classes, and for more, where every fold is as many solves as there are classes."""
+FEWER_FOLDS = 2
+"""Folds over the bags for more than two classes, where every fold is as many solves as there are classes."""
 
 
 @dataclass(frozen=True)

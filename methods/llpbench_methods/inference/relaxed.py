@@ -155,7 +155,7 @@ def solve_fields(
     def system(a: Floats) -> Floats:
         return np.asarray(a + scale * (seen.sums @ spread(a)))
 
-    return np.asarray(spread(conjugate_gradients(system, np.asarray(scale * gap), tolerance)))
+    return spread(conjugate_gradients(system, np.asarray(scale * gap), tolerance))
 
 
 def conjugate_gradients(matrix: Callable[[Floats], Floats], right: Floats, tolerance: float = TOLERANCE) -> Floats:
