@@ -12,6 +12,8 @@ from llpbench.contracts.specs import Scalar
 SplitBy = Literal["rows", "bags"]
 """How rows come to training, validation and test: as the dataset splits them (bags are formed within each part), or
 bag by bag (bags are formed of all rows, and each goes to one part as a whole)."""
+SEARCHED = "tuned-"
+"""The beginning of a cell's ``preset`` when a search chose its parameters; the rule that judged the trials follows."""
 OWN_SIZES = 0
 """The bag size of a cell whose scheme sizes its bags itself."""
 

@@ -22,6 +22,7 @@ from llpbench.leaderboard.grouped import NO_NOISE, DatasetGroups, Place, block_o
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.overview import cells_of, coverage_of, standings_of
 from llpbench.leaderboard.plan import board_groups
+from llpbench.leaderboard.protocol import board_protocol, table_data
 from llpbench.leaderboard.schema import (
     SCHEMA,
     Board,
@@ -116,6 +117,8 @@ def _board_dataset(
         if (claim := _judge_column(dataset, rows, (noise, bag), style, rule, content)) is not None
     ]
     rows += [row({("none", 1): group}) for group in dataset.bounds.values()]
+    groups = [group for found in dataset.methods.values() for group in found.values()]
+    protocol = board_protocol(groups, content.facts.references, styles, rules, content.replicates)
     stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
     here = [style for style in styles if style.name in stated]
     return BoardDataset(
@@ -138,6 +141,7 @@ def _board_dataset(
         block=block_of(setting.scheme, NO_NOISE, facts is not None and facts.images),
         self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,
+        protocol=[table_data(table) for table in protocol] or UNSET,
     )
 
 
@@ -173,7 +177,7 @@ def _judge_column(
     scores = {
         row.method: score
         for row in rows
-        if row.predictions_only is UNSET
+        if groups[row.method].compared_under(rule)
         and (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
     }
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
@@ -235,7 +239,7 @@ def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
     """
     noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
-    ranked = {m: g for m, g in dataset.methods.items() if not any(group.predictions_only for group in g.values())}
+    ranked = {m: g for m, g in dataset.methods.items() if all(group.compared_under(rule) for group in g.values())}
     scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
     shared = shared_keys({method: list(found) for method, found in scores.items()})
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}

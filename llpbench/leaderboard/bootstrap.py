@@ -123,8 +123,13 @@ def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float
     except Unsound:
         return None
     labels, scores = arrays["labels"].astype(np.int64), arrays[rule].astype(np.float64)
-    spread = float(np.nanstd(auroc_replicates(labels, scores, resampling_seed(result)), ddof=1))
-    return None if stated is None or not np.isfinite(spread) else (stated - 1.96 * spread, stated + 1.96 * spread)
+    return None if stated is None else interval_of(stated, auroc_replicates(labels, scores, resampling_seed(result)))
+
+
+def interval_of(value: float, replicates: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The 95 % interval of a number with these replicates: 1.96 of their standard deviations to each side."""
+    spread = float(np.nanstd(replicates, ddof=1))
+    return (value - 1.96 * spread, value + 1.96 * spread) if np.isfinite(spread) else None
 
 
 def short_digest(labels: NDArray[np.int64]) -> str:

@@ -15,6 +15,7 @@ from llpbench.leaderboard.facts import rules_of, styles_of
 from llpbench.leaderboard.folder import Content, raw_files
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.plan import board_groups
+from llpbench.leaderboard.protocol import board_protocol
 from llpbench.leaderboard.schema import BoardDataset, encode_board
 from llpbench.leaderboard.seeds_csv import seeds_csv
 from llpbench.report import phases, tables
@@ -110,16 +111,19 @@ def _shown(dataset: str, groups: list[Group], content: Content) -> list[MetricSt
 
 @dataclass(frozen=True)
 class _Scores:
-    """The tables of a dataset's scores: by bag size, by noise level, and those with published values beside."""
+    """The tables of a dataset's scores: by bag size, by noise level, with published values beside, and tuned."""
 
     plain: list[tables.Table] = field(default_factory=list)
     noise: list[tables.Table] = field(default_factory=list)
     beside: list[tables.Table] = field(default_factory=list)
+    protocol: list[tables.Table] = field(default_factory=list)
 
 
 def _score_tables(dataset: str, groups: list[Group], content: Content) -> _Scores:
-    scores = _Scores()
-    for style in _shown(dataset, groups, content):
+    styles = _shown(dataset, groups, content)
+    rules = list(rules_of((r for group in groups for r in group.found), content.facts))
+    scores = _Scores(protocol=board_protocol(groups, content.facts.references, styles, rules, content.replicates))
+    for style in styles:
         rows = _rows(groups, content, style)
         scores.plain.extend(tables.build_tables(_plain(rows), style))
         scores.noise.extend(tables.build_noise_tables(_plain(rows), style))
@@ -136,6 +140,7 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Ranks", _ranks(boards)),
         ("Noise", tables.to_markdown(scores.noise)),
         ("Beside published values", tables.to_markdown(scores.beside)),
+        ("Tuned with labels, as published, tuned without", tables.to_markdown(scores.protocol)),
         ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
         ("Time", tables.to_markdown(phases.time_tables(g for g in groups if not g.predictions_only))),
         ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),

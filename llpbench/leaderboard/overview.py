@@ -16,6 +16,7 @@ from llpbench.leaderboard.grouped import BLOCKS, DatasetGroups, block_of
 from llpbench.leaderboard.overall import Grid, Key
 from llpbench.leaderboard.schema_overall import Coverage, Overall, OverallRow, Variant
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
+from llpbench.results.shared import may_compare
 from llpbench.results.table import Group, value_of
 
 ALL = "all"
@@ -162,11 +163,11 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
 
 
 def _numbers(row: Mapping[Place, CellResult], style: MetricStyle, rule: str, block: str) -> dict[Key, float | None]:
-    """What a method has in the cells of a block, high is good; None for a failure, no cell where it is undefined."""
+    """What is compared of a method in a block, high is good; None for a failure, no cell where it is undefined."""
     sign = 1.0 if style.higher_is_better else -1.0
     found: dict[Key, float | None] = {}
     for place, result in row.items():
-        if block not in (ALL, place.block):
+        if block not in (ALL, place.block) or not may_compare(result.cell.preset, rule):
             continue
         value = value_of(result, style.name, rule)
         if value is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from llpbench.contracts.cell import Cell
+from llpbench.contracts.cell import SEARCHED, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.results.shared import shared_keys
@@ -37,7 +37,7 @@ def plan_of(results: Iterable[CellResult]) -> BoardPlan:
     planned = {r.id: _planned(r) for r in results}
     methods: dict[tuple[str, str, str, str], list[CellResult]] = {}
     for r in results:
-        if not (r.oracle or r.predictions_only):  # nobody here can run what is missing of these
+        if _is_expected(r):
             methods.setdefault((r.dataset_name, r.method_name, r.cell.backend, older.get(r.id, "")), []).append(r)
     expected = expected_seeds(results, older)
     for (dataset, _, _, day), found in methods.items():
@@ -58,10 +58,15 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
     """
     seeds: dict[Setting, dict[str, set[int]]] = {}
     for r in results:
-        if not (r.oracle or r.predictions_only):
+        if _is_expected(r):
             method = repr((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
             seeds.setdefault(setting_of(r), {}).setdefault(method, set()).add(r.cell.seed)
     return {setting: set(shared_keys(of_method).keys) for setting, of_method in seeds.items()}
+
+
+def _is_expected(r: CellResult) -> bool:
+    """Whether its method is expected in every setting: not what nobody here can run, nor what one search chose."""
+    return not (r.oracle or r.predictions_only or r.cell.preset.startswith(SEARCHED))
 
 
 def _planned(r: CellResult) -> Planned:

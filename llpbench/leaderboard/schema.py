@@ -212,13 +212,31 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     seeds: list[int] = []
 
 
+class ProtocolLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A method in the block of a publication's protocol: a text and a mark (best, second or none) in each column."""
+
+    method: str
+    texts: list[str]
+    marks: list[str]
+
+
+class ProtocolTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of that block: methods down, ways of tuning and selecting across, the published value among them."""
+
+    title: str
+    columns: list[str]
+    lines: list[ProtocolLine]
+    notes: list[str] = []
+
+
 class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
     ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
     ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
     here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
-    metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any.
+    metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any. ``protocol`` is there
+    where parameters were searched: the same method tuned by each rule, as published elsewhere, and as it is.
     """
 
     name: str
@@ -238,6 +256,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     block: str = "random"
     self_sized: str = ""
     cards: dict[str, BagCard] | UnsetType = UNSET
+    protocol: list[ProtocolTable] | UnsetType = UNSET
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import msgspec
 
-from llpbench.contracts.cell import Cell
+from llpbench.contracts.cell import SEARCHED, Cell
 from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
@@ -25,7 +25,6 @@ from llpbench.results.sealing import Damaged, decode_result
 from llpbench.tuning.chosen import History, Trial, bare, tuned_setting
 from llpbench.tuning.study import UNSTEERED
 
-PREFIX = "tuned-"
 _OWN_METRICS = {"bag_error"}  # of held-back bags; every other metric is of test rows
 _NO_LABELS = hashlib.sha256().hexdigest()
 
@@ -40,7 +39,7 @@ class Shown:
 
 def is_tuned(cell: Cell) -> bool:
     """Whether the parameters of a cell were searched for."""
-    return cell.preset.startswith(PREFIX)
+    return cell.preset.startswith(SEARCHED)
 
 
 def read_studies(folders: Iterable[Path]) -> list[Shown]:
@@ -76,7 +75,7 @@ def check_search(result: CellResult, studies: Iterable[History], method: MethodS
         splits: what is known of the test rows of the seeds.
     """
     cell = result.cell
-    rule = cell.preset.removeprefix(PREFIX)
+    rule = cell.preset.removeprefix(SEARCHED)
     of_setting = [h for h in studies if tuned_setting(h.setting.cell) == tuned_setting(cell) and h.setting.rule == rule]
     if not of_setting:
         raise Unsound(

@@ -12,16 +12,16 @@ from dataclasses import replace
 
 import msgspec
 
+from llpbench.contracts.cell import SEARCHED
 from llpbench.contracts.specs import DEFAULT_RULE, Reference
 from llpbench.report.tables import Key, Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
-from llpbench.results.table import Row
+from llpbench.results.table import Group, Row
 
 Interval = Callable[[str, str], tuple[float, float] | None]
 """The 95 % interval over resampled test rows of a cell (its id) under a rule, in the table's unit; None without one."""
 
-TUNED = "tuned-"
 _PUBLISHED, _SHIPPED = "published", "shipped"
 _BRACKETS = "(…) is the standard deviation over seeds"
 _INTERVAL = "[…] is the 95 % interval over resampled test rows, where there is one seed"
@@ -41,7 +41,7 @@ def protocol_tables(
     places: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if not row.oracle and _column(row):
-            line = msgspec.structs.replace(row, method=_line(row))
+            line = msgspec.structs.replace(row, method=line_of(row))
             places.setdefault((row.dataset, row.noise, row.bag_size), []).append(line)
     return [_table(group, references, metric, interval) for group in places.values()]
 
@@ -49,13 +49,13 @@ def protocol_tables(
 def _column(row: Row) -> str:
     """Where a row stands: tuned and selected by its rule, or as it is under the usual rule; empty for neither."""
     origin = row.options.get("params", "")
-    if row.rule == _PUBLISHED or origin == TUNED + row.rule:
+    if row.rule == _PUBLISHED or origin == SEARCHED + row.rule:
         return row.rule
     return _SHIPPED if not origin and row.rule == DEFAULT_RULE else ""
 
 
-def _line(row: Row) -> str:
-    """The method of a row as it is shown, but for the search that its parameters come from."""
+def line_of(row: Row | Group) -> str:
+    """Its method as it is shown, but for the search that its parameters come from."""
     option = f"params={row.options.get('params', '')}"
     found = (text for text in (f"[{option}]", f"{option};", f";{option}") if text in row.method)
     return row.method.replace(next(found, ""), "", 1)

@@ -213,6 +213,11 @@ def reasons_of(rows: list[Row]) -> list[str]:
     ]
     notes += [f"{row.method}: {PREDICTIONS_ONLY}; compared with nothing" for row in rows if row.predictions_only]
     notes += [
+        f"{row.method}: another rule chose its parameters; compared under that rule alone"
+        for row in rows
+        if not (row.compared or row.predictions_only)
+    ]
+    notes += [
         f"{row.paper_source} selected by {row.paper_rule!r}: its values stand beside those of that rule"
         for row in rows
         if row.paper is not None and row.paper_rule != row.rule
@@ -240,7 +245,7 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
 
 
 def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
-    there = [row for row in rows if row.mean is not None and not row.predictions_only]
+    there = [row for row in rows if row.mean is not None and row.compared]
     column = {row.method: row for row in there if key(row) == place}
     return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
 

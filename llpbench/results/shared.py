@@ -6,6 +6,9 @@ A mean over ten seeds and a mean over three are not comparable: some splits are 
 2. A method is *compared* when it has all usual seeds. Others are shown, without a mark, a rank or a claim.
 3. Compared methods are compared by their means over the usual seeds alone, whatever else they have.
 
+4. Parameters that a search chose by the values of one rule are compared under that rule alone: under another one they
+   would have seen what their neighbours did not (labels of held-back rows, say).
+
 Seeds that a method has beyond the usual ones change nothing, for it or for others; leaving out an unlucky usual seed
 takes it out of the comparison. Ranks over several bag sizes follow the same rule, with (noise, bag size, seed) in the
 place of a seed.
@@ -19,6 +22,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from llpbench.contracts.cell import SEARCHED
+
 K = TypeVar("K", bound=Hashable)
 _MANY = 6
 
@@ -29,6 +34,11 @@ class Shared(Generic[K]):
 
     keys: frozenset[K]
     methods: tuple[str, ...]
+
+
+def may_compare(origin: str, rule: str) -> bool:
+    """Whether parameters of an origin (``tuned-instances``, ``paper``, or none) are compared under a rule: point 4."""
+    return not origin.startswith(SEARCHED) or origin == SEARCHED + rule
 
 
 def shared_keys(keys_of: Mapping[str, Collection[K]]) -> Shared[K]:

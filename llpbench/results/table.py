@@ -24,6 +24,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.plugins.options import parse_options
 from llpbench.results.metric_style import COSTS, MetricStyle
+from llpbench.results.shared import may_compare
 
 
 class Setting(NamedTuple):
@@ -102,6 +103,10 @@ class Group:
         """Whether these are predictions that were handed in: shown, and compared with nothing."""
         return any(result.predictions_only for result in self.found)
 
+    def compared_under(self, rule: str) -> bool:
+        """Whether it takes part in comparisons under a rule (``results.shared``)."""
+        return not self.predictions_only and may_compare(self.options.get("params", ""), rule)
+
     def status(self, numbers: int) -> str:
         """``ok`` when all planned seeds have a number, ``partial`` when some have; else what happened to most."""
         if numbers:
@@ -170,6 +175,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     split: str = USUAL.split
     card: BagCard | None = None
     predictions_only: bool = False
+
+    @property
+    def compared(self) -> bool:
+        """Whether it takes part in comparisons under its rule (``results.shared``)."""
+        return not self.predictions_only and may_compare(self.options.get("params", ""), self.rule)
 
     @property
     def bags_name(self) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from llpbench.contracts.cell import Cell
+from llpbench.contracts.cell import SEARCHED, Cell
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.grid import Tuned
@@ -208,4 +208,4 @@ class TunedParams:
         found = max(left, key=lambda c: (c.setting.own, c.trials))
         if found.setting.seeds != [cell.seed]:
             self.overlapping[cell.seed] = tuple(found.setting.seeds)
-        return Tuned(found.params, f"tuned-{self.rule}", found.seconds)
+        return Tuned(found.params, SEARCHED + self.rule, found.seconds)

@@ -38,6 +38,7 @@ SCRIPTS = (
     "chart_phases.js",
     "chart_noise.js",
     "chart_ranks.js",
+    "protocol.js",
     "detail.js",
     "overall.js",
     "standings.js",

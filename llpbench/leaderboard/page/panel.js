@@ -78,6 +78,7 @@ function panel(view) {
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
+    protocolBlock(view),
   ];
   return [heading, renderTable(view, actions), legend, unjudged, missingNotes(view), ...charts].filter(Boolean);
 }
