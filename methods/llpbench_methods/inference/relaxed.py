@@ -13,6 +13,7 @@ says that a share `R2` of the variance of the labels follows the graph, at sever
 
     c_b - B_b p = sum of f_i over the bag + noise,    var = (1 - R2) p(1-p) B_b + (sd of the count's own noise)^2.
 
+`W^64` takes no 64 products: in Chebyshev polynomials of `S` it has 28 terms that are not negligible (`walk_coefficients`).
 The posterior mean is `R2 p(1-p) K A^T a`, where `A` sums over bags and `a` solves a symmetric positive system with one
 unknown per bag, by conjugate gradients. Several classes have one such field each, against the rest.
 """
@@ -42,6 +43,8 @@ LENGTHS = (4, 16, 64)
 """Lengths of the walks."""
 EXPLAINED = 0.5
 """The share `R2` of the variance of the labels that follows the graph."""
+TAIL = 1e-6
+"""What is left out of `W^t`, as a share of its norm."""
 FOLDS = 4
 PROBES = 4
 _LEAST = 0.05
@@ -53,42 +56,60 @@ _STEPS = 100
 
 @dataclass(frozen=True)
 class WalkPrior:
-    """The covariance `K`, as a function of a block of vectors.
+    """The covariance `K = sum_k c_k T_k(S)`, as a function of a block of vectors.
 
     Attributes:
-        step: `W`, in float32.
-        lengths: the lengths `t`, ascending.
-        weights: what multiplies each `W^t`.
+        scaled: `S`, in float32.
+        coefficients: the `c_k`.
     """
 
-    step: csr_array
-    lengths: tuple[int, ...]
-    weights: tuple[float, ...]
-
-    def walked(self, x: NDArray[np.floating]) -> Iterator[NDArray[np.float32]]:
-        """`W^t x` for every length."""
-        now, done = np.asarray(x, dtype=np.float32), 0
-        for length in self.lengths:
-            for _ in range(length - done):
-                now = self.step @ now
-            done = length
-            yield now
+    scaled: csr_array
+    coefficients: tuple[float, ...]
 
     def __call__(self, x: NDArray[np.floating]) -> Floats:
         """`K x`, column by column."""
-        parts = zip(self.weights, self.walked(x), strict=True)
-        return np.asarray(sum(weight * part.astype(np.float64) for weight, part in parts))
+        parts = zip(self.coefficients, chebyshev(self.scaled, x, len(self.coefficients)), strict=True)
+        return np.asarray(sum(c * part.astype(np.float64) for c, part in parts))
+
+
+def chebyshev(matrix: csr_array, x: NDArray[np.floating], terms: int) -> Iterator[NDArray[np.float32]]:
+    """`T_0(S) x, T_1(S) x, ...`, by `T_(k+1) = 2 S T_k - T_(k-1)`."""
+    before = now = np.asarray(x, dtype=np.float32)
+    for k in range(terms):
+        if k == 1:
+            now = matrix @ before
+        elif k > 1:
+            before, now = now, np.float32(2.0) * (matrix @ now) - before
+        yield now
+
+
+def walk_coefficients(length: int, tail: float = TAIL) -> Floats:
+    """`a_k` with `((1 + s) / 2)^t = sum_k a_k T_k(s)`, up to where all that follow add up to less than `tail`.
+
+    With `s = cos u` the left side is `cos(u / 2)^(2 t)`, so `a_k` is a binomial probability, and twice that for `k > 0`:
+
+        a_k = C(2 t, t + k) / 4^t,
+
+    which is as good as 0 beyond a few times `sqrt(t / 2)`: far fewer products with `S` than `t`.
+    """
+    from scipy.special import gammaln
+
+    k = np.arange(length + 1)
+    log = gammaln(2 * length + 1) - gammaln(length + k + 1) - gammaln(length - k + 1) - 2 * length * np.log(2.0)
+    a = np.where(k > 0, 2.0, 1.0) * np.exp(log)
+    return a[: int(np.searchsorted(-np.cumsum(a[::-1])[::-1], -tail))]
 
 
 def walk_prior(graph: SimilarityGraph, lengths: tuple[int, ...] = LENGTHS) -> WalkPrior:
     """The covariance of a graph; the mean diagonals are estimated from a few random signs (Hutchinson)."""
-    from scipy.sparse import eye_array
-
-    step = (0.5 * (weight_matrix(balance(graph)) + eye_array(graph.n, format="csr"))).astype(np.float32)
+    scaled = weight_matrix(balance(graph)).astype(np.float32)
+    each = [walk_coefficients(length) for length in lengths]
+    terms = max(map(len, each))
+    table = np.stack([np.pad(a, (0, terms - len(a))) for a in each])
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (graph.n, PROBES)).astype(np.float32)
-    unscaled = WalkPrior(step, tuple(sorted(lengths)), (1.0,) * len(lengths))
-    diagonals = [float((signs * part).mean()) for part in unscaled.walked(signs)]
-    return WalkPrior(step, unscaled.lengths, tuple(1.0 / (len(lengths) * max(value, 1e-6)) for value in diagonals))
+    moments = np.array([float((signs * part).mean()) for part in chebyshev(scaled, signs, terms)])
+    mean_diagonals = np.maximum(table @ moments, 1e-6)
+    return WalkPrior(scaled, tuple((table / mean_diagonals[:, None]).mean(axis=0).tolist()))
 
 
 @dataclass(frozen=True)

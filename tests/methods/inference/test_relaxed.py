@@ -9,12 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench_methods.inference import Observed, SimilarityGraph, balance, build_graph, relaxed_field, weight_matrix
-from llpbench_methods.inference.relaxed import conjugate_gradients, probabilities_of, solve_fields, walk_prior
+from llpbench_methods.inference.relaxed import (
+    LENGTHS,
+    PROBES,
+    conjugate_gradients,
+    probabilities_of,
+    solve_fields,
+    walk_coefficients,
+    walk_prior,
+)
 
 
-def dense_prior(graph: SimilarityGraph, weights: tuple[float, ...], lengths: tuple[int, ...]) -> np.ndarray:
+def dense_prior(graph: SimilarityGraph) -> np.ndarray:
+    """The prior by its definition: powers of the lazy walk, each over its mean diagonal (by the same random signs)."""
     walk = 0.5 * (np.eye(graph.n) + weight_matrix(balance(graph)).toarray())
-    return sum(w * np.linalg.matrix_power(walk, t) for w, t in zip(weights, lengths, strict=True))
+    powers = [np.linalg.matrix_power(walk, t) for t in LENGTHS]
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (graph.n, PROBES))
+    return np.mean([power / (signs * (power @ signs)).mean() for power in powers], axis=0)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 2.0]), st.integers(1, 3))
@@ -29,7 +40,7 @@ def test_the_solve_is_gaussian_conditioning(seed: int, sd: float, fields: int) -
     prior = walk_prior(graph)
     kept = rng.random((6, fields)) < 0.8
     found = solve_fields(prior, seen, 0.4, kept, tolerance=1e-6)
-    K = dense_prior(graph, prior.weights, prior.lengths)
+    K = dense_prior(graph)
     A = np.stack([(bag_of == b).astype(float) for b in range(6)])
     for c in range(fields):
         rate = counts[:, c].sum() / sizes.sum()
@@ -39,6 +50,28 @@ def test_the_solve_is_gaussian_conditioning(seed: int, sd: float, fields: int) -
         covariance = 0.4 * v * A[use] @ K @ A[use].T + noise
         expected = 0.4 * v * K @ A[use].T @ np.linalg.solve(covariance, (counts[:, c] - sizes * rate)[use])
         np.testing.assert_allclose(found[:, c], expected, atol=2e-3 * max(np.abs(expected).max(), 1e-3))
+
+
+@given(st.integers(1, 300), st.sampled_from([1e-3, 1e-6, 1e-9]))
+@quick
+def test_a_walk_is_a_short_series_of_chebyshev_polynomials(length: int, tail: float) -> None:
+    coefficients = walk_coefficients(length, tail)
+    s = np.linspace(-1.0, 1.0, 201)
+    found = np.polynomial.chebyshev.chebval(s, coefficients)
+    np.testing.assert_allclose(found, ((1 + s) / 2) ** length, atol=tail)
+    assert len(coefficients) <= min(length + 1, 2 + 4.5 * np.sqrt(length) * np.sqrt(np.log10(1 / tail) / 9))
+
+
+@pytest.mark.parametrize("shape", ["star", "isolated", "cloud"])
+def test_the_prior_is_that_of_the_walks(shape: str) -> None:
+    rng = np.random.default_rng(2)
+    if shape == "cloud":
+        graph = build_graph(rng.normal(size=(60, 2)), 5, metric="euclidean")
+    else:  # a star has no equal pulls; rows without a pair only ever stay
+        edges = np.array([[0, i] for i in range(1, 8)]) if shape == "star" else np.array([[0, 1], [1, 2], [0, 2]])
+        mutual = np.ones(len(edges), dtype=bool)
+        graph = SimilarityGraph(8, edges, np.ones(len(edges)), mutual, mutual)
+    np.testing.assert_allclose(walk_prior(graph)(np.eye(graph.n)), dense_prior(graph), rtol=1e-3, atol=2e-4)
 
 
 def test_conjugate_gradients_solve_each_column() -> None:
