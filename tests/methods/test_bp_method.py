@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, UsageError
+from llpbench_methods.bp.covariates import side_by_side
 from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, similarity_graph
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
@@ -322,3 +323,38 @@ def test_listing_imports_nothing_heavy():
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+# -- what rows are neighbours in after the first iteration -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_features_and_embeddings_weigh_the_same_side_by_side(scale):
+    rng = np.random.default_rng(0)
+    features, embeddings = rng.normal(3.0, 1.0, (50, 4)), scale * rng.normal(-1.0, 2.0, (50, 7))
+    both = side_by_side(features, embeddings).astype(np.float64)
+    lengths = [np.mean(np.sum(part**2, axis=1)) for part in (both[:, :4], both[:, 4:])]
+    np.testing.assert_allclose(lengths, 1.0, rtol=1e-4)
+    np.testing.assert_allclose(both.mean(axis=0), 0.0, atol=1e-5)
+    centred = embeddings - embeddings.mean(axis=0)
+    assert np.corrcoef(both[:, 4:].ravel(), centred.ravel())[0, 1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_embeddings_without_spread_leave_the_features():
+    features = np.random.default_rng(1).normal(size=(20, 3))
+    both = side_by_side(features, np.ones((20, 5)))
+    np.testing.assert_array_equal(both[:, 3:], 0.0)
+    assert np.isfinite(both).all()
+
+
+@pytest.mark.parametrize(("covariates", "width"), [("both", 4 + 128), ("embeddings", 128)])
+def test_the_second_graph_is_built_on_what_was_asked_for(monkeypatch, covariates, width):
+    widths, label = [], BP._label
+
+    def watched(self, X, *rest):
+        widths.append(X.shape[1])
+        return label(self, X, *rest)
+
+    monkeypatch.setattr(BP, "_label", watched)
+    BP(epochs=1, covariates=covariates).fit(clouds(dim=4)[0], monitor=QuietMonitor(), seed=1)
+    assert widths == [4, width]

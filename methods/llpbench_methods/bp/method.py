@@ -7,6 +7,7 @@ from typing import Any
 
 from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
+from llpbench_methods.bp.covariates import side_by_side
 from llpbench_methods.bp.ensemble import label_by_all, members_of
 from llpbench_methods.bp.field import find_field
 from llpbench_methods.bp.labelling import Labelling, SimilarityGraphs
@@ -25,10 +26,10 @@ from llpbench_methods.shared.temperature import checked_temperature, tempered
 class BP:
     """Havaldar et al. (ICLR 2024), with every ablation of the paper as a parameter.
 
-    Iteration r: covariates (the features; later the network's embeddings of them) give a neighbour graph; the graph
-    and the bag counts a Gibbs law; belief propagation its marginals; these pseudo-labels; a fresh Agg-Emb network
-    learns them together with the bags' proportions. Each iteration is a stage of the monitor. `predict_scores` is the
-    instance head of the last iteration's network.
+    Iteration r: covariates (the features; later the network's embeddings, beside them or alone) give a neighbour graph;
+    the graph and the bag counts a Gibbs law; belief propagation its marginals; these pseudo-labels; a fresh Agg-Emb
+    network learns them together with the bags' proportions. Each iteration is a stage of the monitor.
+    `predict_scores` is the instance head of the last iteration's network.
 
     Args:
         **params: those of `BPSettings` and `NetworkSettings`.
@@ -63,7 +64,8 @@ class BP:
             with monitor.phase("network"):
                 self._train(targets, bags, monitor, stage, stage_seed)
                 if number < settings.iterations:
-                    covariates = self.trainer_.predict(bags.X, embedding)
+                    embeddings = self.trainer_.predict(bags.X, embedding)
+                    covariates = side_by_side(bags.X, embeddings) if settings.covariates == "both" else embeddings
         return self
 
     def predict_scores(self, X: FloatArray) -> FloatArray:

@@ -38,6 +38,7 @@ class BPSettings:
     tau: float | Literal["top-count"] = "top-count"
     labels: Literal["hard", "soft", "weighted"] = "hard"
     iterations: int = 2
+    covariates: Literal["both", "embeddings"] = "both"
     lambda_a: float = 100.0
     pooling: Literal["mean", "attention"] = "mean"
     agg_reduction: Literal["mean", "sum"] = "mean"
@@ -219,6 +220,13 @@ _LABELS = (
         low=1,
         high=3,
         doc="rounds of pseudo-labels and network; each has a result of its own",
+    ),
+    Param(
+        "covariates",
+        _DEFAULT.covariates,
+        choices=("both", "embeddings"),
+        doc="what rows are neighbours in after the first iteration: their features and the network's embeddings side "
+        "by side, or the embeddings alone (paper), which say little more than the network's own answer",
     ),
 )
 

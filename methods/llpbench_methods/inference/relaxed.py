@@ -13,7 +13,7 @@ says that a share `R2` of the variance of the labels follows the graph, at sever
 
     c_b - B_b p = sum of f_i over the bag + noise,    var = (1 - R2) p(1-p) B_b + (sd of the count's own noise)^2.
 
-`W^64` takes no 64 products: in Chebyshev polynomials of `S` it has 28 terms that are not negligible (`walk_coefficients`).
+`W^64` takes no 64 products: as Chebyshev polynomials of `S` it has 28 terms that matter (`walk_coefficients`).
 The posterior mean is `R2 p(1-p) K A^T a`, where `A` sums over bags and `a` solves a symmetric positive system with one
 unknown per bag, by conjugate gradients. Several classes have one such field each, against the rest.
 """
@@ -86,7 +86,7 @@ def chebyshev(matrix: csr_array, x: NDArray[np.floating], terms: int) -> Iterato
 def walk_coefficients(length: int, tail: float = TAIL) -> Floats:
     """`a_k` with `((1 + s) / 2)^t = sum_k a_k T_k(s)`, up to where all that follow add up to less than `tail`.
 
-    With `s = cos u` the left side is `cos(u / 2)^(2 t)`, so `a_k` is a binomial probability, and twice that for `k > 0`:
+    With `s = cos u` the left side is `cos(u / 2)^(2 t)`, so `a_k` is a binomial probability (twice that for `k > 0`),
 
         a_k = C(2 t, t + k) / 4^t,
 
@@ -97,7 +97,7 @@ def walk_coefficients(length: int, tail: float = TAIL) -> Floats:
     k = np.arange(length + 1)
     log = gammaln(2 * length + 1) - gammaln(length + k + 1) - gammaln(length - k + 1) - 2 * length * np.log(2.0)
     a = np.where(k > 0, 2.0, 1.0) * np.exp(log)
-    return a[: int(np.searchsorted(-np.cumsum(a[::-1])[::-1], -tail))]
+    return np.asarray(a[: int(np.searchsorted(-np.cumsum(a[::-1])[::-1], -tail))])
 
 
 def walk_prior(graph: SimilarityGraph, lengths: tuple[int, ...] = LENGTHS) -> WalkPrior:
