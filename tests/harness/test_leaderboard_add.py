@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from archives import bomb, npz
 from board_samples import (
     CODE,
     MACHINE,
@@ -371,20 +370,6 @@ def test_a_broken_manifest_is_one_sentence(tmp_path: Path, data: bytes) -> None:
 # -- predictions -------------------------------------------------------------------------------------------------------
 
 
-def npz(**arrays: np.ndarray) -> bytes:
-    out = io.BytesIO()
-    np.savez_compressed(out, **arrays)
-    return out.getvalue()
-
-
-def bomb() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("labels.npy", "w") as file:
-        for _ in range(5):
-            file.write(bytes(1 << 20))
-    return out.getvalue()
-
-
 def labels_and(rows: int = 30, **scores: np.ndarray) -> dict[str, np.ndarray]:
     labels = np.arange(rows, dtype=np.int16) % 2
     right = {rule: np.linspace(0, 1, rows, dtype=np.float32) for rule in ("bags", "instances")}
@@ -395,7 +380,7 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no archive": (lambda: b"PK nonsense", "not a predictions file"),
     "no scores": (lambda: npz(labels=np.zeros(30, np.int16)), "not a predictions file"),
     "objects": (lambda: npz(**labels_and(bags=np.array([{}] * 30, dtype=object))), "not a predictions file"),
-    "a bomb": (bomb, "would unpack to 5 MB"),
+    "a bomb": (lambda: bomb("labels", 5), "would unpack to 5 MB"),
     "other rows": (lambda: npz(**labels_and(31)), "31 rows, the result says 30"),
     "NaN": (lambda: npz(**labels_and(bags=np.full(30, np.nan, np.float32))), "not all finite"),
     "three dimensions": (lambda: npz(**labels_and(bags=np.zeros((30, 2, 2), np.float32))), "do not fit"),

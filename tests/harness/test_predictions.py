@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from archives import bomb, npz
 from board_samples import shared
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
@@ -296,20 +297,6 @@ def test_seeds_that_verify_draws_are_nobodys(copy: Path) -> None:
 # -- what is refused: the scores ---------------------------------------------------------------------------------------
 
 
-def npz(**arrays: Any) -> bytes:
-    out = io.BytesIO()
-    np.savez(out, **arrays)
-    return out.getvalue()
-
-
-def bomb() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("test.npy", "w") as member:
-        for _ in range(600):
-            member.write(bytes(1 << 20))
-    return out.getvalue()
-
-
 def huge_header() -> bytes:
     member = io.BytesIO()
     np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
@@ -346,7 +333,7 @@ ROWS = 60  # test rows of the data
         (pickled(), "not a predictions file"),
         (b"PK\x03\x04 not really", "not a predictions file"),
         (huge_header(), "not a predictions file"),
-        (bomb(), "would unpack to 600 MB"),
+        (bomb("test", 600), "would unpack to 600 MB"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
