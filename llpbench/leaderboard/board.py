@@ -118,7 +118,7 @@ def _board_dataset(
     ]
     rows += [row({("none", 1): group}) for group in dataset.bounds.values()]
     groups = [group for found in dataset.methods.values() for group in found.values()]
-    protocol = board_protocol(groups, content.facts.references, styles, rules, content.replicates)
+    protocol = board_protocol(groups, content, styles, rules)
     stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
     here = [style for style in styles if style.name in stated]
     return BoardDataset(

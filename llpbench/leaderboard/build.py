@@ -122,7 +122,7 @@ class _Scores:
 def _score_tables(dataset: str, groups: list[Group], content: Content) -> _Scores:
     styles = _shown(dataset, groups, content)
     rules = list(rules_of((r for group in groups for r in group.found), content.facts))
-    scores = _Scores(protocol=board_protocol(groups, content.facts.references, styles, rules, content.replicates))
+    scores = _Scores(protocol=board_protocol(groups, content, styles, rules))
     for style in styles:
         rows = _rows(groups, content, style)
         scores.plain.extend(tables.build_tables(_plain(rows), style))

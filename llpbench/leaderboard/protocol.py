@@ -6,32 +6,53 @@ as shipped: here every column has the seeds that were searched, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from llpbench.contracts.cell import SEARCHED
-from llpbench.contracts.specs import Reference
 from llpbench.leaderboard.bootstrap import METRIC, Replicates, interval_of
+from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.schema import ProtocolLine, ProtocolTable
 from llpbench.report.protocol import Interval, line_of, protocol_tables
 from llpbench.report.tables import Table
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Group, make_rows, value_of
+from llpbench.tuning.chosen import History, tuned_setting
 
 
 def board_protocol(
-    groups: Sequence[Group],
-    references: Sequence[Reference],
-    styles: Sequence[MetricStyle],
-    rules: Sequence[str],
-    replicates: Mapping[str, Replicates],
+    groups: Sequence[Group], content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
 ) -> list[Table]:
-    """Tables for every setting in which parameters were searched; none where there was no search."""
+    """A table for every setting in which parameters were searched; none where there was no search."""
     style = next((style for style in styles if style.name == METRIC), None)
     if style is None:
         return []
-    rows = make_rows(_on_searched_seeds(groups), [style], rules)
-    return protocol_tables(rows, references, style, _interval(groups, style, replicates))
+    settings: dict[object, list[Group]] = {}
+    for group in _on_searched_seeds(groups):
+        settings.setdefault(group.setting, []).append(group)
+    interval = _interval(groups, style, content.replicates)
+    tables = []
+    for found in settings.values():
+        (table,) = protocol_tables(make_rows(found, [style], rules), content.facts.references, style, interval)
+        tables.append(replace(table, notes=[_terms(found, content.searches.values()), *table.notes]))
+    return tables
+
+
+def _terms(groups: Sequence[Group], searches: Iterable[History]) -> str:
+    """On what terms the methods of a table were searched: the seeds, and the trials of each."""
+    seeds = sorted({plan.cell.seed for group in groups for plan in group.plans})
+    searched = {tuned_setting(result.cell).id: line_of(g) for g in groups if _is_searched(g) for result in g.fine}
+    trials: dict[str, set[int]] = {}
+    for history in searches:
+        line = searched.get(tuned_setting(history.setting.cell).id)
+        if line is not None:
+            trials.setdefault(line, set()).add(len(history.trials))
+    numbers = {method: "/".join(map(str, sorted(found))) for method, found in sorted(trials.items())}
+    words = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    if len(set(numbers.values())) == 1:
+        return f"{words}; {next(iter(numbers.values()))} trials for each method"
+    told = ", ".join(f"{method} {number}" for method, number in numbers.items()) or "not shown"
+    return f"{words}; trials: {told}"
 
 
 def table_data(table: Table) -> ProtocolTable:

@@ -20,6 +20,7 @@ from llpbench.leaderboard.bootstrap import Replicates, pack
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.page import render_page
 from llpbench.leaderboard.schema import BoardDataset
+from llpbench.tuning.chosen import History, Setting, Trial, bare
 
 METHODS = {"good": 0.8, "fair": 0.75, "poor": 0.7}
 
@@ -100,7 +101,27 @@ def test_the_block_has_equal_seeds_in_every_column() -> None:
     assert values == ["89.00", "90.00", "86.00", "70.00"]  # labels, published, bags, as shipped: of seed 0
     reach = 196 * np.std(spread, ddof=1)
     assert f"[{70 - reach:.2f}, {70 + reach:.2f}]" in table.lines[0].texts[3]
+    assert table.notes[0].startswith("seed 0; ")
     assert "Tuned with labels" in built_files(content)["tables/toy.md"].decode()
+
+
+@pytest.mark.parametrize(
+    ("trials", "words"), [((6, 6), "6 trials for each method"), ((6, 9), "trials: fair 9, poor 6")]
+)
+def test_the_block_says_on_what_terms_was_searched(trials: tuple[int, int], words: str) -> None:
+    results = [*shipped(), *fits("poor", 0.86, "bags"), *fits("fair", 0.86, "bags")]
+    content = content_of(results)
+    for method, number in zip(("poor", "fair"), trials, strict=True):
+        cell = next(r.cell for r in results if r.cell.method == method and r.cell.preset)
+        setting = Setting(cell=bare(cell), rule="bags", fixed={}, seeds=[0])
+        done = [Trial(number=i, params={}, value=0.5, seconds=1.0, status="ok", cells=[]) for i in range(number)]
+        content.searches[method] = History(
+            study=method, setting=setting, space={}, sampler="random", sampler_seed=0, wanted=number, trials=done,
+            higher_is_better=False,
+        )  # fmt: skip
+    (dataset,) = make_board(content).datasets
+    assert dataset.protocol is not msgspec.UNSET
+    assert dataset.protocol[0].notes[0] == f"seeds 0, 1, 2; {words}"
 
 
 def test_no_search_no_block() -> None:

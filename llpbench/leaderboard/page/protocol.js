@@ -11,7 +11,7 @@ function protocolBlock(view) {
     h(
       'p',
       {class: 'note'},
-      'Publications tune and select with labels of single held-back rows, which nobody has in practice. Every method here had the same number of trials; one set of trials was read by each rule. Compare the columns with labels with each other, and those without. All columns of a table but the published one have the same seeds.',
+      'Publications tune and select with labels of single held-back rows, which nobody has in practice. Compare the columns with labels with each other, and those without. All columns of a table but the published one have the same seeds.',
     ),
     tables.map(protocolTable),
   );
