@@ -23,6 +23,7 @@ from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
 from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count
 from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
+from llpbench_methods.nets.training import Trainer
 from llpbench_methods.shared.counts import whole_counts
 
 
@@ -358,3 +359,11 @@ def test_the_second_graph_is_built_on_what_was_asked_for(monkeypatch, covariates
     monkeypatch.setattr(BP, "_label", watched)
     BP(epochs=1, covariates=covariates).fit(clouds(dim=4)[0], monitor=QuietMonitor(), seed=1)
     assert widths == [4, width]
+
+
+@pytest.mark.parametrize(("classes", "decay"), [(2, 6.0), (4, 2.0)])
+def test_the_decay_of_several_classes_is_divided(monkeypatch, classes, decay):
+    decays = []
+    monkeypatch.setattr(Trainer, "fit", lambda self, data, batches, settings, **_: decays.append(settings.weight_decay))
+    BP(iterations=1, weight_decay=6.0).fit(clouds(classes=classes)[0], monitor=QuietMonitor(), seed=1)
+    assert decays == [decay]

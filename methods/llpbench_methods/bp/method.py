@@ -135,7 +135,8 @@ class BP:
         )
         batches = BagBatches(bags.sizes, self.network.batch_rows)
         watch = Tempering(self.trainer_, bags.validation, monitor) if self.settings.tempered else None
-        self.trainer_.fit(data, batches, self.network, monitor=watch or monitor, seed=seed, stage=stage)
+        network = replace(self.network, weight_decay=self.network.weight_decay / (bags.classes - 1))
+        self.trainer_.fit(data, batches, network, monitor=watch or monitor, seed=seed, stage=stage)
         if watch:
             self.temperature_ = watch.best
             monitor.note(f"{stage} temperature", watch.best)

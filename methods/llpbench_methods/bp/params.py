@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from llpbench import Param
@@ -50,7 +50,8 @@ _DEFAULT = BPSettings()
 
 NETWORK = NetworkSettings(weight_decay=10.0)
 """The shared settings, with the rate that held-back bags chose (docs/terms.md), and a decay that keeps the network from
-learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`."""
+learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`. With C
+classes the decay is divided by C - 1: ten classes are not told apart by weights that small (docs/ablations.md)."""
 
 _MODEL = (
     Param(
@@ -265,7 +266,12 @@ _AGG_EMB = (
     ),
 )
 
-_NETWORK = network_params(NETWORK, high={"weight_decay": 100.0})
+_NETWORK = tuple(
+    replace(param, doc=f"{param.doc}; for C classes it is divided by C - 1, which need larger weights to be told apart")
+    if param.name == "weight_decay"
+    else param
+    for param in network_params(NETWORK, high={"weight_decay": 100.0})
+)
 
 
 def bp_params() -> tuple[Param, ...]:
