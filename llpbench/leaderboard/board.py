@@ -117,8 +117,7 @@ def _board_dataset(
         if (claim := _judge_column(dataset, rows, (noise, bag), style, rule, content)) is not None
     ]
     rows += [row({("none", 1): group}) for group in dataset.bounds.values()]
-    groups = [group for found in dataset.methods.values() for group in found.values()]
-    protocol = board_protocol(groups, content, styles, rules)
+    protocol = board_protocol(dataset.groups, content, styles, rules)
     stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
     here = [style for style in styles if style.name in stated]
     return BoardDataset(
@@ -147,8 +146,7 @@ def _board_dataset(
 
 def _cards(dataset: DatasetGroups) -> dict[str, BagCard]:
     """The bag cards by bag size; noise on counts does not change them."""
-    groups = [group for found in dataset.methods.values() for group in found.values()]
-    return {str(bag): card for (_, bag), (_, card) in cards_of(groups).items()}
+    return {str(bag): card for (_, bag), (_, card) in cards_of(dataset.groups).items()}
 
 
 def _board_row(

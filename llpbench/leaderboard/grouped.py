@@ -33,15 +33,19 @@ class DatasetGroups:
     bounds: dict[str, Group]
 
     @property
+    def groups(self) -> list[Group]:
+        """All groups of its methods."""
+        return [group for found in self.methods.values() for group in found.values()]
+
+    @property
     def rows(self) -> set[str]:
         """The rows that its methods are tested on: several where whole bags of several sizes are split."""
-        groups = [g for found in self.methods.values() for g in found.values()]
-        return {data_key(g.plans[0].cell) for g in (groups or [self.sample]) if g.plans}
+        return {data_key(g.plans[0].cell) for g in (self.groups or [self.sample]) if g.plans}
 
     @property
     def epsilons(self) -> dict[str, float | None]:
         """The noise levels: none first, then falling epsilon."""
-        settings = {g.setting.noise_name: g.setting for found in self.methods.values() for g in found.values()}
+        settings = {g.setting.noise_name: g.setting for g in self.groups}
         epsilons = {name: epsilon_of(setting.noise) for name, setting in settings.items()}
         return dict(sorted(epsilons.items(), key=lambda item: (-(item[1] or float("inf")), item[0])))
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from llpbench.contracts.cell import SEARCHED, Cell
+from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
+from llpbench.leaderboard.searched import is_tuned
 from llpbench.results.shared import shared_keys
 from llpbench.results.table import Group, Setting, group_cells, older_settings, setting_of
 
@@ -66,7 +67,7 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
 
 def _is_expected(r: CellResult) -> bool:
     """Whether its method is expected in every setting: not what nobody here can run, nor what one search chose."""
-    return not (r.oracle or r.predictions_only or r.cell.preset.startswith(SEARCHED))
+    return not (r.oracle or r.predictions_only or is_tuned(r.cell))
 
 
 def _planned(r: CellResult) -> Planned:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from llpbench.contracts.cell import SEARCHED
 from llpbench.leaderboard.bootstrap import METRIC, Replicates, interval_of
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.schema import ProtocolLine, ProtocolTable
+from llpbench.leaderboard.searched import is_tuned
 from llpbench.report.protocol import Interval, line_of, protocol_tables
 from llpbench.report.tables import Table
 from llpbench.results.metric_style import MetricStyle
@@ -85,7 +85,7 @@ def _on_searched_seeds(groups: Sequence[Group]) -> list[Group]:
 
 
 def _is_searched(group: Group) -> bool:
-    return group.options.get("params", "").startswith(SEARCHED)
+    return any(is_tuned(plan.cell) for plan in group.plans)
 
 
 def _only(group: Group, seeds: set[int]) -> Group:
