@@ -57,3 +57,11 @@ def browser() -> Iterator[Chromium]:
 
     with Chromium() as started:
         yield started
+
+
+@pytest.fixture
+def counted() -> Iterator[Path]:
+    """An empty file in shared memory: of the places that outlive a cell, one that its method may write to."""
+    shared = Path("/dev/shm")
+    with tempfile.NamedTemporaryFile(prefix="llpbench-counted-", dir=shared if shared.is_dir() else None) as file:
+        yield Path(file.name)

@@ -13,11 +13,14 @@ import numpy as np
 from hypothesis import settings
 
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.data import Bags, IntArray, Part
+from llpbench.contracts.data import Bags, IntArray, Part, Split
+from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.experiment.bags import make_bags
+from llpbench.experiment.forming import form_bags
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.schemes import random_bags
+from llpbench.plugins.registry import Registry
 
 PATIENCE = 1800.0
 """Seconds that end only what would never end: a busy machine is no failure."""
@@ -87,3 +90,9 @@ def bags_of(part: Part, bag_size: int, classes: int = 2, seed: int = 0) -> tuple
     """Random bags of a part, and the labels in the bags' row order."""
     rng = np.random.default_rng(seed)
     return make_bags(part, random_bags, bag_size, classes=classes, columns=(), rng=rng)
+
+
+def bags_and_labels(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:
+    """The training bags of a cell with its validation bags inside, and the labels of both in bag order."""
+    formed = form_bags(job, split, registry)
+    return formed.bags, formed.train_labels, formed.valid_labels

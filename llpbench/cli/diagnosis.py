@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import subprocess
@@ -10,12 +9,13 @@ import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llpbench import __version__
 from llpbench.contracts.errors import describe, printable
+from llpbench.system import sandbox
+from llpbench.system.processes import python
 
 if TYPE_CHECKING:
     from llpbench.plugins.registry import Registry
@@ -33,6 +33,14 @@ PACKAGES = {
 }
 """What networks, engines, tuning and clusters stand on, and the extra of llpbench that brings each."""
 
+_LOCK = """
+from llpbench.contracts.errors import LLPBenchError
+from llpbench.system.sandbox import lock_away
+try:
+    lock_away([])
+except LLPBenchError as error:
+    raise SystemExit(str(error))
+"""
 _IMPORT = "import importlib, sys; importlib.import_module(sys.argv[1])"
 _WALK = """
 import importlib, pkgutil, sys
@@ -67,8 +75,7 @@ def diagnose(registry: Registry, *, imports: bool = True) -> dict[str, Any]:
         "machine": {**machine(), "usable_cores": len(usable_cores())},
         "cells": {"start": "fork" if FORK_IS_SAFE else "spawn", "memory_mb": round(default_memory_mb())},
     }
-    if (locked := _sandbox()) is not None:
-        report["method_process"] = locked
+    report["method_process"] = check_sandbox(problems)
     report["requirements"] = check_requirements(problems)
     report["packages"] = check_packages(imports, problems)
     report["plugins"] = _plugins(registry)
@@ -132,7 +139,12 @@ def check_packages(imports: bool, problems: list[str]) -> list[dict[str, Any]]:
 
 def try_import(module: str, seconds: float | None = None) -> str:
     """Import a module in a process of its own; what went wrong in one line, empty when nothing did."""
-    done = _python(_IMPORT, module, seconds)
+    return _trouble(_IMPORT, module, seconds)
+
+
+def _trouble(code: str, argument: str = "", seconds: float | None = None) -> str:
+    """The last line of what Python said before it failed in a process of its own; empty when it did not."""
+    done = _python(code, argument, seconds)
     if isinstance(done, str):
         return done
     if done.returncode == 0:
@@ -184,7 +196,7 @@ def _python(code: str, argument: str, seconds: float | None) -> subprocess.Compl
     environment.setdefault("KERAS_BACKEND", "jax")
     try:
         return subprocess.run(
-            [sys.executable, "-c", code, argument],
+            [*python(), "-c", code, argument],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -199,11 +211,12 @@ def _python(code: str, argument: str, seconds: float | None) -> subprocess.Compl
         return describe(error)
 
 
-def _sandbox() -> str | None:
-    """Whether the process of a method can be locked away, in words; None where this version has no such thing."""
-    if find_spec("llpbench.system.sandbox") is None:
-        return None
-    return str(importlib.import_module("llpbench.system.sandbox").available())
+def check_sandbox(problems: list[str]) -> str:
+    """Whether the process of a method can be locked away, in words; where it should be possible, a process tries it."""
+    if sandbox.version() and (trouble := _trouble(_LOCK)):
+        problems.append(f"no method can run: {trouble}")
+        return f"not locked away: {trouble}"
+    return sandbox.available()
 
 
 def _plugins(registry: Registry) -> list[dict[str, str]]:

@@ -43,8 +43,7 @@ def _print(report: dict[str, Any]) -> None:
     forked = cells["start"] == "fork"
     start = "forked from a server with imports done" if forked else "spawned (fork is not safe on this system)"
     say(f"cells: {start}; {cells['memory_mb']} MB each at most")
-    if "method_process" in report:
-        say(f"process of a method: {report['method_process']}")
+    say(f"process of a method: {report['method_process']}")
     say(f"requirements: {len(report['requirements'])} looked at")
     for item in report["packages"]:
         say(f"  {item['name']:<14}{item['version']:<12}{item['state']}")

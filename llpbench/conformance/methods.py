@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +17,12 @@ from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.contracts.state import is_restorable
 from llpbench.estimator.model_file import plain_state
 from llpbench.experiment.bags import read_only
+from llpbench.experiment.judge import USUAL_PATIENCE
 from llpbench.experiment.metrics import auroc, to_probabilities
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
+from llpbench.system.processes import python
 
 HEAVY = ("torch", "jax", "tensorflow", "keras", "pandas", "sklearn", "numba", "scipy")
 _BRIEF: dict[str, Scalar] = {"epochs": 5, "patience": 3}
@@ -62,7 +63,7 @@ def listing_is_light(entry: Entry[MethodSpec], registry: Registry) -> None:
     else:
         load = f"import {entry.plugin.module.__name__}"
     code = f"import sys; {load}; print(*[m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.split(), f"importing the plugin imports {', '.join(done.stdout.split())}"
 
 
@@ -214,7 +215,7 @@ def learns(entry: Entry[MethodSpec], registry: Registry) -> None:
     """It beats a constant by a clear margin on an easy problem (AUROC above 0.75)."""
     del registry
     problem = Problem(classes=classes_of(entry.spec), rows=1200, sizes=4, separation=2.5)
-    monitor = problem.monitor(entry.spec, patience=20)
+    monitor = problem.monitor(entry.spec, patience=USUAL_PATIENCE)
     fit(entry.spec, problem, monitor, brief=False)
     scores = monitor.winner(monitor.rules[0]).scores
     assert scores is not None

@@ -17,7 +17,7 @@ from llpbench.contracts.specs import MethodSpec
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.worker import blank_result
 from llpbench.experiment.fit_cell import Prepared
-from llpbench.experiment.judge import Answer, Judge
+from llpbench.experiment.judge import Answer, Judge, patience_of
 from llpbench.experiment.rules import make_rules
 from llpbench.plugins.registry import Entry
 
@@ -79,7 +79,7 @@ def _hearing(entry: Entry[MethodSpec], problem: Problem) -> Hearing:
         train_labels=problem.train_labels,
         classes=problem.classes,
         score_kind=spec.scores,
-        patience=int(params.get("patience") or 20),
+        patience=patience_of(params),
     )
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as out:
         plugins = (entry.plugin.distribution,) if entry.plugin.from_file else ()

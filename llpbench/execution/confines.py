@@ -1,28 +1,32 @@
-"""What a method's process is kept from: results it may neither read nor write, code and data it may only read.
+"""What a method's process is kept from: it may write to its own folder only, and may not read results.
 
-A method that could write to the code of the harness or to cached data would change how the next cell is judged.
+A method that could write elsewhere would change how the next cell is judged: by code of the harness, by cached data, by
+a module in the working directory.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 from llpbench.contracts.job import Job
-from llpbench.datafiles.cache import COMPILED, cache_root
-from llpbench.datafiles.fetch import DATA_VARIABLE
-from llpbench.plugins.fingerprint import code_folders
+from llpbench.datafiles.cache import CACHE_VARIABLE, COMPILED, cache_root
 from llpbench.results.store import is_results_folder
+
+SCRATCH = "llpbench-cell-"
+"""What the names of private folders of cells begin with."""
+_HOME = "home"
+_FOLDERS_OF_A_USER = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
 def out_of_reach(job: Job) -> tuple[str, ...]:
-    """The results folder of a cell and all results folders beside it: they hold labels of test rows, too."""
+    """The results folder of a cell and those beside it, which hold labels of test rows, and what other cells own."""
     own = [Path(folder) for folder in (job.out, *job.locked)]
-    return tuple(dict.fromkeys(map(str, [*own, *(other for folder in own for other in _beside(folder))])))
+    results = [*own, *(other for folder in own for other in _beside(folder))]
+    private = [other for folder in (Path(job.scratch), Path(job.out).parent) for other in _of_other_cells(folder)]
+    return tuple(dict.fromkeys(map(str, [*results, *private])))
 
 
 def _beside(folder: Path) -> Iterator[Path]:
@@ -30,14 +34,34 @@ def _beside(folder: Path) -> Iterator[Path]:
         yield from (other for other in folder.resolve().parent.iterdir() if is_results_folder(other))
 
 
-def to_be_read(job: Job) -> tuple[str, ...]:
-    """Python with its packages, the code of all plugins, data files, and what datasets keep in the cache."""
-    paths = sysconfig.get_paths()
-    code = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts") if name in paths}
-    code |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
-    data = [job.data or os.environ.get(DATA_VARIABLE, "")]
+def _of_other_cells(folder: Path) -> Iterator[Path]:
+    """The private folders beside a private folder."""
+    folder = folder.resolve()
+    if folder.name.startswith(SCRATCH):
+        yield folder.parent / SCRATCH  # there is none: a name to lock, so that folders yet to be made are locked too
+        with contextlib.suppress(OSError):
+            yield from (other for other in folder.parent.glob(f"{SCRATCH}*") if other != folder)
+
+
+def to_be_written(job: Job) -> tuple[str, ...]:
+    """The private folder of the cell, and the part of the cache for machine code."""
+    compiled = cache_root() / COMPILED
     with contextlib.suppress(OSError):
-        (cache_root() / COMPILED).mkdir(parents=True, exist_ok=True)
-        data += [str(part) for part in cache_root().iterdir() if part.name != COMPILED]
-    found = [*code, *map(str, code_folders()), *job.plugins, *data]
-    return tuple(sorted(path for path in dict.fromkeys(found) if path and Path(path).exists()))
+        compiled.mkdir(parents=True, exist_ok=True)
+    return (job.scratch, str(compiled))
+
+
+def move_home(scratch: str) -> None:
+    """Let this process keep temporary files, caches and settings in its private folder: it can write nowhere else.
+
+    llpbench's cache stays where it is, and so do the settings of Keras, which may have been read before a fork.
+    """
+    home = Path(scratch, _HOME)
+    os.environ[CACHE_VARIABLE] = str(cache_root())
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        os.environ.setdefault("KERAS_HOME", str(Path("~/.keras").expanduser()))
+    for name in _FOLDERS_OF_A_USER:
+        os.environ.pop(name, None)
+    home.mkdir(exist_ok=True)
+    os.environ["HOME"] = str(home)
+    os.environ["TMPDIR"] = scratch

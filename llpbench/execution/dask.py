@@ -366,8 +366,7 @@ def _keep(outcome: Outcome, reply: Reply) -> Outcome:
             return Outcome(job, "crashed", f"worker {reply.worker} sent the result of another cell ({result.id})")
         if result.machine and not is_machine_name(result.machine):  # it becomes the name of a file
             return Outcome(job, "crashed", f"worker {reply.worker} sent a result of a machine with no sound name")
-        if reply.predictions:
-            write_atomically(store.predictions_path(cell_id), reply.predictions)
+        store.keep_predictions(cell_id, reply.predictions)
         if result.machine:
             store.write_machine(result.machine, _machine_record(reply.machine))
         write_atomically(store.result_path(cell_id), reply.result)

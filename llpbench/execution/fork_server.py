@@ -26,6 +26,11 @@ import psutil
 from llpbench.contracts.job import Job
 from llpbench.system.processes import adopt_orphans, die_with_parent, end_descendants, end_tree
 
+PRELOADED = (
+    *("llpbench", "llpbench_methods", "llpbench_datasets"),
+    *("numpy", "scipy", "pandas", "sklearn", "numba", "psutil", "keras", "jax", "jaxlib", "tensorflow", "torch"),
+)
+"""The packages that are imported here. Judges are forked from here: no module of somebody's method may be in them."""
 _SWEEP, _SWEEP_PAUSE = 5.0, 0.1  # seconds in which orphans of a killed cell are looked for, and between two looks
 
 
@@ -46,8 +51,8 @@ class Event(msgspec.Struct, omit_defaults=True):
 
 
 def serve(connection: socket.socket, preload: list[str]) -> None:
-    """Import ``preload``, then fork on request until the connection closes."""
-    for name in preload:
+    """Import those modules of ``preload`` that are of well-known packages, then fork until the connection closes."""
+    for name in [module for module in preload if module.partition(".")[0] in PRELOADED]:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")  # a cell that needs the module reports the failure itself
             importlib.import_module(name)

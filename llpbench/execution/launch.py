@@ -28,7 +28,7 @@ from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.execution.fork_server import Event, Request
 from llpbench.results.store import Store
-from llpbench.system.processes import end_tree
+from llpbench.system.processes import end_tree, python
 
 log = logging.getLogger("llpbench")
 FORK_IS_SAFE = sys.platform == "linux"
@@ -65,7 +65,7 @@ class _Server:
 
     def __init__(self, job: Job, preload: tuple[str, ...]) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "llpbench.execution.fork_server", str(theirs.fileno()), *preload]
+        command = [*python(), "-m", "llpbench.execution.fork_server", str(theirs.fileno()), *preload]
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self.process = subprocess.Popen(
             command,
@@ -228,7 +228,7 @@ class SpawnLauncher:
         printed = Store(Path(job.out)).log_path(job.cell.id)
         with printed.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-X", "faulthandler", "-m", "llpbench.execution.worker"],
+                [*python(), "-X", "faulthandler", "-m", "llpbench.execution.worker"],
                 env=cell_environment(job),
                 stdin=subprocess.PIPE,
                 stdout=output,

@@ -21,8 +21,10 @@ def cells_at_once(jobs: int, threads: int) -> int:
     cores = len(usable_cores())
     if threads < 1 or threads > cores:
         raise UsageError(f"--threads {threads}: this machine has {cores} usable cores.")
+    if jobs < 0:
+        raise UsageError(f"--jobs {jobs}: give how many cells run at once, or 0 for as many as there are cores for.")
     jobs = jobs or max(1, cores // threads)
-    if jobs < 1 or jobs * threads > cores:
+    if jobs * threads > cores:
         raise UsageError(
             f"--jobs {jobs} with --threads {threads} would need {jobs * threads} cores; "
             f"{cores} are usable. Lower one of the two."

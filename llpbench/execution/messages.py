@@ -28,7 +28,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """What a method's process is told to do: nothing in it depends on a label.
 
     Attributes:
-        locked, read_only: what it keeps itself from (see ``confines``).
+        locked, writable: what it keeps itself from, and where alone it may write (see ``confines``).
         scratch: its private folder.
         network: whether it may open TCP connections.
     """
@@ -40,7 +40,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
     override: tuple[str, ...]
     locked: tuple[str, ...]
-    read_only: tuple[str, ...]
+    writable: tuple[str, ...]
     scratch: str
     network: bool
 
@@ -58,15 +58,15 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     last: bool = True
 
 
-class Ready(msgspec.Struct, tag=True):
+class Ready(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """The method is imported and waits for its data."""
 
 
-class Scoring(msgspec.Struct, tag=True):
+class Scoring(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """A report begins: the seconds from here on are those of scoring."""
 
 
-class Numbers(msgspec.Struct):
+class Numbers(msgspec.Struct, forbid_unknown_fields=True):
     """An array of plain numbers."""
 
     dtype: str
@@ -74,7 +74,7 @@ class Numbers(msgspec.Struct):
     data: bytes
 
 
-class Report(msgspec.Struct, tag=True):
+class Report(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """Scores of the held-back and of the test rows."""
 
     stage: str
@@ -82,21 +82,21 @@ class Report(msgspec.Struct, tag=True):
     test: Numbers | None
 
 
-class PseudoLabels(msgspec.Struct, tag=True):
+class PseudoLabels(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """Pseudo-labels of the training rows."""
 
     stage: str
     probabilities: Numbers
 
 
-class Note(msgspec.Struct, tag=True):
+class Note(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """A fact about the fit."""
 
     name: str
     value: bool | float | str
 
 
-class Ended(msgspec.Struct, tag=True, kw_only=True):
+class Ended(msgspec.Struct, tag=True, kw_only=True, forbid_unknown_fields=True):
     """The fit is over, well or not."""
 
     phases: dict[str, float]

@@ -20,7 +20,7 @@ from typing import Any
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
 from llpbench.contracts.protocols import Method, Predict
-from llpbench.datafiles.cache import COMPILED, cache_root
+from llpbench.execution.confines import move_home
 from llpbench.execution.messages import (
     Assignment,
     Channel,
@@ -140,7 +140,7 @@ def fit_once(
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     words = "".join(traceback.format_exception(error, limit=-12))
-    hint = "; a method's process may not read results, nor write to code or data or beside them: use tempfile"
+    hint = "; a method's process may not read results, and may write to temporary files only: use tempfile"
     return Ended(
         phases=seconds,
         status="failed",
@@ -151,17 +151,12 @@ def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
 
 
 def prepare(assignment: Assignment) -> None:
-    """Name the backend to Keras, take the private scratch for temporary files, lock away what is not the method's."""
+    """Name the backend to Keras, move into the private folder, lock away what is not the method's."""
     if assignment.backend:
         os.environ["KERAS_BACKEND"] = assignment.backend
-    os.environ["TMPDIR"] = assignment.scratch
+    move_home(assignment.scratch)
     tempfile.tempdir = None
-    lock_away(
-        map(Path, assignment.locked),
-        read_only=map(Path, assignment.read_only),
-        writable=[Path(assignment.scratch), cache_root() / COMPILED],
-        network=assignment.network,
-    )
+    lock_away(map(Path, assignment.locked), writable=map(Path, assignment.writable), network=assignment.network)
 
 
 def load_method(assignment: Assignment) -> Any:

@@ -18,7 +18,7 @@ from pathlib import Path
 from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
-from llpbench.execution.confines import out_of_reach, to_be_read
+from llpbench.execution.confines import out_of_reach, to_be_written
 from llpbench.execution.messages import (
     Assignment,
     Channel,
@@ -39,7 +39,7 @@ from llpbench.execution.messages import (
 from llpbench.execution.watch import describe_exit, end_of_log
 from llpbench.experiment.fit_cell import Prepared, method_seed
 from llpbench.experiment.judge import Judge, Pruned
-from llpbench.system.processes import die_with_parent
+from llpbench.system.processes import die_with_parent, python
 from llpbench.system.shared_arrays import share
 
 _GLANCE = 0.5  # seconds between two looks whether the process is still there
@@ -72,7 +72,7 @@ class MethodProcess:
             plugins=job.plugins,
             override=job.override,
             locked=out_of_reach(job),
-            read_only=to_be_read(job),
+            writable=to_be_written(job),
             scratch=job.scratch,
             network=job.network,
         )
@@ -115,7 +115,7 @@ class MethodProcess:
         module = "llpbench.execution.method_main"
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
-                [sys.executable, "-X", "faulthandler", "-m", module, str(theirs.fileno())],
+                [*python(), "-X", "faulthandler", "-m", module, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -25,6 +25,7 @@ from llpbench import __version__
 from llpbench.contracts.errors import StoreError, describe
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
+from llpbench.execution.confines import SCRATCH
 from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
 from llpbench.execution.watch import Launcher, Watched
 from llpbench.results.store import Store
@@ -87,7 +88,7 @@ def run_order(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
     """Run the cell of an order in a scratch folder under ``base`` and collect what it wrote."""
     if order.version != __version__:
         return Reply("refused", f"it has llpbench {__version__}, the client {order.version}: install the same version")
-    scratch = Path(tempfile.mkdtemp(prefix="llpbench-cell-", dir=base))
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=base))
     try:
         store = Store(scratch / "results")
         store.log_path("-").parent.mkdir(parents=True)

@@ -86,8 +86,9 @@ def combine(file: Mapping[str, Any], flags: Mapping[str, Any]) -> tuple[RunSpec,
     given = {key: value for key, value in flags.items() if value is not None}
     refuse_unknown(given, "setting")
     merged = {**file, **given}
-    if "epsilon" in given and "noise" not in given:
-        merged.pop("noise", None)
+    for flag, other in (("epsilon", "noise"), ("noise", "epsilon")):  # two ways to say one thing
+        if flag in given and other not in given:
+            merged.pop(other, None)
     merged = read_settings(merged)
     epsilons = merged.pop("epsilon", None)
     if epsilons:
@@ -126,9 +127,11 @@ def call_text(function: str, given: Mapping[str, Any]) -> str:
 
 
 def plain_setting(value: Any) -> Any:
-    """A setting as a run file would hold it: paths as texts, sequences as lists."""
+    """A setting as a run file would hold it: paths as texts, sequences as lists, mappings as tables."""
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: plain_setting(item) for name, item in value.items()}
     is_sequence = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     if is_sequence:
         return [plain_setting(item) for item in value]

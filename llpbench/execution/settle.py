@@ -59,6 +59,7 @@ def _write_blank(store: Store, outcome: Outcome, reason: str) -> CellResult:
     result = blank_result(outcome.job, status, reason)
     result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
     result.machine = outcome.machine or result.machine
+    store.keep_predictions(result.id, b"")
     store.write(result)
     return result
 

@@ -14,7 +14,7 @@ from llpbench.experiment.suites.frozen import check_suite
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
 from llpbench.plugins.registry import Registry
 
-_AXES = ("methods", "datasets", "bags", "seeds")
+_AXES = ("methods", "datasets", "schemes", "bags", "noise", "seeds")
 """What a request can take some of."""
 
 
@@ -55,7 +55,9 @@ def limit_suite(part: str, flags: Mapping[str, Any]) -> tuple[Limits, HowToRun]:
         part=part,
         methods=axes.methods,
         datasets=axes.datasets if "datasets" in read else (),
+        schemes=axes.schemes if "schemes" in read else (),
         bags=axes.bags if "bags" in read else (),
+        noise=axes.noise if "noise" in read else (),
         seeds=axes.seed_list if "seeds" in read else (),
     )
     return limits, convert({key: value for key, value in read.items() if key in HOW_KEYS}, HowToRun)

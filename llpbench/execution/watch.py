@@ -21,10 +21,10 @@ import psutil
 from llpbench.contracts.errors import printable
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
+from llpbench.execution.confines import SCRATCH
 from llpbench.results.reading import open_regular
 from llpbench.system.processes import end_tree, memory_mb
 
-_PREFIX = "llpbench-cell-"
 _OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
 _LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
 
@@ -69,7 +69,7 @@ class Watched:
     @classmethod
     def begin(cls, job: Job, launcher: Launcher, cores: list[int]) -> Watched:
         """Start a cell with a private folder for its method."""
-        scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
         try:
             number = launcher.start(msgspec.structs.replace(job, scratch=str(scratch)), cores)
         except BaseException:
@@ -136,9 +136,9 @@ def keep_log(printed: Path, log: Path) -> None:
 
 def remove_old_scratch() -> None:
     """Remove private folders of runs that were killed more than a day ago."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*-*"):
         with contextlib.suppress(OSError, ValueError):
-            status, pid = folder.lstat(), int(folder.name.removeprefix(_PREFIX).partition("-")[0])
+            status, pid = folder.lstat(), int(folder.name.removeprefix(SCRATCH).partition("-")[0])
             mine = status.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
             if mine and time.time() - status.st_mtime > _OLD and not psutil.pid_exists(pid):
                 shutil.rmtree(folder, ignore_errors=True)

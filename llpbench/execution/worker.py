@@ -23,6 +23,7 @@ import numpy as np
 from llpbench.contracts.errors import Skip, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult, Status
+from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.registries import shared_registry
 from llpbench.experiment.fit_cell import (
@@ -43,7 +44,6 @@ from llpbench.experiment.judge import Pruned
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
-from llpbench.system.files import write_atomically
 from llpbench.system.machine import machine, machine_id
 
 
@@ -126,7 +126,7 @@ def _scratch(job: Job) -> Iterator[Job]:
     if job.scratch:
         yield job
         return
-    folder = tempfile.mkdtemp(prefix="llpbench-cell-")
+    folder = tempfile.mkdtemp(prefix=SCRATCH)
     try:
         yield msgspec.structs.replace(job, scratch=folder)
     finally:
@@ -164,10 +164,10 @@ def _record_origin(result: CellResult, job: Job) -> None:
 
 def _write(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
     """Write the files of a cell, the result last."""
+    buffer = io.BytesIO()
     if predictions and job.predictions:
-        buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **predictions)
-        write_atomically(store.predictions_path(job.cell.id), buffer.getvalue())
+    store.keep_predictions(job.cell.id, buffer.getvalue())
     store.write(result)
     store.write_machine(machine_id(), machine())
 

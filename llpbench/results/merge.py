@@ -111,9 +111,7 @@ def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list
             elif path.stem not in planned and found.result is None:
                 report.conflicts.append(f"{path}: {found.damage}, and in no plan; left where it is")
             elif path.stem not in planned and found.result is not None:
-                cell, result = found.result.cell, found.result
-                label, dataset = result.method_name or cell.method, result.dataset_name or cell.dataset
-                planned[path.stem] = Planned(cell=cell, method_name=label, dataset_name=dataset, oracle=result.oracle)
+                planned[path.stem] = Planned.of(found.result)
                 report.notes.append(f"{path.stem}: a result of {store.root} that was in no plan is taken in")
     return planned, list(commands)
 
@@ -212,16 +210,16 @@ def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None
 
 
 def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
-    """Keep a file that is replaced under ``conflicts/``; the same content is kept once."""
+    """Keep a result that is replaced under ``conflicts/``, its test scores and log beside it; the same one once."""
     folder = target.root / "conflicts"
     kept = [path for path in _files(folder, f"{cell_id}-*.json") if path.read_bytes() == found.data]
     if kept:
         return
     while (place := folder / f"{cell_id}-{number}.json").exists():
         number += 1
-    predictions = found.store.predictions_path(cell_id)
-    if _is_there(predictions):
-        write_atomically(place.with_suffix(".npz"), read_regular(predictions, OTHER_BYTES))
+    for path in (found.store.predictions_path(cell_id), found.store.log_path(cell_id)):
+        if _is_there(path):
+            write_atomically(place.with_suffix(path.suffix), read_regular(path, OTHER_BYTES))
     write_atomically(place, found.data)
 
 

@@ -64,12 +64,14 @@ def usual_number(numbers: Iterable[int]) -> int:
 def seeds_note(seeds: Collection[int], usual: int) -> str:
     """What must be said beside a mean: how many seeds it rests on where that is not usual, and which where picked.
 
-    Seeds are picked when they are not the first ones: ``seeds 3, 11, 27 of 28``.
+    Seeds are picked when they are not the first ones: ``seeds 3, 11, 27 of 28``, ``seeds 100-107``.
     """
     there = sorted(seeds)
     if not there:
         return ""
     if there == list(range(len(there))):
         return "" if len(there) == usual else f"{len(there)} seed{'' if len(there) == 1 else 's'}"
+    if len(there) > 2 and there == list(range(there[0], there[-1] + 1)):
+        return f"seeds {there[0]}-{there[-1]}"
     shown = ", ".join(map(str, there[:_MANY])) + (f" and {len(there) - _MANY} more" if len(there) > _MANY else "")
     return f"seed{'' if len(there) == 1 else 's'} {shown} of {there[-1] + 1}"

@@ -86,15 +86,17 @@ class Store:
         return self.root / "predictions" / f"{cell_id}.npz"
 
     def plan(self, planned: Iterable[Planned], command: str, version: str) -> Manifest:
-        """Write the manifest before anything runs; a folder that has one gains the new cells."""
+        """Write the manifest before anything runs; a folder that has one gains the new cells.
+
+        The command that was given last is the last one, also when it was given before.
+        """
         try:
             for folder in ("cells", "logs", "predictions", "machines", "claims"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             with self._locked("manifest"):
                 manifest = self.manifest() if self.manifest_path.exists() else _new_manifest(version)
                 manifest.planned |= {p.cell.id: p for p in planned}
-                if command not in manifest.commands:
-                    manifest.commands.append(command)
+                manifest.commands = [*(known for known in manifest.commands if known != command), command]
                 write_atomically(self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
             self._cells = self._cells_folder()
         except OSError as error:
@@ -158,6 +160,14 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot write the result of cell {result.id} to {self.root}: {error}") from None
         self.keep_traceback(result)
+
+    def keep_predictions(self, cell_id: str, scores: bytes) -> None:
+        """Keep the test scores of a result that is about to be written; without any, those of an earlier one go."""
+        path = self.predictions_path(cell_id)
+        if scores:
+            write_atomically(path, scores)
+        else:
+            path.unlink(missing_ok=True)
 
     def keep_traceback(self, result: CellResult) -> None:
         """Keep the traceback of a failure as a file to read; one of an earlier result is removed."""

@@ -7,10 +7,12 @@ text is made where it is printed. A missing cell stays a status, never a number.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -81,6 +83,11 @@ class Group:
     oracle: bool
     plans: list[Planned] = field(default_factory=list)
     results: list[CellResult | None] = field(default_factory=list)
+
+    @cached_property
+    def cell_ids(self) -> list[str]:
+        """Ids of the planned cells: hashes, which every row of the group has."""
+        return [plan.cell.id for plan in self.plans]
 
     @property
     def found(self) -> list[CellResult]:
@@ -219,12 +226,12 @@ def group_cells(
     by_id = {result.id: result for result in results}
     days = older_settings(planned, by_id) if older is None else older
     backends: dict[tuple[str, str, str], set[str]] = {}
-    for plan in planned:
-        name = (plan.dataset_name, plan.method_name, days.get(plan.cell.id, ""))
-        backends.setdefault(name, set()).add(plan.cell.backend)
+    ids = [plan.cell.id for plan in planned]
+    for cell_id, plan in zip(ids, planned, strict=True):
+        backends.setdefault((plan.dataset_name, plan.method_name, days.get(cell_id, "")), set()).add(plan.cell.backend)
     groups: dict[tuple[Setting, str, str, str, bool], Group] = {}
-    for plan in planned:
-        backend, day = plan.cell.backend, days.get(plan.cell.id, "")
+    for cell_id, plan in zip(ids, planned, strict=True):
+        backend, day = plan.cell.backend, days.get(cell_id, "")
         key = (setting_of(plan), plan.method_name, day, backend, plan.oracle)
         if key not in groups:
             several = len(backends[plan.dataset_name, plan.method_name, day]) > 1
@@ -238,7 +245,7 @@ def group_cells(
                 oracle=plan.oracle,
             )
         groups[key].plans.append(plan)
-        groups[key].results.append(by_id.get(plan.cell.id))
+        groups[key].results.append(by_id.get(cell_id))
     return list(groups.values())
 
 
@@ -254,7 +261,7 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
     """Cells whose name stands for other settings now: the day of theirs, by cell id.
 
     A name holds what differs from the defaults, and defaults change. Where one setting holds a method of one name and a
-    seed twice, the newest settings keep the name; cells that have not run yet are the newest.
+    seed twice, those that ran last or have yet to run keep it. Several older ones of a day get digits of a hash.
     """
     places: dict[tuple[Setting, str, str], dict[str, list[Cell]]] = {}
     for plan in plans:
@@ -262,19 +269,25 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
         kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options))
         places.setdefault((setting_of(plan), plan.method_name, cell.backend), {}).setdefault(kind, []).append(cell)
 
-    def started(cells: list[Cell]) -> tuple[str, str]:
-        return max((results[c.id].started, c.id) if c.id in results else ("not run", c.id) for c in cells)
+    def newest(cells: list[Cell]) -> tuple[str, str]:
+        last = max((results[cell.id].started for cell in cells if cell.id in results), default="not run")
+        return last, max(cell.id for cell in cells)
 
-    days: dict[str, str] = {}
-    for kinds in places.values():
+    older: list[tuple[tuple[str, str, str, str], str, list[Cell]]] = []
+    for (setting, name, backend), kinds in places.items():
         taken: set[int] = set()
-        for cells in sorted(kinds.values(), key=started, reverse=True):
+        for kind, cells in sorted(kinds.items(), key=lambda item: newest(item[1]), reverse=True):
             seeds = {cell.seed for cell in cells}
             if seeds & taken:
-                days.update((cell.id, started(cells)[0][:10]) for cell in cells)
+                older.append(((setting.dataset, name, backend, newest(cells)[0][:10]), kind, cells))
             else:
                 taken |= seeds
-    return days
+    often = Counter(label for label, _ in {(label, kind) for label, kind, _ in older})
+    return {
+        cell.id: label[-1] + (f", {hashlib.sha256(kind.encode()).hexdigest()[:4]}" if often[label] > 1 else "")
+        for label, kind, cells in older
+        for cell in cells
+    }
 
 
 def method_name(label: str, settings_of: str, backend: str) -> str:
@@ -359,7 +372,7 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
         planned=len(group.plans),
         status=group.status(len(values)),
         reasons=list(dict.fromkeys(result.reason for result in group.found if result.reason)),
-        cell_ids=[plan.cell.id for plan in group.plans],
+        cell_ids=group.cell_ids,
         scheme=setting.scheme,
         split=setting.split,
         card=group.card,

@@ -1,4 +1,4 @@
-"""Processes that belong together: end with the parent, take in orphans, end a whole tree."""
+"""Processes that belong together: how they start, end with the parent, take in orphans, end as a whole tree."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import site
 import sys
 import time
 
@@ -13,6 +14,14 @@ import psutil
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ROUNDS = 50
+
+
+def python() -> list[str]:
+    """How to start another Python like this one, which takes no module from the working directory.
+
+    Nor one from the user's own packages, unless this process has them too: llpbench or a plugin may be installed there.
+    """
+    return [sys.executable, "-P", *([] if site.getusersitepackages() in sys.path else ["-s"])]
 
 
 def die_with_parent() -> None:

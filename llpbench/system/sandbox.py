@@ -1,9 +1,8 @@
-"""Locking folders away from this process and its children, by Landlock (Linux 5.13 and later).
+"""Locking this process and its children away, by Landlock (Linux 5.13 and later).
 
-A process that has locked itself can neither read nor write files under the given folders, cannot write under those it
-may only read, cannot look into the memory of processes outside, and (Linux 6.12) cannot send them signals. It needs no
-rights and cannot be undone. Landlock knows permissions only, no prohibitions; so everything else is permitted: each
-entry beside the paths to the folders.
+A process that has locked itself can write in a few folders only, cannot read files under the locked ones, cannot look
+into the memory of processes outside, and (Linux 6.12) cannot send them signals. It needs no rights and is for good.
+Landlock knows permissions only, no prohibitions; so what may be read is each entry beside the paths to locked folders.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from llpbench.contracts.errors import LLPBenchError
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION_ONLY = 1
 _PATH_BENEATH = 1
@@ -27,6 +28,9 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _FOR_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _EVERY_TCP = 0b11  # to bind and to connect
 _KNOWN_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # number of rights by version; 16 from version 5 on
+_PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom", "shm")
+_COMPUTING_DEVICES = ("nvidia*", "kfd", "dri", "dxg", "accel*", "vfio")
+_THREADS = Path("/proc/self/task")  # drivers of devices name their threads there, and fail where they cannot
 
 
 def version() -> int:
@@ -37,7 +41,7 @@ def version() -> int:
 
 
 def available() -> str:
-    """What this system can do to lock a method's process away, as a sentence."""
+    """What this system can do to lock a method's process away, as a sentence; ``doctor`` also tries it."""
     found = version()
     if not found:
         return "not available: a method's process can reach what its user can (Landlock needs Linux 5.13)"
@@ -45,23 +49,20 @@ def available() -> str:
     return f"Landlock version {found}: a method's process is kept from results and other processes{signals}"
 
 
-def lock_away(
-    folders: Iterable[Path],
-    *,
-    read_only: Iterable[Path] = (),
-    writable: Iterable[Path] = (),
-    network: bool = True,
-) -> bool:
-    """Keep this process and all it will start from reading or writing under ``folders``; False when impossible.
+def lock_away(folders: Iterable[Path], *, writable: Iterable[Path] = (), network: bool = True) -> bool:
+    """Keep this process and all it will start from writing, and from reading under ``folders``; False without Landlock.
 
-    What can be done afterwards: everything elsewhere, except making new entries directly in a folder on the path to one
-    of them. Names under them can still be listed.
+    What can be done afterwards: to read everything elsewhere, to write under ``writable`` and to devices that hold no
+    files (``/dev/null``, shared memory, graphics cards). Names under locked folders can still be listed; new entries of
+    a folder on the path to one can be neither made nor read.
 
     Args:
         folders: what may neither be read nor written.
-        read_only: files and folders that may be read; where one is also under ``folders`` it may not.
-        writable: folders that may be written wherever they are.
+        writable: folders that may be written wherever they are; where a locked one is inside, what lies beside it.
         network: whether TCP connections may be made (forbidden from Linux 6.7 on).
+
+    Raises:
+        LLPBenchError: there is Landlock, but it did not take: nothing is locked, and no foreign code may run here.
     """
     found = version()
     if not found:
@@ -72,37 +73,51 @@ def lock_away(
     size = 24 if found >= 6 else 16 if found >= 4 else 8
     rules = _syscall(_CREATE_RULESET, attributes[:size], ctypes.c_size_t(size), ctypes.c_uint32(0))
     if rules < 0:
-        return False
+        raise _not_locked(found)
     try:
-        locked, fixed = ({path.resolve() for path in paths} for paths in (folders, read_only))
-        for path, rights in _permissions(locked, fixed, every):
-            _permit(rules, path, rights)
-        for path in writable:
-            _permit(rules, path.resolve(), every)
+        locked = {path.resolve() for path in folders}
+        open_to_all = {path.resolve() for path in (*writable, *_devices())}
+        for path, rights in _permissions(locked, open_to_all, every):
+            _permit(rules, path, rights & every)
         no_new_rights = _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        return no_new_rights and _syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0)) == 0
+        if not no_new_rights or _syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0)) != 0:
+            raise _not_locked(found)
     finally:
         os.close(rules)
+    return True
 
 
-def _permissions(locked: set[Path], fixed: set[Path], every: int) -> Iterator[tuple[Path, int]]:
-    """Paths and what is permitted at and under each: nothing under ``locked``, no writing under ``fixed``.
+def _not_locked(found: int) -> LLPBenchError:
+    return LLPBenchError(
+        f"this process could not be locked away, though the system has Landlock (version {found}): "
+        f"{os.strerror(ctypes.get_errno())}. A method must not run unlocked: start llpbench outside of the sandbox it "
+        "is in (the kernel allows 16 of them inside each other); 'llpbench doctor' tries it out"
+    )
 
-    Permissions add up along a path. So a folder on the way to a locked or fixed one is given no more than the right to
-    be listed, and each other entry of it what it shall have.
-    """
-    parents = {parent for path in locked | fixed for parent in path.parents}
-    yield from ((path, _READ) for path in fixed - parents if not path.parents)
-    for parent in parents:
-        above = {parent, *parent.parents}
-        if above & locked:
-            continue
-        yield parent, _READ_DIR
-        with contextlib.suppress(OSError), os.scandir(parent) as entries:
+
+def _devices() -> Iterator[Path]:
+    names = (*_PLAIN_DEVICES, *_COMPUTING_DEVICES)
+    yield from (path for name in names for path in Path("/dev").glob(name))
+
+
+def _permissions(locked: set[Path], writable: set[Path], every: int) -> Iterator[tuple[Path, int]]:
+    """Paths and what is permitted at and under each; permissions add up along a path."""
+    parents = {parent for path in locked for parent in path.parents}
+    yield from ((path, _READ_DIR) for path in parents if not {path, *path.parents} & locked)
+    yield from ((path, _READ) for path in _beside(Path("/"), locked, parents))
+    yield from ((path, every) for folder in writable for path in _beside(folder, locked, parents))
+    yield _THREADS.resolve(), _WRITE_FILE | _TRUNCATE
+
+
+def _beside(path: Path, locked: set[Path], parents: set[Path]) -> Iterator[Path]:
+    """The path itself, or, where something locked is under it, all that lies beside that."""
+    if path not in locked | parents:
+        yield path
+    elif path not in locked:
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
-                path = Path(entry.path)
-                if path not in locked | parents and not entry.is_symlink():
-                    yield path, _READ if path in fixed or above & fixed else every
+                if not entry.is_symlink():
+                    yield from _beside(Path(entry.path), locked, parents)
 
 
 def hide_memory() -> None:

@@ -28,6 +28,8 @@ from llpbench.tuning.searches import TuneSpec, judged_by, plan_searches
 from llpbench.tuning.study import STEERED, UNSTEERED, Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
 
+OUT = "tuned"
+"""Where studies and chosen parameters are kept when nobody says where."""
 _OF_SEARCH = {"rule", *(field.name for field in fields(TuneSpec))} - {"run", "rules"}
 
 
@@ -109,7 +111,8 @@ def plan_tune(
     search.setdefault("sampler", UNSTEERED if search.get("shared") else STEERED)
     spec = _convert({"run": run_spec, "rules": rules, **search})
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=False)
-    return TuneRequest(spec, how, registry, context, Store(Path(how.out)), choose(registry, (), how.metric).metric)
+    metric = choose(registry, (), how.metric).metric
+    return TuneRequest(spec, how, registry, context, Store(Path(how.out or OUT)), metric)
 
 
 def _checked(search: Any, config: str | Path | None) -> dict[str, Any]:

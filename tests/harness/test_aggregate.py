@@ -9,11 +9,12 @@ from helpers import make_cell, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import FAILURES, STATUSES, Selected
 from llpbench.contracts.specs import MetricSpec
 from llpbench.plugins.builtin import llpbench_metrics
 from llpbench.results.metric_style import MetricStyle, known_styles
-from llpbench.results.table import Row, aggregate, mean_sd, value_of
+from llpbench.results.table import Row, aggregate, group_cells, make_rows, mean_sd, value_of
 
 AUROC = known_styles(llpbench_metrics())["auroc"]
 
@@ -118,6 +119,42 @@ def test_a_name_that_stood_for_other_settings_is_never_averaged() -> None:
     assert row.planned == 2  # tuned for each seed: no seed is there twice
 
 
+@quick
+@given(st.lists(st.sets(st.integers(0, 3), min_size=1), min_size=2, max_size=4), st.booleans())
+def test_superseded_settings_of_one_day_are_never_averaged(kinds: list[set[int]], across_bag_sizes: bool) -> None:
+    lrs = [0.1 * (n + 1) for n in range(len(kinds))]
+    sizes = (8, 16) if across_bag_sizes else (8,)
+    old = [
+        make_cell(seed=s, bag_size=b, params={"lr": lr})
+        for lr, of_kind in zip(lrs, kinds, strict=True)
+        for b in sizes
+        for s in of_kind
+        if b == 8 or lr == lrs[0]
+    ]
+    new = [make_cell(seed=s, bag_size=b, params={"lr": 9.0}) for b in sizes for s in range(4)]
+    results = [make_result(c, c.params["lr"], started="2024-01-02T00:00:00Z") for c in old]
+    results += [make_result(c, 0.9, started="2025-01-02T00:00:00Z") for c in new]
+    rows = rows_of([*old, *new], results)
+    lr_of = {cell.id: cell.params["lr"] for cell in [*old, *new]}
+    settings = [{lr_of[i] for i in row.cell_ids} for row in rows]
+    assert all(len(of_row) == 1 for of_row in settings)
+    by_name = {(row.method, *of_row) for row, of_row in zip(rows, settings, strict=True)}
+    assert len({name for name, _ in by_name}) == len(by_name) == len(kinds) + 1  # one name for one kind, at any size
+    assert [row.method for row in rows if row.params["lr"] == 9.0] == ["guess"] * len(sizes)
+
+
+def test_one_cell_that_never_ran_does_not_make_old_settings_the_newest() -> None:
+    old, new = seeds(3, params={"lr": 0.1}), seeds(3, params={"lr": 0.3})
+    results = [make_result(c, 0.5, started="2024-01-02T00:00:00Z") for c in old[:2]]
+    results += [make_result(c, 0.9, started="2025-01-02T00:00:00Z") for c in new]
+    first, second = rows_of([*old, *new], results)
+    assert (first.method, first.status) == ("guess (settings of 2024-01-02)", "partial")
+    assert (second.method, second.params) == ("guess", {"lr": 0.3})
+    planned = seeds(3, params={"lr": 0.5})  # settings of which no cell has run yet are the newest
+    *_, third = rows_of([*old, *new, *planned], results)
+    assert (third.method, third.status) == ("guess", "missing")
+
+
 def test_values_are_fields() -> None:
     cells = seeds(3, noise="high", delta=1e-6, mechanism="analytic", backend="jax", params={"lr": 0.1, "epochs": 5})
     plans = [make_plan(c, method_name="guess[lr=0.1;preset=paper]") for c in cells]
@@ -128,6 +165,16 @@ def test_values_are_fields() -> None:
     assert (row.options, row.params) == ({"lr": "0.1", "preset": "paper"}, {"lr": 0.1, "epochs": 5})
     assert (row.value_seeds, row.values) == ([0, 2], [pytest.approx(50.0), pytest.approx(70.0)])
     assert row.cell_ids == [c.id for c in cells]
+
+
+def test_more_metrics_and_rules_hash_no_cell_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, hashed, one = seeds(3), [], Cell.id.fget
+    monkeypatch.setattr(Cell, "id", property(lambda cell: hashed.append(cell) or one(cell)))
+    groups = group_cells([make_plan(c) for c in cells], [make_result(c) for c in cells])
+    hashed.clear()
+    rows = make_rows(groups, [AUROC, MetricStyle("brier")], ["bags", "instances"])
+    assert [row.cell_ids for row in rows] == [[one(c) for c in cells]] * 4
+    assert len(hashed) == 3
 
 
 def test_deltas_of_one_noise_level_are_never_averaged() -> None:

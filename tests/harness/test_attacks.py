@@ -6,8 +6,10 @@ Each attack worked, or could work, while a method shared its process with the la
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ import numpy as np
 import psutil
 import pytest
 from cli_runner import llpbench
+from helpers import bags_and_labels
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
 from llpbench.execution.method_process import FREE_SCORING, account
-from llpbench.experiment.forming import bag_split
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.system import sandbox
@@ -36,12 +38,17 @@ class Field:
 
     def __init__(self, folder: Path, start: str) -> None:
         self.folder, self.out, self.start = folder, folder / "out", start
-        (folder / "orphan").write_text("")
-        self.environment = {"LLPBENCH_DATA": str(folder / "data"), "LLPBENCH_CACHE": str(folder / "cache")}
-        for file in ("data/rows.csv", "cache/made/features.npy"):
+        self.orphan = folder / "cache" / "compiled" / "orphan"
+        self.environment = {
+            "LLPBENCH_DATA": str(folder / "data"),
+            "LLPBENCH_CACHE": str(folder / "cache"),
+            "HOME": str(folder / "home"),
+            "ATTACK_ORPHAN": str(self.orphan),
+        }
+        files = ("data/rows.csv", "cache/made/features.npy", "home/.profile", "leaderboards/board.json", "desk/notes")
+        for file in (*files, self.orphan):
             (folder / file).parent.mkdir(parents=True)
             (folder / file).write_text("")
-        os.environ["ATTACK_ORPHAN"] = str(folder / "orphan")
         assert self.run("mean-ridge").returncode == 0
         shutil.copytree(self.out, folder / "earlier")
 
@@ -97,12 +104,53 @@ def test_data_on_the_disk_stays_as_it_is(field: Field) -> None:
     assert notes["compiled"] == "compiled"  # the one part of the cache that is for methods
 
 
+@locked
+def test_nothing_is_written_but_what_is_its_own(field: Field) -> None:
+    with tempfile.TemporaryDirectory(prefix="llpbench-cell-1-") as neighbour:
+        Path(neighbour, "secret").write_text("a model")
+        notes = field.attack("write")["notes"]
+    assert notes["found"] == ""
+    assert notes["neighbours"] >= 1
+    assert notes["secrets"] == 0
+    assert notes["own"] == 3  # its temporary folder, its home and the folder for machine code
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_modules_in_the_working_directory_judge_nobody(tmp_path: Path, start: str) -> None:
+    """A module there would be found before the library of the same name."""
+    (tmp_path / "psutil.py").write_text("raise SystemExit(3)")
+    done = llpbench(*HONEST, "--methods", "mean-ridge", "--start", start, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_methods_own_module_is_not_imported_before_judges_are_forked(tmp_path: Path) -> None:
+    command = ["run", "--plugin", str(DATA), "--plugin", str(ATTACKS / "sleeper.py"), *HONEST[5:]]
+    done = llpbench(*command, "--methods", "sleeper", "--out", "out", cwd=tmp_path, PYTHONPATH=str(ATTACKS))
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "out" / "cells").glob("*.json")
+    assert json.loads(path.read_bytes())["result"]["selected"]["bags"]["metrics"]["auroc"] == 0.5
+
+
+@locked
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_method_that_could_not_be_locked_away_does_not_run(tmp_path: Path, start: str) -> None:
+    command = [sys.executable, str(ATTACKS / "nested.py"), sys.executable, "-m", "llpbench", *HONEST]
+    command += ["--methods", "mean-ridge", "--start", start, "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    (path,) = (tmp_path / "out" / "cells").glob("*.json")
+    result = json.loads(path.read_bytes())["result"]
+    assert result["status"] == "failed"
+    assert "could not be locked away" in result["reason"]
+    assert "llpbench doctor" in result["reason"]
+
+
 def held_back_labels() -> np.ndarray:
     registry = load_registry([DATA])
     job = Job(
         cell=Cell(dataset="secret", method="any", bag_size=5, seed=0), method_name="", dataset_name="", out="unused"
     )
-    _, _, labels = bag_split(job, load_split(job, registry.datasets["secret"]), registry)
+    _, _, labels = bags_and_labels(job, load_split(job, registry.datasets["secret"]), registry)
     return np.asarray(labels)
 
 
@@ -167,9 +215,9 @@ def test_the_harness_cannot_be_killed(field: Field) -> None:
 
 
 def test_children_that_outlive_a_cell_are_ended(field: Field) -> None:
-    (field.folder / "orphan").write_text("")
+    field.orphan.write_text("")
     assert field.attack("orphan")["status"] == "ok"
-    assert not psutil.pid_exists(int((field.folder / "orphan").read_text()))
+    assert not psutil.pid_exists(int(field.orphan.read_text()))
 
 
 def test_memory_of_such_children_counts(field: Field) -> None:

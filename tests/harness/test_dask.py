@@ -42,9 +42,8 @@ VARYING = ("phases", "machine", "started", "notes", "limits")  # what differs be
 class Cluster:
     """A scheduler and workers, each a process of its own; ``counted`` is where the cells write that they ran."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.counted, self.file = folder, folder / "counted.txt", folder / "scheduler.json"
-        self.counted.touch()
+    def __init__(self, folder: Path, counted: Path) -> None:
+        self.folder, self.counted, self.file = folder, counted, folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         options = ["--scheduler-file", str(self.file), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
         self.scheduler = self._start("scheduler", options, {})
@@ -97,8 +96,8 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
+def cluster(tmp_path: Path, counted: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path, counted)
     try:
         yield made
     finally:
@@ -171,8 +170,7 @@ def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     assert min(innocent) == 2
     assert sum(innocent) in (9, 10)  # 10: the worker also held a result that had not been collected
 
-    (cluster.folder / "near.txt").touch()
-    near = llpbench(*grid(methods, "near"), cwd=cluster.folder, LLP_COUNTED=str(cluster.folder / "near.txt"))
+    near = llpbench(*grid(methods, "near"), cwd=cluster.folder, LLP_COUNTED=str(cluster.counted))
     assert near.returncode == 1, near.stderr
     there, here = results(cluster.folder / "far"), results(cluster.folder / "near")
     assert len(here) == 12
@@ -327,12 +325,11 @@ def test_data_is_fetched_once_for_each_machine_and_not_by_the_client(cluster: Cl
     assert not (cluster.folder / "machine-2" / "data").exists()
 
 
-def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path) -> None:
-    (tmp_path / "counted.txt").touch()
+def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path, counted: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted", "out", "--executor", "dask", "--jobs", "1")],
         cwd=tmp_path,
-        env={**os.environ, "LLP_COUNTED": str(tmp_path / "counted.txt")},
+        env={**os.environ, "LLP_COUNTED": str(counted)},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -351,12 +348,13 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path)
     assert status(tmp_path / "out")["counts"] == {"ok": 4}
 
 
-def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by_one(tmp_path: Path) -> None:
-    (tmp_path / "counted.txt").touch()
+def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by_one(
+    tmp_path: Path, counted: Path
+) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted,counted[seconds=300]", "out", "--executor", "dask")],
         cwd=tmp_path,
-        env={**os.environ, "LLP_COUNTED": str(tmp_path / "counted.txt")},
+        env={**os.environ, "LLP_COUNTED": str(counted)},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -157,6 +157,15 @@ def test_an_odd_record_of_a_machine_harms_nothing(tmp_path: Path, record: bytes)
     assert msgspec.json.decode((store.root / "machines" / "abc123.json").read_bytes()) == {}
 
 
+def test_scores_of_an_earlier_result_go_when_the_new_one_has_none(tmp_path: Path) -> None:
+    store, _ = kept(tmp_path, "abc123")
+    scores = store.predictions_path(make_cell().id)
+    scores.write_bytes(b"of the earlier result")
+    _, outcome = kept(tmp_path, "abc123")
+    assert outcome.status == "finished"
+    assert not scores.exists()
+
+
 def test_a_reply_of_a_machine_without_a_sound_name_is_the_workers_trouble(
     executor: DaskExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cli_runner import llpbench, llpbench_process
 from plugin_install import with_module
 
 from llpbench.cli import diagnosis
+from llpbench.system import sandbox
 
 
 def report(*arguments: str, cwd: Path, **environment: str) -> dict[str, object]:
@@ -65,6 +67,18 @@ def test_an_import_that_fails_or_hangs_is_named(tmp_path: Path, monkeypatch: pyt
     assert diagnosis.try_import("falls") == "OSError: libwhatever.so: ? not found"
     assert "No module named" in diagnosis.try_import("no_such_module")
     assert diagnosis.try_import("hangs", 0.5) == "not done within 0.5 seconds"
+
+
+@pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
+def test_locking_is_tried_and_not_only_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems: list[str] = []
+    assert diagnosis.check_sandbox(problems).startswith("Landlock version")
+    assert not problems
+    inside = [sys.executable, str(Path(__file__).parent / "attacks" / "nested.py"), sys.executable]
+    monkeypatch.setattr(diagnosis, "python", lambda: inside)
+    assert diagnosis.check_sandbox(problems).startswith("not locked away")
+    (problem,) = problems
+    assert problem.startswith("no method can run: this process could not be locked away")
 
 
 @pytest.mark.slow

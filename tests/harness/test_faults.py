@@ -220,7 +220,9 @@ def test_a_sound_result_stands_though_its_process_was_killed_afterwards(tmp_path
     path = store.result_path(result.id)
     killed = Outcome(job, "crashed", "the process was killed by SIGKILL")
     assert settle(store, killed, before=(0, 0)).status == "ok"
+    assert store.predictions_path(result.id).exists()
     assert settle(store, killed, before=stamp(path)).status == "crashed"  # the file is from before: it has no result
+    assert not store.predictions_path(result.id).exists()
 
 
 def test_a_run_is_killed_again_and_again(tmp_path: Path) -> None:

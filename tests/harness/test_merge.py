@@ -93,6 +93,18 @@ def test_same_cell_different_metrics(tmp_path: Path) -> None:
     }
 
 
+def test_the_log_of_a_replaced_result_is_kept_beside_it(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: "failed"}), folder(tmp_path / "b", {0: 0.5})
+    cell_id = make_cell(seed=0).id
+    a.log_path(cell_id).write_bytes(b"the only evidence")
+    failed = a.result_path(cell_id).read_bytes()
+    merge([a.root, b.root], a.root)
+    assert auroc(a) == {0: 0.5}
+    assert not a.log_path(cell_id).exists()
+    beside = {p.name: p.read_bytes() for p in (a.root / "conflicts").iterdir()}
+    assert beside == {f"{cell_id}-0.json": failed, f"{cell_id}-0.log": b"the only evidence"}
+
+
 def test_a_difference_in_a_stage_or_in_what_was_measured_is_seen(tmp_path: Path) -> None:
     a, b, c = (folder(tmp_path / name, {0: None}) for name in "abc")
     result = make_result(make_cell(), 0.5)
@@ -145,6 +157,18 @@ def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
     assert auroc(Store(tmp_path / "c")) == {0: 0.5, 1: 0.6, 7: 0.9}
     assert any("in no plan is taken in" in note for note in report.notes)
     assert [c for c in report.conflicts if "notes.json" in c]
+
+
+def test_the_plan_of_a_result_is_the_one_it_was_made_by() -> None:
+    plan = Planned(
+        cell=make_cell(), method_name="guess[lr=1]", dataset_name="toy, own-bags", oracle=True, tuning_seconds=3
+    )
+    result = make_result(
+        plan.cell, method_name=plan.method_name, dataset_name=plan.dataset_name, oracle=True, tuning_seconds=3.0
+    )
+    assert Planned.of(result) == plan
+    unnamed = Planned.of(make_result(plan.cell, method_name="", dataset_name=""))
+    assert (unnamed.method_name, unnamed.dataset_name, unnamed.oracle) == ("guess", "toy", False)
 
 
 def test_plans_that_disagree_on_a_label_or_lie_about_a_cell(tmp_path: Path) -> None:

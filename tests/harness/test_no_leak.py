@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import bags_and_labels
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, IntArray, Part
 from llpbench.contracts.job import Job
 from llpbench.contracts.specs import MethodSpec
 from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.forming import bag_split
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 from llpbench.experiment.split import load_split
@@ -51,7 +51,7 @@ def _relabelled(part: Part, bags: Bags, labels: IntArray) -> Part:
 def _selected_by_bags(spec: MethodSpec, classes: int, shuffle: bool) -> np.ndarray:
     job = _job(spec, classes)
     split = load_split(job, REGISTRY.datasets["synthetic"])
-    train, train_labels, valid_labels = bag_split(job, split, REGISTRY)
+    train, train_labels, valid_labels = bags_and_labels(job, split, REGISTRY)
     assert train.validation is not None
     if shuffle:
         other = _shuffled_inside_bags(train_labels, train, 1)
@@ -62,7 +62,7 @@ def _selected_by_bags(spec: MethodSpec, classes: int, shuffle: bool) -> np.ndarr
             train=_relabelled(split.train, train, other),
             valid=_relabelled(split.valid, train.validation, other_valid),
         )
-        train, train_labels, valid_labels = bag_split(job, split, REGISTRY)
+        train, train_labels, valid_labels = bags_and_labels(job, split, REGISTRY)
         assert (train_labels == other).all()
         assert train.validation is not None
     monitor = HarnessMonitor(
@@ -97,7 +97,7 @@ def test_the_bound_does_see_labels() -> None:
     spec = replace(REGISTRY.methods["supervised"], oracle=False)
     job = _job(spec, 2)
     split = load_split(job, REGISTRY.datasets["synthetic"])
-    train, labels, valid_labels = bag_split(job, split, REGISTRY)
+    train, labels, valid_labels = bags_and_labels(job, split, REGISTRY)
     assert train.validation is not None
     outcomes = []
     for given in (labels, _shuffled_inside_bags(labels, train, 1)):

@@ -12,6 +12,9 @@ import pytest
 from helpers import PATIENCE, make_cell, make_plan, make_result
 
 from llpbench.contracts.errors import StoreError
+from llpbench.contracts.job import Job
+from llpbench.execution.worker import run_job
+from llpbench.plugins.registry import load_registry
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store, newest_store
 from llpbench.system import files
@@ -94,6 +97,12 @@ def test_a_second_plan_extends_the_first(store: Store) -> None:
     manifest = store.manifest()
     assert [p.cell.seed for p in manifest.planned.values()] == [0, 1, 2, 3]
     assert len(manifest.commands) == 2
+
+
+def test_the_command_that_was_given_last_is_the_last(store: Store) -> None:
+    for command in ("llpbench run B", "llpbench run --methods guess"):
+        manifest = store.plan([], command, "0.1.0")
+    assert manifest.commands == store.manifest().commands == ["llpbench run B", "llpbench run --methods guess"]
 
 
 def test_concurrent_plans_merge(tmp_path: Path) -> None:
@@ -286,3 +295,15 @@ sys.exit(0 if done == 25 else 3)
 """
     runs = [subprocess.Popen([sys.executable, "-c", script, str(store.root)]) for _ in range(3)]
     assert [run.wait(PATIENCE) for run in runs] == [0, 0, 0]
+
+
+def test_scores_of_an_earlier_result_go_when_a_cell_runs_again_without_predictions(tmp_path: Path) -> None:
+    registry, store = load_registry(), Store(tmp_path)
+    options = registry.datasets["synthetic"].resolve({"rows": 600, "dim": 3})
+    params = registry.methods["mean-ridge"].resolve({})
+    cell = make_cell(dataset="synthetic", dataset_options=options, method="mean-ridge", params=params, bag_size=4)
+    store.plan([make_plan(cell)], "llpbench run", "0.1.0")
+    store.predictions_path(cell.id).write_bytes(b"of the earlier result")
+    job = Job(cell=cell, method_name="", dataset_name="", out=str(tmp_path), predictions=False)
+    assert run_job(job).status == "ok"
+    assert not store.predictions_path(cell.id).exists()

@@ -46,6 +46,7 @@ KINDS = (
     "odd-phases",
     "last-words",
     "connect",
+    "write",
 )
 PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
 NEXT = "2c7a6d964838dc9955edb63484cd29a5439c7561a79edb796c47ce678d677b16"
@@ -451,3 +452,25 @@ class Connect(Attack):
                 found += 1
         monitor.note("listening", len(ports))
         monitor.note("found", found)
+
+
+class Write(Attack):
+    """Wherever a later process would find it: folders of the user and of others, the board, the settings of Python."""
+
+    def attack(self, bags, monitor):
+        folder, own = self.out.parent, Path(os.environ["TMPDIR"])
+        elsewhere = [folder / "desk", folder / "home", folder / "home" / ".profile", Path(sys.prefix) / "pyvenv.cfg"]
+        board = folder / "leaderboards" / "board.json"
+        neighbours = [path for path in own.parent.glob("llpbench-cell-*") if path != own]
+        monitor.note("found", writable([*elsewhere, board, board.parent, *neighbours]))
+        monitor.note("neighbours", len(neighbours))
+        monitor.note("secrets", len([path for path in neighbours if readable(path / "secret")]))
+        compiled = Path(os.environ["LLPBENCH_CACHE"]) / "compiled"
+        monitor.note("own", len(writable([own, Path.home(), compiled]).split()))
+
+
+def readable(path):
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
