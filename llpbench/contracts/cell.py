@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,7 +23,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One fit: a method with all its parameters on one draw of bags of a dataset.
 
     Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
-    hash: a field added later leaves old ids as they are. A cell with ``tuning`` is a trial of a search: it is judged on
+    hash: a field added later leaves old ids as they are. (Two that were there from the start do: the noise on features
+    always, delta where counts are noisy.) A cell with ``tuning`` is a trial of a search: it is judged on
     held-back data alone, and its test rows are dropped before anything is judged. Where the scheme sizes its bags
     itself, the bag size is ``OWN_SIZES``. With ``folds`` the method is also fitted on so many folds over the bags, for
     the rules that are cross-validated.
@@ -48,13 +50,31 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits of the sha256 of the cell's sorted JSON."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+        """Sixteen hexadecimal digits of the sha256 of the cell's sorted JSON.
+
+        Fields are compared with their defaults by value: ``omit_defaults`` goes by identity, so two equal cells could
+        differ in what they write.
+        """
+        usual = _defaults(type(self))
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        stated = {name: value for name, value in given.items() if name not in usual or value != usual[name]}
+        stated["feature_noise"] = float(self.feature_noise)
+        if self.noise != USUAL.noise:
+            stated["delta"] = float(self.delta)
+        return hashlib.sha256(msgspec.json.encode(stated, order="sorted")).hexdigest()[:16]
 
     @property
     def bags_name(self) -> str:
         """Its bags in a line about it: ``bag 128``, or the scheme where it sizes its bags itself."""
         return bag_words(self.bag_size, self.scheme)
+
+
+@functools.cache
+def _defaults(kind: type[Cell]) -> dict[str, Any]:
+    """The default of each field that has one."""
+    fields = msgspec.structs.fields(kind)
+    return {f.name: f.default if f.default_factory is msgspec.NODEFAULT else f.default_factory()
+            for f in fields if not f.required}  # fmt: skip
 
 
 USUAL = Cell(dataset="", method="", bag_size=1, seed=0)

@@ -87,12 +87,15 @@ class MethodSpec(_Spec):
 
     Attributes:
         name, factory: what the user types; ``"module:Class"``, called with the parameters as keywords.
-        params: declared parameters; a parameter called ``patience`` also sets the monitor's patience.
+        params: declared parameters; a whole number above 0 in one called ``patience`` is also the monitor's patience,
+            which is 20 reports otherwise.
         tasks: ``"binary"``, ``"multiclass"`` or both.
         inputs: kinds of ``Bags.X`` it takes: ``"features"`` (rows x columns), ``"images"``.
         backends: backends of Keras it can run on; empty when it uses none.
         requires: modules that must be importable (beside the chosen backend).
-        preload: modules worth importing once, before cells are forked (never one that starts threads).
+        preload: modules worth importing once, before cells are forked (never one that starts threads). Judges are
+            forked there too, so only modules of well-known libraries (``fork_server.PRELOADED``) and of llpbench are
+            imported; others are left to the method's process, when the method is made.
         oracle: it is given the training labels. Not an LLP method: a bound, set apart in every table.
         control: not a rival but a yardstick: what selection alone buys. Leaderboards say so.
         quick: a fit on some ten thousand rows takes seconds: ``llpbench compare`` tries it without being told.

@@ -14,7 +14,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from typing import IO, Literal
 
 from llpbench.contracts.specs import DataFile
 from llpbench.datafiles import transfer
+from llpbench.system.processes import python
 
 Progress = Callable[[str, int, int | None], None]
 """Is told of a transfer: what is fetched, bytes so far, bytes in all (None when not known)."""
@@ -162,7 +162,7 @@ def _download_package(origin: Origin, folder: Path) -> Path:
 
 def _pip_command(origin: Origin, folder: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip"]
+        pip = [*python(), "-m", "pip"]
     elif found := shutil.which("pip3") or shutil.which("pip"):  # any pip will do: a wheel is only copied
         pip = [found]
     else:

@@ -21,7 +21,7 @@ from llpbench.contracts.specs import DEFAULT_RULE, NO_BAG, DatasetSpec, RuleSpec
 from llpbench.experiment.bag_card import make_card
 from llpbench.experiment.folds import make_folds
 from llpbench.experiment.forming import Formed, form_bags
-from llpbench.experiment.judge import Best, Judge, finite
+from llpbench.experiment.judge import Best, Judge, finite, patience_of
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import Place, bind, make_rules
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
@@ -146,7 +146,7 @@ def _terms(
         "train_labels": data.train_labels,
         "classes": data.bags.classes,
         "score_kind": job.method.scores,
-        "patience": int(job.cell.params.get("patience") or 20),
+        "patience": patience_of(job.cell.params),
         "prune": job.prune,
     }
 

@@ -74,12 +74,6 @@ def form_bags(job: Job, split: Split, registry: Registry) -> Formed:
     return Formed(split, bags, train_labels, valid_labels, test_of, left_out)
 
 
-def bag_split(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:
-    """Training bags with validation bags inside, and the labels of both in bag order (for the harness alone)."""
-    formed = form_bags(job, split, registry)
-    return formed.bags, formed.train_labels, formed.valid_labels
-
-
 def _bound_scheme(cell: Cell, spec: BagScheme, split: Split, rng: np.random.Generator) -> Number:
     """The scheme of a cell as a function of a part. Labels reach it only where it declares that it uses them."""
     if cell.bag_size > len(split.train) and not spec.sizes_itself:

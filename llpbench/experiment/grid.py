@@ -50,8 +50,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seed_list(self) -> list[int]:
-        """The seeds: those that are listed, or the first ones when a number is given."""
-        return list(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+        """The seeds one by one (``listed_seeds``)."""
+        return listed_seeds(self.seeds)
 
     @property
     def name(self) -> str:
@@ -64,6 +64,19 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         later = {"mechanism": "gaussian", "params": "", "params_rule": "bags", "folds": 0, "split": "rows"}
         axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
         return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
+
+
+def listed_seeds(seeds: int | list[int]) -> list[int]:
+    """The seeds: those that are listed, or the first ones when a number is given.
+
+    Raises:
+        UsageError: the number is so large that it must be meant as one seed.
+    """
+    if not isinstance(seeds, int):
+        return seeds
+    if seeds > MOST_SEEDS:
+        raise UsageError(f"--seeds {seeds}: a number says how many; for this one seed write {seeds}-{seeds}.")
+    return list(range(seeds))
 
 
 def parse_seeds(given: str | int | list[int]) -> int | list[int]:

@@ -5,7 +5,7 @@ It needs no features and no method, so in a cell it has a process of its own (``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,14 +13,23 @@ import numpy as np
 from llpbench.contracts.data import Bags, FloatArray, IntArray
 from llpbench.contracts.errors import MethodError
 from llpbench.contracts.job import Prune
-from llpbench.contracts.specs import DEFAULT_RULE
-from llpbench.experiment.metrics import auroc, kind_of_scores, to_probabilities
+from llpbench.contracts.specs import DEFAULT_RULE, Scalar
+from llpbench.experiment.metrics import auroc, kind_of_scores, rows_add_up, to_probabilities
 from llpbench.experiment.rules import Place, SelectionRule, bag_error
 
+USUAL_PATIENCE = 20
+"""Reports without improvement after which a stage closes, unless the method's parameters say otherwise."""
 MOST_REPORTS = 2000
 MOST_STAGES = 50
 MOST_NOTES = 200
 _LONGEST_NAME, _LONGEST_NOTE = 100, 1000
+_LARGEST_NUMBER = 8  # bytes of a score
+
+
+def patience_of(params: Mapping[str, Scalar]) -> int:
+    """The patience of a fit: its parameter ``patience`` where that is a whole number above 0, or the usual one."""
+    given = params.get("patience")
+    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else USUAL_PATIENCE
 
 
 @dataclass
@@ -34,6 +43,23 @@ class Best:
     bag_error: float = float("nan")
 
 
+class Room:
+    """Memory for the test scores of one rule's best report, taken once and written at every report.
+
+    How much memory a process has can be seen from outside: what it does for a report that a rule on labels likes and
+    for one that it does not must be the same.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        self._kept, self._unused = np.zeros(numbers), np.zeros(numbers)
+
+    def write(self, scores: FloatArray, *, keep: bool) -> FloatArray:
+        """Write the scores, over the ones before if they are to be kept; what was written, in their own dtype."""
+        place = (self._kept if keep else self._unused).view(np.uint8)[: scores.nbytes].view(scores.dtype)
+        place[:] = scores.ravel()
+        return place.reshape(scores.shape)
+
+
 @dataclass
 class Stage:
     """A part of the fit: the best report of each rule, and how long the rule ``bags`` has waited for a better one.
@@ -43,6 +69,7 @@ class Stage:
     """
 
     best: dict[str, Best]
+    rooms: dict[str, Room]
     waited: int = 0
     closed: bool = False
 
@@ -114,7 +141,7 @@ class Judge:
     train_labels: IntArray
     classes: int
     score_kind: str = "auto"
-    patience: int = 20
+    patience: int = USUAL_PATIENCE
     prune: tuple[Prune, ...] = ()
     stages: dict[str, Stage] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
@@ -147,7 +174,7 @@ class Judge:
             self.score_kind = "logit"
             self.stages.clear()  # earlier reports were read as probabilities: not comparable
         probabilities = to_probabilities(scores, self.score_kind)
-        track = self.stages.setdefault(stage, Stage({rule.name: Best() for rule in self.rules}))
+        track = self.stages[stage] if stage in self.stages else self._open(stage)
         place = (stage, sum(earlier == stage for earlier, _ in self.places))
         error = bag_error(probabilities, self.valid)
         report = _Pending(number, place, track, not track.closed, scores, probabilities, test_scores, error)
@@ -180,10 +207,20 @@ class Judge:
             value = rule.of_place.get(report.place, float("nan"))
         self.history[report.number][rule.name] = finite(value)
         best = report.stage.best
-        if not report.counts or not rule.better(value, best[rule.name].value):
-            return False
-        best[rule.name] = Best(value, report.number, report.place[0], report.test_scores, report.bag_error)
-        return True
+        improved = report.counts and rule.better(value, best[rule.name].value)
+        kept = None
+        if report.test_scores is not None:
+            kept = report.stage.rooms[rule.name].write(report.test_scores, keep=improved)
+        found = Best(value, report.number, report.place[0], kept, report.bag_error)
+        best[rule.name] = found if improved else best[rule.name]
+        return improved
+
+    def _open(self, name: str) -> Stage:
+        """Begin a stage."""
+        numbers = (self.tests or 0) * (1 if self.classes == 2 else self.classes)
+        names = [rule.name for rule in self.rules]
+        self.stages[name] = Stage({name: Best() for name in names}, {name: Room(numbers) for name in names})
+        return self.stages[name]
 
     def _give_up_if_behind(self, number: int) -> None:
         """End a trial whose best report so far is, under every rule in force, worse than the limit for this report."""
@@ -231,13 +268,18 @@ class Judge:
         wanted = (n,) if self.classes == 2 else (n, self.classes)
         if scores.shape != wanted:
             raise MethodError(f"predict_scores returned shape {scores.shape} for {n} rows; expected {wanted}")
-        if not np.issubdtype(scores.dtype, np.number):
+        if scores.dtype.kind not in "iuf":
             raise MethodError(f"predict_scores returned {scores.dtype}, not numbers")
+        scores = scores if scores.dtype.itemsize <= _LARGEST_NUMBER else scores.astype(np.float64)
         bad = int((~np.isfinite(scores)).sum())
         if bad:
             raise MethodError(f"predict_scores returned {bad} values of {scores.size} that are NaN or infinite")
         if self.score_kind == "probability" and ((scores < -1e-6) | (scores > 1 + 1e-6)).any():
             raise MethodError("predict_scores left [0, 1] though the method declares scores='probability'")
+        if self.score_kind == "probability" and not rows_add_up(scores):
+            raise MethodError(
+                "predict_scores returned rows that do not add up to 1 though the method declares scores='probability'"
+            )
         return scores
 
 

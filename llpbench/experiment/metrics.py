@@ -117,8 +117,12 @@ def share_error(shares: FloatArray, means: FloatArray) -> float:
 def kind_of_scores(scores: FloatArray) -> str:
     """``probability`` when all values lie in [0, 1] (and rows sum to one for several classes), else ``logit``."""
     inside = bool(((scores >= 0) & (scores <= 1)).all())
-    sums = scores.ndim == 1 or bool(np.allclose(scores.sum(axis=1), 1.0, atol=1e-3))
-    return "probability" if inside and sums else "logit"
+    return "probability" if inside and rows_add_up(scores) else "logit"
+
+
+def rows_add_up(scores: FloatArray) -> bool:
+    """Whether scores of several classes, (..., C), add up to 1 in every row; those of two classes have one column."""
+    return scores.ndim == 1 or bool(np.allclose(scores.sum(axis=-1), 1.0, atol=1e-3))
 
 
 def to_probabilities(scores: FloatArray, kind: str) -> FloatArray:

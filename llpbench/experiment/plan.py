@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llpbench.contracts.cell import Cell
+from llpbench.contracts.result import CellResult
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,3 +24,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     dataset_name: str = msgspec.field(name="dataset_label")
     oracle: bool = False
     tuning_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, result: CellResult) -> Planned:
+        """The plan that a result is of; one that holds no names is shown under those of its cell."""
+        return cls(
+            cell=result.cell,
+            method_name=result.method_name or result.cell.method,
+            dataset_name=result.dataset_name or result.cell.dataset,
+            oracle=result.oracle,
+            tuning_seconds=result.tuning_seconds,
+        )

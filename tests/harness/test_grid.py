@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llpbench import BagScheme, DatasetSpec, MethodSpec, Param, UsageError
 from llpbench.contracts.errors import UnknownNameError
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import RunSpec, parse_seeds, plan_cells
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
 
@@ -39,6 +39,11 @@ def registry() -> Registry:
 
 def request(**changes: object) -> RunSpec:
     return RunSpec(**{"methods": ["plain"], "datasets": ["big"], "bags": [8], "seeds": 1, **changes})  # type: ignore[arg-type]
+
+
+def test_one_seed_of_many_digits_is_written_as_a_range(registry: Registry) -> None:
+    (plan,) = plan_cells(request(seeds=parse_seeds("20240607-20240607")), registry)
+    assert plan.cell.seed == 20240607
 
 
 def test_every_combination_is_there_once_and_seeds_run_outermost(registry: Registry) -> None:
@@ -128,6 +133,7 @@ def test_delta_is_part_of_a_cell_only_where_there_is_noise(registry: Registry) -
         ({"bags": [8, 0]}, "bag size 0 is not possible"),
         ({"bags": [-3]}, "bag size -3 is not possible"),
         ({"seeds": 0}, "--seeds 0"),
+        ({"seeds": 20240607}, "a number says how many; for this one seed write 20240607-20240607."),
         ({"noise": ["loud"]}, "noise 'loud'"),
         ({"noise": ["epsilon=-1"]}, "positive epsilon"),
         ({"noise": ["high"], "delta": 0.0}, "--delta"),

@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from helpers import bags_of, make_part, quick
+from helpers import bags_of, make_cell, make_part, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, MethodError, QuietMonitor
+from llpbench.contracts.result import Selected
+from llpbench.contracts.specs import Scalar
 from llpbench.experiment import judge
 from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
 from llpbench.experiment.rules import SelectionRule, make_rules
+from llpbench.leaderboard.curve import check_curve
+from llpbench.leaderboard.validate import Unsound
 
 VALID, TEST = 24, 10
 
@@ -59,6 +63,28 @@ def test_each_rule_keeps_the_test_scores_of_its_own_best_report() -> None:
     assert chosen(monitor, "bags") == (1, 1.0)
     assert chosen(monitor, "instances") == (3, 3.0)
     assert monitor.history == [{"bags": b, "instances": i} for b, i in ((1, 1), (3, 0), (2, 2), (0, 3))]
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("fdiq")), min_size=1, max_size=12))
+def test_a_judge_takes_its_memory_once_whatever_labels_say(script: list[tuple[int, int, str]]) -> None:
+    monitor = scripted(patience=99, bags=[b for b, _, _ in script], instances=[i for _, i, _ in script])
+    places = set()
+    for number, (_, _, dtype) in enumerate(script):
+        monitor.report(lambda X, n=number, d=dtype: np.full(len(X), n, d))
+        for rule in monitor.rules:
+            scores = monitor.winner(rule).scores
+            assert scores is not None
+            places.add((rule.name, scores.__array_interface__["data"][0]))
+    assert len(places) == 2  # one place for each rule, however often it found a better report
+    for position, name in enumerate(("bags", "instances")):
+        values = [line[position] for line in script]
+        best = values.index(max(values))
+        assert chosen(monitor, name) == (best, float(best))
+        (rule,) = [r for r in monitor.rules if r.name == name]
+        scores = monitor.winner(rule).scores
+        assert scores is not None
+        assert scores.dtype == np.dtype(script[best][2])
 
 
 def test_a_report_tells_only_whether_the_bags_rule_improved() -> None:
@@ -141,6 +167,27 @@ def test_a_stage_that_is_no_name_fails_at_the_call(stage: object) -> None:
 def test_a_note_that_a_result_cannot_hold_fails_at_the_call(name: str, value: float) -> None:
     with pytest.raises(MethodError, match="note"):
         scripted(bags=[]).note(name, value)
+
+
+@quick
+@given(st.none() | st.booleans() | st.integers(-3, 50) | st.floats() | st.text(max_size=4))
+def test_the_patience_of_a_fit_is_a_whole_number_above_zero_or_the_usual_one(given: Scalar) -> None:
+    whole = type(given) is int and given > 0
+    assert judge.patience_of({"patience": given}) == (given if whole else judge.USUAL_PATIENCE)
+    assert judge.patience_of({}) == judge.USUAL_PATIENCE == 20
+
+
+@pytest.mark.parametrize("odd", ["auto", 0, -1, True])
+def test_a_patience_that_is_no_number_is_the_usual_one_wherever_a_fit_is_judged(odd: Scalar) -> None:
+    curve = [{"bags": 0.5 + 0.01 * i} for i in range(22)]  # the first is the best, and 20 reports later all is over
+    curve.append({"bags": 0.1})
+    result = make_result(make_cell(params={"patience": odd}))
+    result.selected = {"bags": Selected(report=0, value=0.5)}
+    result.history, result.protocol = curve, 2
+    check_curve(result, {"bags": False}, kind_may_change=False)
+    result.cell.params["patience"] = 22
+    with pytest.raises(Unsound, match="not the best of its curve"):
+        check_curve(result, {"bags": False}, kind_may_change=False)
 
 
 def test_an_improvement_renews_the_patience() -> None:
@@ -276,11 +323,23 @@ def test_scores_are_kept_though_the_method_uses_its_buffer_again() -> None:
         (np.r_[np.zeros(VALID - 1), np.inf], "1 values of 24"),
         (np.array(["a"] * VALID), "not numbers"),
         (np.zeros(VALID, dtype=bool), "bool, not numbers"),
+        (np.zeros(VALID, dtype=complex), "complex128, not numbers"),
     ],
 )
 def test_scores_that_break_the_contract_are_refused(scores: np.ndarray, words: str) -> None:
     with pytest.raises(MethodError, match=words):
         scripted(bags=[1]).report(lambda X: scores)
+
+
+def test_probabilities_of_several_classes_add_up() -> None:
+    bags, labels = bags_of(make_part(VALID, 3), 6, classes=3)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), VALID)
+    monitor = HarnessMonitor(
+        make_rules(bags, labels), bags, labels, test_rows=make_part(TEST).X, classes=3, score_kind="probability"
+    )
+    assert monitor.report(lambda X: p[: len(X)])
+    with pytest.raises(MethodError, match="do not add up to 1"):
+        monitor.report(lambda X: 1 - 1e-6 * (1 - p[: len(X)]))  # log loss 0, the order of classes as it was
 
 
 def test_several_classes_need_a_column_each() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import make_cell, make_part, make_plan, make_result, quick
+from helpers import bags_and_labels, make_cell, make_part, make_plan, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -19,7 +19,6 @@ from llpbench.contracts.data import Part, Split
 from llpbench.contracts.job import Job
 from llpbench.execution.settings import combine
 from llpbench.execution.worker import run_job
-from llpbench.experiment.forming import bag_split
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.privacy import (
     add_count_noise,
@@ -199,6 +198,22 @@ def loaded(job: Job) -> Split:
     return load_split(job, REGISTRY.datasets["synthetic"])
 
 
+@pytest.mark.parametrize(
+    ("file", "flags", "noise"),
+    [
+        ({"epsilon": [1.0]}, {"noise": ["none"]}, ["none"]),
+        ({"noise": ["high"]}, {"epsilon": [3.0]}, ["epsilon=3.0"]),
+        ({"noise": ["none"], "epsilon": [1.0]}, {}, ["none", "epsilon=1.0"]),
+        ({"noise": ["high"], "epsilon": [1.0]}, {"noise": ["none"], "epsilon": [3.0]}, ["none", "epsilon=3.0"]),
+    ],
+)
+def test_noise_by_flag_wins_over_that_of_the_file_in_either_form(
+    file: dict[str, list[object]], flags: dict[str, list[object]], noise: list[str]
+) -> None:
+    spec, _ = combine({"methods": ["mean-ridge"], **file}, flags)
+    assert spec.noise == noise
+
+
 def test_noise_levels_by_epsilon_are_cells_of_their_own() -> None:
     flags = {"methods": ["mean-ridge"], "datasets": ["synthetic"], "bags": [8], "seeds": 1}
     spec, _ = combine({}, {**flags, "epsilon": [10.0, 3.0, 1.0, 0.3]})
@@ -224,8 +239,8 @@ def _fields(spec: RunSpec) -> dict[str, object]:
 def test_bags_carry_noise_of_the_size_they_tell(classes: int, mechanism: str) -> None:
     job = small_job(noise="epsilon=0.3", mechanism=mechanism, bag_size=2, options={"classes": classes})
     split = loaded(job)
-    noisy, *_ = bag_split(job, split, REGISTRY)
-    exact, *_ = bag_split(small_job(bag_size=2, options={"classes": classes}), split, REGISTRY)
+    noisy, *_ = bags_and_labels(job, split, REGISTRY)
+    exact, *_ = bags_and_labels(small_job(bag_size=2, options={"classes": classes}), split, REGISTRY)
     wanted = count_noise_sd(0.3, 1e-5, mechanism, count_sensitivity(classes))
     for a, b in ((noisy, exact), (noisy.validation, exact.validation)):
         assert a is not None
@@ -319,7 +334,7 @@ def test_the_noise_of_a_cell_follows_its_labels() -> None:
     swapped[[int(np.flatnonzero(part.y == 0)[0]), int(np.flatnonzero(part.y == 1)[0])]] = [1, 0]
     job = Job(cell=make_cell(noise="high", bag_size=40), method_name="m", dataset_name="d", out="/x")
     splits = [Split(Part(part.X, y), other, other) for y in (part.y, swapped)]
-    first, second = (bag_split(job, split, REGISTRY)[0] for split in splits)
+    first, second = (bags_and_labels(job, split, REGISTRY)[0] for split in splits)
     assert abs(first.counts - second.counts).min() > 1e-6
     assert first.validation is not None
     assert second.validation is not None

@@ -97,7 +97,9 @@ def test_no_common_seed_is_no_comparison() -> None:
         (range(10), 3, "10 seeds"),
         ([3, 11, 27], 3, "seeds 3, 11, 27 of 28"),
         ([5], 1, "seed 5 of 6"),
-        (range(1, 11), 3, "seeds 1, 2, 3, 4, 5, 6 and 4 more of 11"),
+        (range(1, 20, 2), 3, "seeds 1, 3, 5, 7, 9, 11 and 4 more of 20"),
+        (range(100, 108), 3, "seeds 100-107"),
+        ([3, 4], 2, "seeds 3, 4 of 5"),
         ([], 3, ""),
     ],
 )

@@ -24,10 +24,14 @@ from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param
 from llpbench.execution.suite_run import plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells
-from llpbench.experiment.suites.coverage import coverage
+from llpbench.experiment.suites.coverage import coverage, own_coverage, suite_coverage
 from llpbench.experiment.suites.file import Suite, find_suite, read_suite, suite_files
 from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.lines import seal
+from llpbench.leaderboard.publish import refresh_suites
+from llpbench.leaderboard.schema_overall import SuiteAbout
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
 
@@ -108,6 +112,7 @@ def test_the_cells_are_those_of_ordinary_runs(draft: Path, registry: Registry) -
         seeds=1,
     )  # fmt: skip
     assert mixed.cells == plan_cells(spec, registry)
+    assert [plan.cell.id for plan in mixed.cells] == [plan.cell.id for plan in plan_cells(spec, registry)]
     assert {plan.method_name for plan in mixed.cells} == set(suite.methods)
 
 
@@ -131,6 +136,10 @@ def test_some_of_a_suite_can_be_taken(draft: Path, registry: Registry) -> None:
     assert names(plan_suite(suite, registry, Limits(methods=["bag-logistic"]))) == {"bag-logistic"}
     every = plan_suite(suite, registry, Limits(datasets=["synthetic"]))
     assert all_cells(every) == all_cells(plan_suite(suite, registry))
+    noisy = plan_suite(suite, registry, Limits(noise=["high"], methods=["mean-ridge"]))
+    assert [(p.cell.noise, p.cell.scheme) for p in all_cells(noisy)] == [("high", "cluster-dirichlet")]
+    mixed = plan_suite(suite, registry, Limits(schemes=["cluster-dirichlet"]))
+    assert all_cells(mixed) == all_cells(plan_suite(suite, registry, Limits(part="mixed")))
 
 
 def test_a_method_of_ones_own_runs_where_all_methods_of_the_suite_do(draft: Path, registry: Registry) -> None:
@@ -147,11 +156,34 @@ def test_a_method_of_ones_own_runs_where_all_methods_of_the_suite_do(draft: Path
     assert seeds["mean-map", "mixtures"] == {0}
 
 
+def test_how_far_a_method_of_ones_own_is_on_a_suite_is_said(draft: Path, registry: Registry) -> None:
+    """All of its cells are there, and "0 of 32 cells" of the others' said the opposite."""
+    suite = read_suite(draft)
+    mine = plan_suite(suite, registry, Limits(methods=["mean-map", "mean-ridge[penalty=2]"]))
+    results = [make_result(p.cell, protocol=2, method_name=p.method_name) for p in all_cells(mine)]
+    lines = [part.line for part in own_coverage(suite, registry, results)]
+    assert lines == [
+        "random, mean-map: all 8 cells",
+        "mixed, mean-map: all 2 cells",
+        "random, mean-ridge[penalty=2]: all 12 cells",
+        "mixed, mean-ridge[penalty=2]: all 2 cells",
+    ]
+    (part,) = own_coverage(suite, registry, results[:1], "random")
+    assert part.line == "random, mean-map: 1 of 8 cells; missing synthetic (7)"
+    # Further seeds of a method of the suite are none of one's own; a method that is not installed is left out.
+    cell = msgspec.structs.replace(all_cells(plan_suite(suite, registry))[0].cell, seed=77)
+    further = [make_result(cell), make_result(msgspec.structs.replace(cell, method="elsewhere"))]
+    assert own_coverage(suite, registry, further) == []
+
+
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
         (Limits(methods=["mean-rigde"]), ["unknown method", "'mean-ridge'"]),
         (Limits(datasets=["synthetik"]), ["dataset of suite draft-1", "'synthetic'"]),
+        (Limits(schemes=["cluster-dirichlit"]), ["bag scheme of suite draft-1", "'cluster-dirichlet'"]),
+        (Limits(noise=["hihg"]), ["noise level of suite draft-1", "'high'"]),
+        (Limits(noise=["high"], schemes=["random"]), ["no cells with all that is asked for"]),
         (Limits(seeds=[0, 7]), ["--seeds 7", "0, 1, 2, 3"]),
         (Limits(bags=[5]), ["--bags 5", "4, 8"]),
         (Limits(part="mixed", seeds=[3]), ["--seeds 3", "draft-1/mixed"]),
@@ -168,7 +200,7 @@ def test_what_a_suite_does_not_have_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"noise": "high"}, {"schemes": ["random"]}, {"preset": "paper"}, {"folds": 3}, {"backend": "torch"}]
+    "settings", [{"epsilon": [3.0]}, {"delta": 1e-6}, {"preset": "paper"}, {"folds": 3}, {"backend": "torch"}]
 )
 def test_what_a_suite_settles_cannot_be_set(draft: Path, registry: Registry, settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=f"--{next(iter(settings))} does not go with --suite"):
@@ -320,6 +352,22 @@ def test_coverage_in_one_line_for_each_part(draft: Path, registry: Registry) -> 
     assert [part.done for part in coverage(blocks, older)] == [0, 0]
 
 
+def test_a_leaderboard_says_how_much_of_a_suite_it_holds(registry: Registry) -> None:
+    suite, _ = find_suite("llpbench-2026.1", registry)
+    content = Content()
+    refresh_suites(content, registry)
+    assert content.facts.suites == {}  # nothing of it is there: nothing is said
+    cells = all_cells(plan_suite(suite, registry, Limits(part="natural", datasets=["flights"])))
+    content.lines = {plan.cell.id: seal(make_result(plan.cell, protocol=2), "") for plan in cells}
+    content.facts.suites["gone-1"] = SuiteAbout(parts=("random: all 3 cells",))
+    refresh_suites(content, registry)
+    assert set(content.facts.suites) == {"gone-1", suite.name}
+    said = content.facts.suites[suite.name]
+    expected = suite_coverage(suite, registry, [line.result for line in content.lines.values()])
+    assert (said.state, said.parts) == (suite.state, tuple(part.line for part in expected))
+    assert any(line.startswith(f"natural: {len(cells)} of ") for line in said.parts)
+
+
 PRIVACY = plan_suite(find_suite("llpbench-2026.1", REGISTRY)[0], REGISTRY, Limits(part="privacy", seeds=[0]))
 
 
@@ -427,7 +475,9 @@ def test_the_frozen_values_are_todays_defaults(registry: Registry) -> None:
     assert lines == [], f"{advice}\n" + "\n".join(lines)
 
 
-PUBLISHED: dict[str, str] = {}
+PUBLISHED = {
+    "llpbench-2026.1": "03bd90ba7725cd707364622f2e1d4e078aa1a4cb424a67bd6c08c9d999f6e40c",
+}
 """For every published suite of the package, the sha256 of its file. Lines are added here, never changed."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import signal
 import statistics
 import subprocess
@@ -782,3 +783,17 @@ def test_the_best_of_equals_is_the_earlier() -> None:
     )
     assert history.best == trials[2]
     assert history.first == trials[0]
+
+
+def test_what_tune_advises_can_be_typed(tmp_path: Path) -> None:
+    """It was ``llpbench run --params tuned``, which answers that no methods are given."""
+    grid = ("--methods", "mean-ridge", "--datasets", "synthetic[rows=400;dim=4]", "--bags", "8")
+    search = ("--rule", "instances", "--trials", "1", "--seeds", "5-5", "--per-seed", "--quiet", "--out", "my search")
+    done = llpbench("tune", *grid, *search, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    words = shlex.split(done.stderr.split("use the parameters with: llpbench ")[1])
+    options = ["--seeds", "5-5", "--params", "my search", "--params-rule", "instances"]
+    assert words == ["run", *grid, *options]
+    planned = llpbench(*words, "--dry-run", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert planned.stdout.rstrip().endswith("seed 5  mean-ridge[params=tuned-instances]")

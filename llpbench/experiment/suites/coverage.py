@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import FAILURES, PROTOCOL, CellResult
-from llpbench.experiment.suites.plan import PlannedBlock, all_cells
+from llpbench.experiment.suites.file import Suite
+from llpbench.experiment.suites.plan import Limits, PlannedBlock, all_cells, plan_suite
+from llpbench.plugins.registry import Registry
 
 _FEW = 3
 """Methods that a line names where all that is missing is theirs."""
@@ -43,6 +46,34 @@ class Coverage:
         missing = ", ".join(f"{name} ({n:,})" for name, n in self.datasets.items())
         few = f", only of {', '.join(self.methods)}" if len(self.methods) <= min(_FEW, self.rivals / 2) else ""
         return f"{self.part}: {self.done:,} of {self.planned:,} cells{failed}; missing {missing}{few}"
+
+
+def suite_coverage(suite: Suite, registry: Registry, results: Iterable[CellResult], part: str = "") -> list[Coverage]:
+    """What results there are of a suite, or of one part of it, for each part.
+
+    Raises:
+        UsageError: its cells cannot be made with what is installed.
+    """
+    return coverage(plan_suite(suite, registry, Limits(part=part)), results)
+
+
+def own_coverage(suite: Suite, registry: Registry, results: Iterable[CellResult], part: str = "") -> list[Coverage]:
+    """How far methods are that are not of the suite, or have other settings there: each by itself, in each part.
+
+    A method counts where it has a cell at least. Methods that are not installed, and tuned ones, are left out.
+    """
+    results = list(results)
+    of_suite = {plan.cell.id for plan in all_cells(plan_suite(suite, registry, Limits(part=part)))}
+    found = []
+    for method in dict.fromkeys(result.method_name for result in results if result.id not in of_suite):
+        try:
+            blocks = plan_suite(suite, registry, Limits(part=part, methods=[method]))
+        except LLPBenchError:
+            continue
+        if of_suite.issuperset(plan.cell.id for plan in all_cells(blocks)):
+            continue  # a method as the suite has it, with further cells
+        found += [replace(of, part=f"{of.part}, {method}") for of in coverage(blocks, results) if of.done]
+    return found
 
 
 def coverage(blocks: Iterable[PlannedBlock], results: Iterable[CellResult]) -> list[Coverage]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.errors import UnknownNameError, UsageError
-from llpbench.experiment.grid import RunSpec, parse_seeds, plan_cells
+from llpbench.experiment.grid import RunSpec, listed_seeds, parse_seeds, plan_cells
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.file import Block, Suite, base_name
 from llpbench.experiment.suites.frozen import check_suite, with_frozen
@@ -23,12 +23,16 @@ class Limits:
         methods: only these. A method that is not of the suite is run wherever all methods of the suite are; one of the
             suite may carry options of its own, and is run where the suite has it.
         datasets: with or without options; without, every form of it.
+        schemes: how bags are formed, with or without options, like datasets.
+        noise: levels by name.
     """
 
     part: str = ""
     methods: Sequence[str] = ()
     datasets: Sequence[str] = ()
+    schemes: Sequence[str] = ()
     bags: Sequence[int] = ()
+    noise: Sequence[str] = ()
     seeds: Sequence[int] = ()
 
 
@@ -82,18 +86,21 @@ def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> Run
     """The block as the request of an ordinary run; None when nothing of it is asked for."""
     methods = _methods(suite, block, limits.methods)
     datasets = [text for text in block.datasets if _is_asked(text, limits.datasets)]
+    schemes = [text for text in block.schemes if _is_asked(text, limits.schemes)]
     bags = [size for size in block.bags if not limits.bags or size in limits.bags]
+    noise = [level for level in block.noise if not limits.noise or level in limits.noise]
     seeds = [seed for seed in seed_list(block) if not limits.seeds or seed in limits.seeds]
-    if not (methods and datasets and seeds) or (not bags and (block.bags or limits.bags)):
+    unwanted = (limits.schemes and not schemes) or (limits.noise and not noise) or (limits.bags and not bags)
+    if not (methods and datasets and seeds) or unwanted:
         return None
     frozen = suite.frozen
     return RunSpec(
         methods=[with_frozen(registry.methods, text, frozen.methods) for text in methods],
         datasets=[with_frozen(registry.datasets, text, frozen.datasets) for text in datasets],
-        schemes=[with_frozen(registry.schemes, text, frozen.schemes) for text in block.schemes],
+        schemes=[with_frozen(registry.schemes, text, frozen.schemes) for text in schemes],
         bags=bags or [1],  # not used: the schemes size their bags themselves
         seeds=seeds,
-        noise=block.noise,
+        noise=noise,
         delta=block.delta,
         mechanism=block.mechanism,
         split=block.split,
@@ -123,8 +130,7 @@ def _is_asked(text: str, asked: Sequence[str]) -> bool:
 
 def seed_list(block: Block) -> list[int]:
     """The seeds of a block."""
-    seeds = parse_seeds(block.seeds)
-    return list(range(seeds)) if isinstance(seeds, int) else seeds
+    return listed_seeds(parse_seeds(block.seeds))
 
 
 def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: Limits, registry: Registry) -> None:
@@ -132,11 +138,15 @@ def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: L
     where = f"{suite.name}/{limits.part}" if limits.part else suite.name
     for text in limits.methods:
         registry.methods[base_name(text)]  # an error with close matches when nobody registered it
-    datasets = dict.fromkeys(text for _, block in blocks for text in block.datasets)
-    known = {*datasets, *map(base_name, datasets)}
-    for text in limits.datasets:
-        if text not in known:
-            raise UnknownNameError(f"dataset of suite {where}:", text, known)
+    for axis, wanted, of_blocks in (
+        ("dataset", limits.datasets, [block.datasets for _, block in blocks]),
+        ("bag scheme", limits.schemes, [block.schemes for _, block in blocks]),
+        ("noise level", limits.noise, [block.noise for _, block in blocks]),
+    ):
+        known = {form for texts in of_blocks for text in texts for form in (text, base_name(text))}
+        for text in wanted:
+            if text not in known:
+                raise UnknownNameError(f"{axis} of suite {where}:", text, known)
     for axis, asked, has in (
         ("seeds", limits.seeds, {seed for _, block in blocks for seed in seed_list(block)}),
         ("bags", limits.bags, {size for _, block in blocks for size in block.bags}),
