@@ -28,7 +28,7 @@ class BagIds:
         ids: the bags' ids, sorted where they can be, in order of appearance otherwise.
         numbers: (n,) place of each row's bag in ``ids``.
         sizes: (bags,) rows of each bag.
-        ordered: whether the ids could be sorted.
+        ordered: whether the ids could be sorted, and are no categories that have another order.
     """
 
     ids: list[Hashable]
@@ -39,11 +39,7 @@ class BagIds:
 
 def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
     """Number the bags of ``rows`` rows by their ids: any hashable values."""
-    bag_of = to_pandas(bag_of)
-    given = bag_of.tolist() if hasattr(bag_of, "tolist") else list(bag_of)
-    if not isinstance(given, list) or len(given) != rows:
-        length = len(given) if isinstance(given, list) else 1
-        raise UsageError(f"bag_of must name the bag of each of the {rows:,} rows; it has {length:,} values.")
+    given, categories = _ids_of_rows(bag_of, rows)
     missing = sum(map(_is_missing, given))
     if missing:
         raise UsageError(f"bag_of is missing for {missing:,} rows; every row must be in a bag.")
@@ -55,9 +51,32 @@ def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
         ids, ordered = sorted(unique), True
     except TypeError:
         ids, ordered = list(unique), False
+    ordered = ordered and (categories is None or [name for name in categories if name in unique] == ids)
     place = {bag: number for number, bag in enumerate(ids)}
     numbers = np.array([place[bag] for bag in given], np.int64)
     return BagIds(ids, numbers, np.bincount(numbers, minlength=len(ids)), ordered)
+
+
+def _ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
+    """The id of each row's bag; and all categories in their order, where the ids are categories."""
+    import pandas as pd
+
+    bag_of = to_pandas(bag_of)
+    if isinstance(bag_of, np.ndarray) and bag_of.dtype.kind in "mM":
+        bag_of = pd.Series(bag_of)  # numpy's own list has numbers where times are exact to the nanosecond
+    if isinstance(bag_of, pd.DataFrame):
+        raise UsageError(
+            f"bag_of is a table of {bag_of.shape[1]} columns, not one id for each row. For bags that several columns "
+            "make together give pandas.MultiIndex.from_frame(...) of them."
+        )
+    if not hasattr(bag_of, "__iter__"):
+        raise UsageError(f"bag_of must name the bag of each of the {rows:,} rows, or be the name of a column.")
+    given = bag_of.tolist() if hasattr(bag_of, "tolist") else list(bag_of)
+    if not isinstance(given, list) or len(given) != rows:
+        length = len(given) if isinstance(given, list) else 1
+        raise UsageError(f"bag_of must name the bag of each of the {rows:,} rows; it has {length:,} values.")
+    dtype = getattr(bag_of, "dtype", None)
+    return given, dtype.categories.tolist() if isinstance(dtype, pd.CategoricalDtype) else None
 
 
 def _is_missing(value: Any) -> bool:
@@ -94,6 +113,7 @@ def read_counts(
     classes: Sequence[Any] | None,
     per_row: bool = False,
     bag_column: str | None = None,
+    to_learn: bool = True,
 ) -> BagCounts:
     """Counts of each bag and the classes they are of.
 
@@ -106,9 +126,14 @@ def read_counts(
         classes: names of the classes; from the DataFrame's columns, or 0, 1, ..., when not given.
         per_row: ``given`` has one value for each row (it is columns of the table), even where bags have one row each.
         bag_column: how the column of bags is called in the table of rows.
+        to_learn: whether a model is to be fitted on them; then they may not be all of one class.
     """
     what = "proportions" if proportions else "counts"
-    form = read_columns(given, what) if per_row else read_form(given, what, bag_column=bag_column, classes=classes)
+    form = (
+        read_columns(given, what)
+        if per_row
+        else read_form(given, what, bags.ids, bag_column=bag_column, classes=classes)
+    )
     if form.low.shape[1] == 0:
         raise UsageError(f"{what} has no column.")
     if np.isinf(form.low).any():
@@ -129,7 +154,7 @@ def read_counts(
     filled, sd, bounded = _fill_in(low[known], high[known], bags, known, count_sd)
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
-    if count_sd == 0 and not bounded.any():
+    if to_learn and count_sd == 0 and not bounded.any():
         _check_classes(counts[known], bags.sizes[known], chosen)
     is_bounded = np.zeros(len(known), bool)
     is_bounded[np.flatnonzero(known)[bounded]] = True
@@ -201,7 +226,10 @@ def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str)
     if keys is not None:
         raise UsageError(_describe_mismatch(keys, bags, what))
     if len(table) == n_bags:
-        raise UsageError(f"the bag ids cannot be sorted, so {what} must be a mapping from bag to value.")
+        raise UsageError(
+            "the bag ids cannot be sorted, or are categories in another order than the sorted one, "
+            f"so {what} must be a mapping from bag to value."
+        )
     raise UsageError(
         f"{what} has {len(table):,} values for {n_bags:,} bags and {n_rows:,} rows; give one for each bag."
     )
@@ -243,14 +271,18 @@ def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: Bool
     slack = 1e-6 * most
     exact = known & (low == high).all(axis=1)
     wrong = (low < -slack[:, None]) | (low > (most + slack)[:, None]) | (high < -slack[:, None])
+    above = np.isfinite(high) & (high > 1.0 + slack[:, None]) & proportions  # a bound like "<5" is in percent
+    wrong |= above
     outside = np.flatnonzero(wrong.any(axis=1))
     what = "proportion" if proportions else "count"
+    unit = ", in rows of a bag (not as a share)," if proportions else ""
+    hint = f"If noise was added, give its standard deviation{unit} as count_sd."
     if len(outside):
         b = int(outside[0])
         limit = "1" if proportions else f"its {bags.sizes[b]:,} rows"
+        found = _format_values(np.where(above[b], high[b], low[b]))
         raise UsageError(
-            f"the {what} of bag {bags.ids[b]!r} is {_format_values(low[b])}, not from 0 to {limit} "
-            f"({len(outside):,} such bags). If noise was added, give its standard deviation as count_sd."
+            f"the {what} of bag {bags.ids[b]!r} is {found}, not from 0 to {limit} ({len(outside):,} such bags). {hint}"
         )
     if low.shape[1] > 1:
         off = np.flatnonzero(exact & (np.abs(low.sum(axis=1) - most) > _SUM_TOLERANCE * most))
@@ -258,7 +290,7 @@ def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: Bool
             b = int(off[0])
             raise UsageError(
                 f"the {what}s of bag {bags.ids[b]!r} add up to {low[b].sum():g}, not to {most[b]:g} "
-                f"({len(off):,} such bags). If noise was added, give its standard deviation as count_sd."
+                f"({len(off):,} such bags). {hint}"
             )
     whole = np.rint(low[exact])
     if not proportions and (bags.sizes > 1).all() and (low[exact] <= 1).all() and (low[exact] != whole).any():

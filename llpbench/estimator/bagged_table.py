@@ -11,9 +11,10 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
+from llpbench.estimator.arguments import read_count_sd
 from llpbench.estimator.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
 from llpbench.estimator.count_forms import looks_like_counts
-from llpbench.estimator.forms import as_frame, to_pandas
+from llpbench.estimator.forms import as_frame, check_order, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,16 +28,18 @@ class BaggedTable:
         whole: all columns that were given.
         features: the columns to learn from.
         rows: (n,) number of each of these rows in the table that was given.
+        given: number of rows of that table.
         bags: the bags of these rows.
         counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise.
         classes: names of the classes.
         count_sd: standard deviation of the counts' noise; that of counts known within bounds is in it.
-        notes: sentences on what was left out or filled in.
+        notes: sentences on what was left out or filled in, and on columns that are the counts themselves.
     """
 
     whole: pd.DataFrame
     features: pd.DataFrame
     rows: IntArray
+    given: int
     bags: BagIds
     counts: FloatArray
     classes: list[Any]
@@ -69,8 +72,11 @@ def read_bagged_table(
     *,
     classes: Sequence[Any] | None = None,
     count_sd: float = 0.0,
+    to_learn: bool = True,
 ) -> BaggedTable:
     """Read a table, its bags and their counts; arguments as those of ``llpbench.fit``.
+
+    ``to_learn`` says that a model is to be fitted: counts may then not be all of one class.
 
     Rows of bags whose count is not known are left out. A count that is known within bounds is filled in
     (``estimator/censored.py``). All counts have one standard deviation in the end, so its square is raised by the mean
@@ -79,9 +85,9 @@ def read_bagged_table(
     Raises:
         UsageError: with what is wrong.
     """
-    if not (0.0 <= count_sd < np.inf):
-        raise UsageError(f"count_sd must be a standard deviation, not {count_sd!r}.")
+    count_sd = read_count_sd(count_sd)
     frame = as_frame(X)
+    check_order(bag_of, frame, "bag_of")
     table = _separate(frame, bag_of, counts, proportions)
     bags = read_bag_ids(table.bag_of, len(table.features))
     found = read_counts(
@@ -91,17 +97,19 @@ def read_bagged_table(
         count_sd=count_sd,
         classes=classes,
         per_row=table.per_row,
+        to_learn=to_learn,
         bag_column=bag_of if isinstance(bag_of, str) else getattr(to_pandas(bag_of), "name", None),
     )
     every_bag = BaggedTable(
         whole=frame,
         features=table.features,
         rows=np.arange(len(table.features)),
+        given=len(table.features),
         bags=bags,
         counts=found.counts,
         classes=found.classes,
         count_sd=float(np.hypot(count_sd, found.sd)),
-        notes=tuple(_notes(found, bags, count_sd)),
+        notes=(*_notes(found, bags, count_sd), *_notes_on_columns(table.features, bags, found.counts)),
     )
     return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
 
@@ -128,6 +136,32 @@ def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
     return notes
 
 
+def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) -> list[str]:
+    """A sentence for each column that is the bags' counts or shares themselves, not a fact about rows."""
+    import pandas as pd
+
+    sizes = bags.sizes[:, None].astype(np.float64)
+    known = np.hstack([counts, sizes - counts])
+    known = np.hstack([known, known / sizes])
+    told = [values[bags.numbers] for values in known.T if len(np.unique(values[~np.isnan(values)])) > 1]
+    notes = []
+    for place, name in enumerate(features.columns):
+        column = features.iloc[:, place]
+        if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(column.dtype):
+            continue
+        own = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if any(_agree(own[:50], values[:50]) and _agree(own, values) for values in told):  # most differ at once
+            notes.append(
+                f"column {str(name)!r} holds the counts of the bags themselves: it is the same in all rows of a bag "
+                "and tells none of them apart. Leave it out, or every method looks better than it is."
+            )
+    return notes
+
+
+def _agree(a: FloatArray, b: FloatArray) -> bool:
+    return bool(np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
 @dataclass(frozen=True)
 class _Separated:
     """A table whose features are apart from its bags and counts; ``per_row`` counts are columns of the table."""
@@ -149,19 +183,21 @@ def _separate(frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any) -
     def take(name: str) -> str:
         if name not in frame.columns:
             raise UnknownNameError("column of the table:", name, map(str, frame.columns))
+        if list(frame.columns).count(name) > 1:
+            raise UsageError(f"the table has several columns of the name {name!r}.")
         taken.append(name)
         return name
 
     if isinstance(bag_of, str):
         bag_of = frame[take(bag_of)]
     names = [values] if isinstance(values, str) else values
-    per_row = _are_names(names, frame)
+    per_row = are_names(names, frame)
     if per_row:
         values = frame[[take(name) for name in names]]
     return _Separated(frame.drop(columns=taken), bag_of, values, counts is None, per_row)
 
 
-def _are_names(values: Any, frame: pd.DataFrame) -> bool:
+def are_names(values: Any, frame: pd.DataFrame) -> bool:
     """Whether values are names of columns: a list of texts, unless these are counts in words (``["<5", "7"]``)."""
     if isinstance(values, Mapping) or not isinstance(values, list | tuple) or not values:
         return False

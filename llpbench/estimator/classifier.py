@@ -18,7 +18,7 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.estimator.bag_counts import read_bag_ids
-from llpbench.estimator.bagged_table import read_bagged_table
+from llpbench.estimator.bagged_table import are_names, read_bagged_table
 from llpbench.estimator.fit import fit
 from llpbench.estimator.forms import as_frame, to_pandas
 from llpbench.estimator.held_out import sum_predictions
@@ -51,7 +51,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         model_: the fitted ``LLPModel``; it can be saved.
         classes_: the classes.
-        n_features_in_: columns of the table, without that of the bags.
+        n_features_in_: columns of the table, without those of the bags and of their counts.
         feature_names_in_: their names, when they have any.
     """
 
@@ -94,8 +94,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(with bag_of), or the label of each row."
             )
         table, bag_of = self._take_bags(X, bag_of)
-        table = self._check(table, reset=True)
         labelled = bag_of is None or self.target == "labels"
+        counted = [] if labelled else _columns_of_counts(table, y)
+        checked = self._check(table.drop(columns=counted) if counted else table, reset=True)
+        table = table if counted else checked
         with _value_errors():
             if self.target not in TARGETS:
                 raise UnknownNameError("target", str(self.target), TARGETS)
@@ -150,7 +152,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, bag_of = self._take_bags(X, bag_of)
         with _value_errors():
             named = {"counts": None, "proportions": None, **self._named(y)}
-            known = read_bagged_table(table, bag_of, **named, classes=list(self.classes_), count_sd=self.count_sd)
+            known = read_bagged_table(
+                table, bag_of, **named, classes=list(self.classes_), count_sd=self.count_sd, to_learn=False
+            )
         p = self.predict_proba(table)[known.rows]
         sums = sum_predictions(p, known.bags.numbers, known.counts, known.bags.sizes, known.count_sd)
         return float(sums.log_likelihoods().mean())
@@ -217,6 +221,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         np.add.at(counts, (bags.numbers, codes), 1.0)
         by_bag = dict(enumerate(counts.tolist()))
         return {"bag_of": bags.numbers, "counts": by_bag, "classes": self.classes_.tolist()}
+
+
+def _columns_of_counts(table: Any, y: Any) -> list[str]:
+    """The columns of a table that ``y`` names as counts: they are no features."""
+    names = [y] if isinstance(y, str) else y
+    if not hasattr(table, "iloc") or not are_names(names, table):
+        return []
+    return [name for name in names if name in table.columns]
 
 
 @contextmanager

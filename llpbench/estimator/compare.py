@@ -21,9 +21,10 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPBenchError, UsageError, describe, printable
 from llpbench.contracts.specs import MethodSpec, Scalar
+from llpbench.estimator.arguments import read_whole
 from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
 from llpbench.estimator.comparison import CONSTANT, Comparison, Trial, summarise
-from llpbench.estimator.fit import fit
+from llpbench.estimator.fit import fit_table
 from llpbench.estimator.held_out import HeldOutCounts, sum_predictions
 from llpbench.estimator.method import find_method
 from llpbench.experiment.seeds import derive_seed
@@ -99,12 +100,9 @@ def compare(
     n = len(table.bags.ids)
     if n < LEAST_BAGS:
         raise UsageError(f"there are {n} bags with known counts; a comparison needs {LEAST_BAGS} at least.")
-    if folds < 2:
-        raise UsageError(f"folds must be 2 or more, not {folds!r}.")
-    if repeats is not None and repeats < 1:
-        raise UsageError(f"repeats must be 1 or more, not {repeats!r}.")
-    folds = min(folds, n)
-    repeats = repeats or (_REPEATS if n < _REPEAT_BELOW else 1)
+    seed = read_whole(seed, "seed")
+    folds = min(read_whole(folds, "folds", least=2), n)
+    repeats = read_whole(repeats, "repeats", least=1) if repeats is not None else (_REPEATS if n < _REPEAT_BELOW else 1)
     files = [Path(p) for p in plugins]
     registry = load_registry(files)
     candidates = choose_methods(registry, methods, len(table.classes))
@@ -230,17 +228,12 @@ def _predictor(candidate: Candidate, registry: Registry, backend: str, options: 
     spec = find_method(registry, candidate.name).spec
 
     def predict(train: BaggedTable, test: BaggedTable, seed: int) -> FloatArray:
-        counts = train.counts[:, 0] if len(train.classes) == 2 else train.counts.tolist()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a fit has to say of itself, this comparison says of all
-            model = fit(
-                train.features,
-                train.bags.numbers,
-                dict(enumerate(counts)),
+            model = fit_table(
+                train,
                 method=candidate.name,
                 params=candidate.params,
-                classes=train.classes,
-                count_sd=train.count_sd,
                 halvings=0,  # a fit for each fold, not three
                 backend=backend if spec.backends else "",
                 seed=seed,

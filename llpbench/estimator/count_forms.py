@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,12 @@ class CountForm:
 
 
 def read_form(
-    given: Any, what: str, *, bag_column: str | None = None, classes: Sequence[Any] | None = None
+    given: Any,
+    what: str,
+    bags: Iterable[Hashable] = (),
+    *,
+    bag_column: str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> CountForm:
     """Read counts or proportions in whatever form they are.
 
@@ -64,6 +69,7 @@ def read_form(
             DataFrame with the bags as index or as a column: wide (a column for each class) or long (a column of
             classes, one of numbers); an array.
         what: ``counts`` or ``proportions``.
+        bags: the bags' ids. An index of two levels that has some of them is one of bags, not of (bag, class).
         bag_column: how the column of bags is called in the table of rows.
         classes: the classes, if the user named them.
     """
@@ -73,11 +79,11 @@ def read_form(
     if isinstance(given, Mapping):
         return CountForm(list(given), *_bounds_of_mapping(list(given.values()), what), names=[], by_key=True)
     if isinstance(given, pd.Series):
-        if given.index.nlevels == 2:
+        if _is_by_class(given.index, bags):
             return _read_long(given.to_frame("count").reset_index(), what, bag_column, classes, from_index=True)
         return CountForm(list(given.index), *_bounds(given.to_frame(), what), names=[])
     if isinstance(given, pd.DataFrame):
-        return _read_frame(given, what, bag_column, classes)
+        return _read_frame(given, what, bags, bag_column, classes)
     return _read_array(given, what)
 
 
@@ -94,8 +100,19 @@ def looks_like_counts(texts: Iterable[str]) -> bool:
         return False
 
 
-def _read_frame(frame: pd.DataFrame, what: str, bag_column: str | None, classes: Sequence[Any] | None) -> CountForm:
-    if frame.index.nlevels == 2 and frame.shape[1] == 1:
+def _is_by_class(index: pd.Index[Any], bags: Iterable[Hashable]) -> bool:
+    """Whether an index has the levels bag and class; bags may be pairs themselves."""
+    return index.nlevels == 2 and set(index.tolist()).isdisjoint(bags)
+
+
+def _read_frame(
+    frame: pd.DataFrame,
+    what: str,
+    bags: Iterable[Hashable],
+    bag_column: str | None,
+    classes: Sequence[Any] | None,
+) -> CountForm:
+    if frame.shape[1] == 1 and _is_by_class(frame.index, bags):
         return _read_long(frame.reset_index(), what, bag_column, classes, from_index=True)
     key = next((name for name in (bag_column, BAG_COLUMN) if name is not None and name in frame.columns), None)
     if key is None:

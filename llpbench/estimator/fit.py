@@ -16,8 +16,9 @@ import numpy as np
 
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
+from llpbench.estimator.arguments import as_python, read_whole
 from llpbench.estimator.assessment import UnseenBags, assess
-from llpbench.estimator.bagged_table import read_bagged_table
+from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
 from llpbench.estimator.frames import fit_encoder
 from llpbench.estimator.memory import Memory
 from llpbench.estimator.method import choose_backend, find_method
@@ -58,12 +59,13 @@ def fit(
             from bag ids, a Series or DataFrame indexed by them, or an array in the order of the sorted ids. Also: one
             value for each row that is the same throughout a bag, or the name(s) of such columns of X; a table with the
             bags as a column, wide (a column for each class) or long (columns bag, class, count). A count may be known
-            within bounds ("<5") or not at all (NaN): such a bag is not learned from.
+            within bounds ("<5"): it is filled in by its mean within them; or not at all (NaN): such a bag is left out.
         proportions: shares of the bag's rows instead of counts, in the same forms.
         method: a registered method.
         params: its parameters, as ``llpbench show METHOD`` lists them.
         classes: names of the classes; 0, 1, ... (or the DataFrame's columns) when not given.
-        count_sd: standard deviation of the noise that was added to the counts, for example for privacy.
+        count_sd: standard deviation of the noise that was added to the counts, for example for privacy; in rows, also
+            where ``proportions`` are given.
         validation: share of the bags that is held back to choose the model; at least one bag is.
         halvings: the model is compared with a constant on bags that it did not learn from. Where the held-back ones
             do not tell enough, the others are cut into two halves and the method is fitted on each: once, or three
@@ -80,17 +82,43 @@ def fit(
 
     Warns:
         LLPWarning: the model is not clearly better than a constant; bags are few, all alike, or far more spread than
-            binomial. ``LLPModel.report`` says more.
+            binomial; a column holds the counts themselves. ``LLPModel.report`` says more.
 
     Raises:
         UsageError: the request cannot be served, with what is wrong.
         MethodError: the method broke its contract.
     """
-    if halvings is not None and (halvings < 0 or halvings != int(halvings)):
-        raise UsageError(f"halvings must be 0, 1, 2, ..., not {halvings!r}.")
+    seed = read_whole(seed, "seed")
+    halvings = None if halvings is None else read_whole(halvings, "halvings", least=0)
     table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
-    bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
     table.warn()
+    return fit_table(
+        table,
+        method=method,
+        params=params,
+        validation=validation,
+        halvings=halvings,
+        seed=seed,
+        backend=backend,
+        encoding=encoding,
+        plugins=plugins,
+    )
+
+
+def fit_table(
+    table: BaggedTable,
+    *,
+    method: str,
+    params: Mapping[str, Scalar] | None,
+    validation: float,
+    halvings: int | None,
+    seed: int,
+    backend: str,
+    encoding: str,
+    plugins: Iterable[str | Path],
+) -> LLPModel:
+    """Learn from a table that has been read; arguments as those of ``fit``, whose caller is the one to be warned."""
+    bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
     entry = find_method(load_registry([Path(p) for p in plugins]), method)
     spec = entry.spec
     settings = spec.resolve(dict(params or {}))
@@ -124,7 +152,7 @@ def fit(
     )
     facts = found.facts
     for sentence in facts.warnings:
-        warnings.warn(f"{method}: {sentence}", LLPWarning, stacklevel=2)
+        warnings.warn(f"{method}: {sentence}", LLPWarning, stacklevel=3)
     logits = trained.predictor.logits(everything.X)
     best = trained.monitor.winner(trained.monitor.rules[0])
     calibration = trained.predictor.calibration
@@ -144,10 +172,13 @@ def fit(
         selected={"report": best.report, "stage": best.stage, "value": best.value, "bag_error": best.bag_error},
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
-    return LLPModel(header, trained.predictor.method, Memory(trainer, table.whole, train, held, main, found.halves))
+    memory = Memory(trainer, table.whole, table.rows, table.given, train, held, main, found.halves)
+    return LLPModel(header, trained.predictor.method, memory)
 
 
 def _plain_name(value: Any) -> bool | int | float | str:
-    """A class's name as JSON can hold it."""
-    plain = value.item() if isinstance(value, np.generic) else value
+    """A class's name as JSON can hold it: there is no NaN in it."""
+    plain = as_python(value)
+    if isinstance(plain, float) and not np.isfinite(plain):
+        return str(plain)
     return plain if isinstance(plain, bool | int | float | str) else str(plain)

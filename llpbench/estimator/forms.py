@@ -47,6 +47,30 @@ def as_frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(array)
 
 
+def check_order(values: Any, frame: pd.DataFrame, what: str) -> None:
+    """Refuse a Series whose index has the rows of a table in another order: values are matched by place.
+
+    Args:
+        values: a value for each row, in any form.
+        frame: the table; one that was made of an array has no names of rows to compare.
+        what: the argument's name.
+
+    Raises:
+        UsageError: which of the two orders is meant is not clear.
+    """
+    import pandas as pd
+
+    if not isinstance(values, pd.Series) or len(values) != len(frame) or isinstance(frame.columns, pd.RangeIndex):
+        return
+    ours, theirs = frame.index, values.index
+    if ours.equals(theirs) or not (ours.is_unique and theirs.is_unique) or not ours.isin(theirs).all():
+        return
+    raise UsageError(
+        f"{what} has the rows of the table in another order, by its index; values are matched by place. Give "
+        f"{what}.loc[X.index] to match them by index, or {what}.to_numpy() if the places are right."
+    )
+
+
 def to_pandas(given: Any) -> Any:
     """A DataFrame or Series of another library as one of pandas; anything else as it is."""
     import pandas as pd

@@ -120,8 +120,9 @@ def fit_encoder(X: pd.DataFrame, rows: np.ndarray[Any, Any], encoding: str = "ta
 
 
 def named_columns(frame: pd.DataFrame) -> bool:
-    """Whether columns have names of their own, not just numbers."""
-    return len(frame.columns) > 0 and all(isinstance(name, str) for name in frame.columns)
+    """Whether columns have names of their own, not just their places 0, 1, 2, ...; years are names."""
+    names: list[Any] = frame.columns.tolist()
+    return names != list(range(len(names)))
 
 
 def is_numeric(values: pd.Series[Any]) -> bool:
@@ -131,7 +132,7 @@ def is_numeric(values: pd.Series[Any]) -> bool:
     types = pd.api.types
     if isinstance(values.dtype, pd.CategoricalDtype):
         return False
-    if types.is_timedelta64_dtype(values.dtype):
+    if _is_length_of_time(values):
         return True
     if types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return not types.is_complex_dtype(values.dtype)
@@ -152,6 +153,11 @@ def is_dated(values: pd.Series[Any]) -> bool:
         "date",
         "datetime64",
     )
+
+
+def _is_length_of_time(values: pd.Series[Any]) -> bool:
+    """Whether a column holds lengths of time, of pandas or of pyarrow."""
+    return getattr(values.dtype, "kind", "") == "m"
 
 
 def _series(frame: pd.DataFrame) -> list[pd.Series[Any]]:
@@ -194,9 +200,9 @@ def _read_numbers(values: pd.Series[Any], name: str) -> Numbers:
 
     if not is_numeric(values):
         raise UsageError(f"column {name!r} holds {values.dtype} values where the model expects numbers.")
-    if pd.api.types.is_timedelta64_dtype(values.dtype):
+    if _is_length_of_time(values):
         values = values.dt.total_seconds()
-    numbers = pd.to_numeric(values.astype(object) if values.dtype == object else values)
+    numbers = pd.to_numeric(values) if values.dtype == object else values
     array = np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(array).any():
         raise UsageError(f"column {name!r} holds {int(np.isinf(array).sum())} infinite values.")
@@ -207,6 +213,8 @@ def _read_finite(values: pd.Series[Any], name: str) -> FloatArray:
     array = _read_numbers(values, name).values
     if np.isnan(array).any():
         raise UsageError(f"column {name!r} has missing values, which encoding='none' cannot take.")
+    if (np.abs(array) > np.finfo(np.float32).max).any():
+        raise UsageError(f"column {name!r} holds numbers beyond 3e38, which encoding='none' cannot take.")
     return array
 
 
@@ -216,7 +224,7 @@ def _read_categories(values: pd.Series[Any], name: str) -> Categories:
 
     if pd.api.types.is_complex_dtype(values.dtype):
         raise UsageError(f"Complex data not supported: column {name!r} holds complex numbers.")
-    if is_dated(values) or pd.api.types.is_timedelta64_dtype(values.dtype):
+    if is_dated(values) or _is_length_of_time(values):
         raise UsageError(f"column {name!r} holds dates or times where the model expects texts or categories.")
     missing = values.isna().to_numpy()
     texts = [None if absent else _to_text(value) for value, absent in zip(values.tolist(), missing, strict=True)]

@@ -19,7 +19,9 @@ class Memory:
 
     Attributes:
         trainer: features, bags and counts, and how to fit again.
-        table: the table as it was given.
+        table: the rows of the table that were learned from, with all columns.
+        rows: number of each of these rows in the table that was given.
+        given: number of rows of that table.
         train: numbers of the bags that the model learned from.
         held: numbers of those held back.
         main: the model, with the bags that it did not learn from.
@@ -28,6 +30,8 @@ class Memory:
 
     trainer: Trainer
     table: pd.DataFrame
+    rows: IntArray
+    given: int
     train: IntArray
     held: IntArray
     main: UnseenBags

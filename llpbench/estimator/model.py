@@ -87,7 +87,8 @@ class LLPModel:
         self._report: Report | None = None
         self._predictor = Predictor(header.method, method, len(header.classes), header.calibration)
         self.method_ = method
-        self.classes_ = np.array(header.classes)
+        texts = {isinstance(name, str) for name in header.classes}
+        self.classes_ = np.array(header.classes, dtype=object if len(texts) > 1 else None)  # 1 and "1" stay apart
         self.n_features_in_ = len(header.encoder.columns)
         if header.encoder.named:
             self.feature_names_in_ = np.array(header.encoder.names, dtype=object)
@@ -166,10 +167,14 @@ class LLPModel:
                 on which bags there are. The fits are kept for the next call. 0: the interval is of chance alone.
 
         Returns:
-            A DataFrame indexed by the subgroups (and the classes, if there are more than two): ``rows``; ``total``, the
-            expected number; ``low`` and ``high``, the interval, which covers chance, bag effects (where counts are not
-            known) and the choice of bags, but no error that all bags have in common; ``least`` and ``most``, what the
-            known counts alone prove.
+            A DataFrame indexed by the subgroups (and the classes, if there are more than two; of two classes the totals
+            are those of the second, ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``,
+            the interval, which covers chance, bag effects (where counts are not known) and the choice of bags, but no
+            error that all bags have in common; ``least`` and ``most``, what the known counts alone prove.
+
+        Warns:
+            LLPWarning: rows of the fit's table are in bags whose counts are not known: they are not in the totals. Or
+                the intervals are of chance alone.
 
         Raises:
             UsageError: the request cannot be served, with what is wrong.

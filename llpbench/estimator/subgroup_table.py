@@ -11,9 +11,11 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
+from llpbench.estimator.arguments import is_share, read_whole
 from llpbench.estimator.assessment import UnseenBags
-from llpbench.estimator.bag_counts import BagIds, read_bag_ids, read_counts
-from llpbench.estimator.forms import as_frame
+from llpbench.estimator.bag_counts import BagIds, read_bag_ids
+from llpbench.estimator.bagged_table import read_bagged_table
+from llpbench.estimator.forms import as_frame, check_order
 from llpbench.estimator.memory import Memory
 from llpbench.estimator.model_file import Header
 from llpbench.estimator.predictor import Predictor
@@ -42,12 +44,21 @@ def subgroup_table(
     header: Header, predictor: Predictor, memory: Memory | None, asked: Asked
 ) -> tuple[pd.DataFrame, Memory | None]:
     """The table of totals, and the model's memory with the fits on halves that were made for it."""
-    if not 0.0 < asked.level < 1.0:
+    if not is_share(asked.level):
         raise UsageError(f"level must be between 0 and 1, not {asked.level!r}.")
+    asked = replace(asked, halvings=read_whole(asked.halvings, "halvings", least=0))
     if asked.X is None and memory is None:
         raise UsageError("this model was read from a file, which keeps no table; give the table as X.")
-    frame = memory.table if asked.X is None and memory is not None else as_frame(asked.X)
-    names, groups = read_groups(asked.by, frame)
+    frame, by = as_frame(asked.X) if memory is None or asked.X is not None else memory.table, asked.by
+    if asked.X is None and memory is not None and memory.given > len(frame):
+        by = _take_rows(by, memory)
+        warnings.warn(
+            f"{memory.given - len(frame):,} of {memory.given:,} rows are in bags whose counts are not known and "
+            "are not in these totals; give their table as X for totals of them.",
+            LLPWarning,
+            stacklevel=3,
+        )
+    names, groups = read_groups(by, frame)
     bags = _known_bags(header, memory, asked, frame)
     features = memory.trainer.features if asked.X is None and memory is not None else header.encoder.transform(frame)
     effect = _bag_effect(header)
@@ -68,6 +79,16 @@ def subgroup_table(
     return _as_frame(header, names, found, model, asked.level, len(pairs)), memory
 
 
+def _take_rows(by: Any, memory: Memory) -> Any:
+    """The subgroups of the rows that were learned from, where those of the whole table were given."""
+    if by is None or isinstance(by, str) or not hasattr(by, "__len__") or len(by) != memory.given:
+        return by
+    if hasattr(by, "iloc"):
+        return by.iloc[memory.rows]
+    values = list(by)
+    return [values[i] for i in memory.rows]
+
+
 def read_groups(by: Any, frame: pd.DataFrame) -> tuple[list[Hashable], IntArray]:
     """The subgroups and the one of each row; rows without a value are a subgroup of their own.
 
@@ -83,6 +104,9 @@ def read_groups(by: Any, frame: pd.DataFrame) -> tuple[list[Hashable], IntArray]
         if by not in frame.columns:
             raise UnknownNameError("column of the table:", by, map(str, frame.columns))
         by = frame[by]
+    if isinstance(by, pd.DataFrame) or not hasattr(by, "__iter__"):
+        raise UsageError("by must be the name of one column, or one value for each row.")
+    check_order(by, frame, "by")
     values = pd.Series(by.array if isinstance(by, pd.Series) else list(by))
     if len(values) != len(frame):
         raise UsageError(
@@ -114,21 +138,25 @@ def _known_bags(header: Header, memory: Memory | None, asked: Asked, frame: pd.D
         if given:
             raise UsageError("counts are of bags: give the bag of each row as bag_of.")
         return None
-    if len(given) == 2:
-        raise UsageError("give either counts or proportions.")
-    bag_of = asked.bag_of
-    if isinstance(bag_of, str):
-        if bag_of not in frame.columns:
-            raise UnknownNameError("column of the table:", bag_of, map(str, frame.columns))
-        bag_of = frame[bag_of]
-    bags = read_bag_ids(bag_of, len(frame))
     if not given:
-        return KnownBags(bags.numbers, None)
-    shares = asked.proportions is not None
-    found = read_counts(given[0], bags, proportions=shares, count_sd=asked.count_sd, classes=header.classes)
-    if not found.known.all():
+        bag_of = asked.bag_of
+        if isinstance(bag_of, str):
+            if bag_of not in frame.columns:
+                raise UnknownNameError("column of the table:", bag_of, map(str, frame.columns))
+            bag_of = frame[bag_of]
+        return KnownBags(read_bag_ids(bag_of, len(frame)).numbers, None)
+    found = read_bagged_table(
+        frame,
+        asked.bag_of,
+        asked.counts,
+        asked.proportions,
+        classes=header.classes,
+        count_sd=asked.count_sd,
+        to_learn=False,
+    )
+    if len(found.rows) < len(frame):
         raise UsageError("the counts of some bags are not known; leave out their rows, or give no counts at all.")
-    return KnownBags(bags.numbers, _all_counts(found.counts, bags), float(np.hypot(asked.count_sd, found.sd)))
+    return KnownBags(found.bags.numbers, _all_counts(found.counts, found.bags), found.count_sd)
 
 
 def _all_counts(counts: FloatArray, bags: BagIds) -> FloatArray:
@@ -176,7 +204,7 @@ def _as_frame(
     classes = len(header.classes)
     shown = [1] if classes == 2 else list(range(classes))
     if classes == 2:
-        index: pd.Index[Any] = pd.Index(names, name="subgroup")
+        index: pd.Index[Any] = pd.Index(names, name="subgroup", tupleize_cols=False)
     else:
         index = pd.MultiIndex.from_product([names, header.classes], names=["subgroup", "class"])
     columns = {"total": found.total, "low": low, "high": high, "least": found.least, "most": found.most}

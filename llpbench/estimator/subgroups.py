@@ -15,7 +15,8 @@ only part of the way, ``V / (V + s²)``, ``V`` being the variance of the bag's t
 
 What no interval covers: an error that every half makes, because inside bags the columns work in another way than
 between them. Only the **bounds** are proof: with ``c`` positives among ``B`` rows and ``m`` rows in the subgroup it has
-at least ``max(0, c − (B − m))`` and at most ``min(m, c)``.
+at least ``max(0, c − (B − m))`` and at most ``min(m, c)``. A ``c`` that is no whole number comes from a rounded share:
+the whole number below it is taken for the one, that above it for the other.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.estimator.shrinkage import softmax
 from llpbench.experiment.levelling import class_shifts
+
+_WHOLE = 1e-6
+"""How far from a whole number a count may be by rounding errors alone."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,8 @@ def _totals_of_bag(
     if count is not None:
         p, noise = _respect(logits, p, count, count_sd, size**2 * effect)
         if count_sd == 0:
-            least, most = np.maximum(least, count - (size - sizes)), np.minimum(most, count)
+            at_least, at_most = np.floor(count + _WHOLE), np.ceil(count - _WHOLE)  # rounded shares are no whole counts
+            least, most = np.maximum(least, at_least - (size - sizes)), np.minimum(most, at_most)
     total, drawn = np.zeros(shape), np.zeros(shape)
     np.add.at(total, groups, p)
     np.add.at(drawn, groups, p * (1.0 - p))

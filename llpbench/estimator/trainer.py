@@ -10,6 +10,7 @@ import numpy as np
 from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, read_only
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.contracts.specs import MethodSpec, Scalar
+from llpbench.estimator.arguments import is_share
 from llpbench.estimator.assessment import Halves, UnseenBags
 from llpbench.estimator.bag_counts import BagIds
 from llpbench.estimator.calibration import calibrate
@@ -147,7 +148,7 @@ def hold_back(n: int, share: float, seed: int) -> tuple[IntArray, IntArray]:
         share: share of the bags to hold back.
         seed: seed of the draw.
     """
-    if not 0.0 < share < 1.0:
+    if not is_share(share):
         raise UsageError(
             f"validation must be a share of the bags between 0 and 1, not {share!r}: they choose the model."
         )

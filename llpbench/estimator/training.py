@@ -15,7 +15,7 @@ from llpbench.contracts.protocols import Method, Predict
 from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.judge import Best
+from llpbench.experiment.judge import Best, patience_of
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 
@@ -65,7 +65,7 @@ def fit_and_choose(spec: MethodSpec, settings: Mapping[str, Scalar], train: Bags
         train_labels=np.zeros(0, np.int64),
         classes=train.classes,
         score_kind=spec.scores,
-        patience=int(settings.get("patience") or 20),
+        patience=patience_of(settings),
         method=method,
     )
     try:

@@ -277,6 +277,15 @@ def test_several_classes_few_bags_and_open_counts() -> None:
     assert "1 of 6 bags are known within bounds" in found.notes[1]
 
 
+def test_shares_of_small_bags_are_compared_as_they_are_fitted() -> None:
+    rng = np.random.default_rng(0)
+    bags, x = np.repeat(np.arange(60), 3), rng.normal(size=180)
+    shares = {b: 0.33 * (b % 2) for b in range(60)}  # a third, rounded: 0.99 of a row
+    found = llpbench.compare(pd.DataFrame({"x": x}), bags, proportions=shares, methods="mean-ridge", progress=False)
+    assert list(found.table["reason"]) == ["", ""]
+    assert np.isfinite(found.table["gain"]).all()
+
+
 def test_quick_methods_are_the_default() -> None:
     registry = load_registry()
     names = {c.name for c in choose_methods(registry, None, 2)}

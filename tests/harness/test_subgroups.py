@@ -73,6 +73,21 @@ def test_another_table_is_added_up_with_and_without_its_counts() -> None:
     np.testing.assert_allclose(noisy["total"], plain["total"], rtol=1e-3)  # counts of no worth change nothing
 
 
+def test_bags_and_counts_are_given_in_every_form_of_a_fit() -> None:
+    model, frame, vote = election_model()
+    counts = pd.Series(vote).groupby(frame["precinct"]).sum()
+    sizes = frame["precinct"].value_counts()
+    wanted = model.subgroup_totals(frame, "union", bag_of="precinct", counts=counts, halvings=0)
+    per_row = frame.assign(k=frame["precinct"].map(counts), share=frame["precinct"].map(counts / sizes))
+    long = counts.rename("k").rename_axis("precinct").reset_index()
+    for form in ({"counts": "k"}, {"counts": ["k"]}, {"proportions": "share"}, {"counts": long}):
+        found = model.subgroup_totals(per_row, "union", bag_of="precinct", **form, halvings=0)
+        pd.testing.assert_frame_equal(found, wanted)
+    per_row["k"] = per_row["k"].where(per_row["precinct"] != 7)
+    with pytest.raises(UsageError, match="counts of some bags are not known"):
+        model.subgroup_totals(per_row, "union", bag_of="precinct", counts="k", halvings=0)
+
+
 def test_several_classes_have_a_row_each() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=600)
