@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llpbench import Categories, Column, FloatArray, IntArray, Numbers, Part, Split, TableEncoder, random_split
+from llpbench import Column, FloatArray, IntArray, Part, Split, TableEncoder, random_split
 from llpbench_datasets.tables import Table
 
 
@@ -50,24 +50,3 @@ def encode_parts(
         for x, y, part in zip(np.split(X, cuts), np.split(ordered.labels, cuts), rows, strict=True)
     )
     return Split(train, valid, test, classes=classes, columns=columns)
-
-
-def fill_gaps(table: Table, train: IntArray) -> Table:
-    """The table with the mean of the known training values in place of missing numbers.
-
-    A column that lacks values in training rows is followed by one that is 1 where the number was missing, else 0. Both
-    are standardised afterwards like any other number.
-    """
-    columns: list[Numbers | Categories] = []
-    for column in table.columns:
-        if isinstance(column, Categories):
-            columns.append(column)
-            continue
-        absent = np.isnan(column.values)
-        values = column.values[train]
-        known = values[~absent[train]]
-        mean = float(known.mean()) if len(known) else 0.0
-        columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
-        if absent[train].any():
-            columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
-    return Table(tuple(columns), table.labels)

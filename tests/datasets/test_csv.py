@@ -57,6 +57,14 @@ def test_a_table_becomes_a_split(tmp_path: Path) -> None:
         assert part.X[there & (part.y == 1), 0].min() > part.X[there & (part.y == 0), 0].max()
 
 
+def test_features_are_those_of_fit(tmp_path: Path) -> None:
+    split = loaded(write(tmp_path, rows()))
+    missing = split.train.X[:, 1] == 1
+    assert set(np.unique(split.train.X[:, 1])) == {0.0, 1.0}  # a mark, not standardised
+    assert missing.any()
+    assert split.train.X[~missing, 0].std() == pytest.approx(1.0, abs=1e-5)  # scaled by what is known
+
+
 def test_the_same_seed_the_same_split(tmp_path: Path) -> None:
     path = write(tmp_path, rows())
     first, again, other = loaded(path), loaded(path), loaded(path, seed=1)

@@ -16,7 +16,7 @@ from llpbench_methods.bp_count.counts import (
     posterior,
     probabilities,
 )
-from llpbench_methods.bp_count.neighbourhood import restrict_graph
+from llpbench_methods.bp_count.neighbourhood import build_neighbourhood, restrict_graph
 from llpbench_methods.inference import SimilarityGraph
 from llpbench_methods.shared.counts import whole_counts
 from llpbench_methods.shared.shares import shift_to_shares
@@ -59,6 +59,15 @@ def test_neighbours_pull_labels_together() -> None:
     assert alone[0, 0] == pytest.approx(alone[2, 0])
     assert coupled[0, 0] > alone[0, 0] + 0.1
     assert coupled[2, 0] < alone[2, 0] - 0.1
+
+
+def test_neighbours_weigh_less_the_farther_they_are() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    bags = Bags(X, np.arange(0, 61, 6), np.full((10, 1), 3.0), 2)
+    graph = build_neighbourhood(bags, 5)
+    assert graph is not None
+    distance = np.linalg.norm(X[graph.edges[:, 0]] - X[graph.edges[:, 1]], axis=1)
+    np.testing.assert_allclose(graph.similarity, np.exp(-distance), rtol=1e-4)
 
 
 def test_a_graph_among_some_rows_is_renumbered() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from baselines import close, each_backend, figures
 
+from llpbench import Bags, QuietMonitor
 from llpbench_methods.easyllp.loss import debiased_targets
+from llpbench_methods.easyllp.method import EasyLLP
 
 
 @pytest.mark.slow
@@ -99,3 +101,16 @@ def test_shrinkage_of_a_partition_and_its_correction(corrected, expected):
 def test_one_bag_of_everything_has_the_prior_as_target():
     w = debiased_targets(np.array([[3.0]]), np.array([10]), np.array([0.3]), without_replacement=True)
     close(w, [[0.3]])
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_the_mean_target_is_the_mean_count_whatever_the_noise(classes, monkeypatch):
+    rng = np.random.default_rng(0)
+    sizes, columns = np.full(20, 32), 1 if classes == 2 else classes
+    counts = rng.normal(sizes[:, None] / classes, 40.0, (20, columns))  # their shares are far outside [0, 1]
+    bags = Bags(np.zeros((640, 1), np.float32), np.arange(0, 641, 32), counts, classes, count_sd=40.0)
+    learned = {}
+    monkeypatch.setattr(EasyLLP, "train", lambda _, __, ___, data, **____: learned.update(data.rows, **data.shared))
+    EasyLLP(center="reference").fit(bags, monitor=QuietMonitor(), seed=0)
+    close(learned["targets"].mean(axis=0), counts.sum(axis=0) / 640, 1e-6)
+    close(learned["prior"], counts.sum(axis=0) / 640, 1e-6)

@@ -163,6 +163,17 @@ def test_the_alternation_ends_where_labels_and_model_agree() -> None:
     assert np.abs(again.probabilities(bags.X) - model.probabilities(bags.X)).max() < 0.02
 
 
+@pytest.mark.parametrize("variant", ["mm", "lmm", "amm"])
+def test_the_origin_of_the_features_does_not_matter(variant: str) -> None:
+    bags, _ = bagged(noise=2.0)
+    moved = Bags(bags.X + 3.0, bags.offsets, bags.counts, bags.classes, bags.count_sd)
+    here, there = (
+        MeanMap(variant=variant, penalty=10.0).fit(b, monitor=QuietMonitor(), seed=0).predict_scores(b.X)
+        for b in (bags, moved)
+    )
+    np.testing.assert_allclose(here, there, atol=2e-3)
+
+
 def test_too_many_bags_for_the_dense_system_are_declined() -> None:
     bags, _ = bagged(size=1, n=1501)
     with pytest.raises(Skip, match=r"1,501 x 2\. Use variant=mm"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import quick
+from helpers import bags_and_labels, quick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -13,7 +13,6 @@ from llpbench import Bags
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
 from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.forming import bag_split
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.privacy import count_noise_sd
 from llpbench.experiment.rules import make_rules
@@ -47,7 +46,7 @@ def test_every_method_runs_with_counts_outside_the_bag(name: str, classes: int) 
     assert not missing_modules(spec)
     job = noisy_job(name, classes)
     split = load_split(job, REGISTRY.datasets["synthetic"])
-    train, train_labels, valid_labels = bag_split(job, split, REGISTRY)
+    train, train_labels, valid_labels = bags_and_labels(job, split, REGISTRY)
     assert train.validation is not None
     for bags in (train, train.validation):
         assert (bags.counts < -1).any()
@@ -165,7 +164,7 @@ def test_count_nll_hands_the_noise_to_its_loss(monkeypatch: pytest.MonkeyPatch) 
     real = method.count_losses
     monkeypatch.setattr(method, "count_losses", spy)
     job = noisy_job("count-nll", 2, "analytic")
-    train, labels, valid_labels = bag_split(job, load_split(job, REGISTRY.datasets["synthetic"]), REGISTRY)
+    train, labels, valid_labels = bags_and_labels(job, load_split(job, REGISTRY.datasets["synthetic"]), REGISTRY)
     assert train.validation is not None
     monitor = HarnessMonitor(
         rules=make_rules(train.validation, valid_labels),

@@ -34,7 +34,7 @@ CSV = DatasetSpec(
             "bag",
             "",
             doc="name of a column whose values are bags: not a feature, and no bag is split between training, "
-            "validation and test; --bags is then the most rows of a bag, larger ones are cut",
+            "validation and test; --bags is then not used (--schemes 'own-bags[most=500]' cuts larger bags)",
         ),
         Param("positive", "", doc="the label that is class 1, all others class 0; without it, labels in their order"),
         Param("test", 0.1, low=0.01, high=0.45, doc="share of the rows (with bag=: of the bags) for the test"),

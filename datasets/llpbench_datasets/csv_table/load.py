@@ -1,8 +1,8 @@
 """Read a CSV file, split it, encode it by its training rows.
 
-A column is numeric when every value that is not missing is a number. A missing number counts as the mean of the
-training rows, and a column that lacks some there gets a 0/1 column that says so; a missing category is a category.
-All else is as ``llpbench.TableEncoder`` does it.
+A column is numeric when every value that is not missing is a number; a missing category is a category. Features are
+those of ``llpbench.TableEncoder``, as in ``llpbench.fit``: a missing number counts as the mean of the training rows,
+and a column that lacks some there gets a 0/1 column that says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llpbench import Categories, DatasetError, Files, IntArray, Numbers, Split
 from llpbench_datasets.csv_table.source import read
 from llpbench_datasets.csv_table.text import CsvText, class_numbers, missing, read_text
 from llpbench_datasets.dealing import deal_rows
-from llpbench_datasets.encoding import encode_parts, fill_gaps
+from llpbench_datasets.encoding import encode_parts
 from llpbench_datasets.tables import Table, cached_table
 
 
@@ -57,7 +57,7 @@ def load(
         table, bag_of = Table(tuple(features), table.labels), bags.codes.astype(np.int64)
     parts = deal_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, f"column {bag!r}")
     classes = max(int(table.labels.max()) + 1, 2)
-    return encode_parts(fill_gaps(table, parts[0]), parts, encoding, classes=classes, bag_of=bag_of)
+    return encode_parts(table, parts, encoding, classes=classes, bag_of=bag_of)
 
 
 def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:

@@ -14,7 +14,7 @@ import numpy as np
 
 from llpbench import Categories, Files, IntArray, Numbers, Split
 from llpbench_datasets.dealing import deal_rows
-from llpbench_datasets.encoding import encode_parts, fill_gaps
+from llpbench_datasets.encoding import encode_parts
 from llpbench_datasets.flights import FILES
 from llpbench_datasets.tables import Table, cached_table
 
@@ -62,6 +62,28 @@ def load(
         table = table.without(name)
     parts = deal_rows(len(table), bag_of, SHARES, seed)
     return encode_parts(fill_gaps(table, parts[0]), parts, encoding, bag_of=bag_of)
+
+
+def fill_gaps(table: Table, train: IntArray) -> Table:
+    """The table with the mean of the known training values in place of missing numbers.
+
+    A column that lacks values in training rows is followed by one that is 1 where the number was missing, else 0. Both
+    are standardised afterwards like any other number: a gust, of which three in four are missing, weighs more than
+    ``TableEncoder`` would let it, which scales by known values and leaves marks at 0 and 1.
+    """
+    columns: list[Numbers | Categories] = []
+    for column in table.columns:
+        if isinstance(column, Categories):
+            columns.append(column)
+            continue
+        absent = np.isnan(column.values)
+        values = column.values[train]
+        known = values[~absent[train]]
+        mean = float(known.mean()) if len(known) else 0.0
+        columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
+        if absent[train].any():
+            columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
+    return Table(tuple(columns), table.labels)
 
 
 def bag_numbers(table: Table, bags: str) -> IntArray | None:

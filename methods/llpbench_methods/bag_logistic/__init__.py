@@ -30,6 +30,7 @@ BAG_LOGISTIC = MethodSpec(
     ),
     tasks=("binary", "multiclass"),
     scores="probability",
+    quick=True,
 )
 
 

@@ -18,6 +18,7 @@ from scipy.special import expit, softmax
 from scipy.stats import chi2
 
 from llpbench import IntArray
+from llpbench_methods.shared.bag_means import bag_means
 
 Array = NDArray[np.floating[Any]]
 _LEAST = 1e-9
@@ -69,12 +70,6 @@ def probabilities(z: Array) -> Array:
     return np.asarray(expit(z) if z.shape[1] == 1 else softmax(z, axis=1))
 
 
-def bag_mean(p: Array, offsets: IntArray) -> Array:
-    """(bags, ...) mean of each bag's rows."""
-    mean: Array = np.add.reduceat(p, offsets[:-1], axis=0) / np.diff(offsets)[:, None]
-    return mean
-
-
 def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> tuple[float, Array]:
     """The loss of logits and its gradient.
 
@@ -86,7 +81,7 @@ def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> t
     """
     sizes = np.diff(offsets)
     p = probabilities(z)
-    mean = np.clip(bag_mean(p, offsets), _LEAST, 1.0 - _LEAST)
+    mean = np.clip(bag_means(p, offsets), _LEAST, 1.0 - _LEAST)
     loss = -float(worth @ (proportions * np.log(mean)).sum(axis=1))
     slope = -proportions / mean
     if z.shape[1] == 1:

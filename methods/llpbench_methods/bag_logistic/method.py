@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from llpbench import Bags, FloatArray, Monitor, State
-from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, bag_mean, probabilities, worth_in_rows
+from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, probabilities, worth_in_rows
+from llpbench_methods.shared.bag_means import bag_means
 
 
 class BagLogistic:
@@ -23,6 +24,9 @@ class BagLogistic:
     Bags that differ for reasons no feature shows are worth fewer rows. Whether these do is seen on validation bags: if
     their proportions miss the mean predictions by more than chance, the excess is the variance of a bag effect, and the
     regression is fitted again with it. (Validation bags that are parts of training bags cannot show it.)
+
+    The cross-entropy needs proportions in [0, 1]: noisy ones are forced there, which moves the mean prediction of small
+    bags towards one half (the order of rows hardly).
 
     Args:
         penalty: of the squared weights (not of the intercept).
@@ -88,5 +92,5 @@ class BagLogistic:
 
     def _missed(self, held: Bags, rate: FloatArray) -> float:
         """The bag effect by which held-back proportions miss the mean predictions."""
-        errors = held.proportions - bag_mean(self._probabilities(held.X), held.offsets)
+        errors = held.proportions - bag_means(self._probabilities(held.X), held.offsets)
         return bag_effect(errors, worth_in_rows(held.sizes, rate, held.count_sd), rate)

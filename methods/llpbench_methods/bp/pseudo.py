@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, IntArray
+from llpbench_methods.shared.assignment import fitting_labels
 from llpbench_methods.shared.counts import whole_counts
 
 Floats = NDArray[np.floating[Any]]
@@ -63,10 +64,7 @@ def threshold(beliefs: Floats, tau: float) -> IntArray:
 
 def top_count(scores: Floats, bags: Bags) -> IntArray:
     """Label 1 for the `c_b` highest scores of each bag; of equal scores the earlier row comes first."""
-    order = np.lexsort((np.arange(len(scores)), -scores, bags.bag_of))
-    rank = np.empty(len(scores), dtype=np.int64)
-    rank[order] = np.arange(len(scores)) - np.asarray(bags.offsets[:-1])[bags.bag_of]
-    return np.asarray(rank < whole_counts(bags)[:, 0][bags.bag_of]).astype(np.int64)
+    return fitting_labels(scores, bags.offsets, whole_counts(bags))
 
 
 def fill_counts(scores: Floats, bags: Bags) -> IntArray:

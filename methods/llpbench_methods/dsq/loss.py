@@ -16,7 +16,7 @@ def debiased_square(
     """Mean over bags of ``B_b (α_b − p̄_b + μ − π)² + (μ − π)²``, summed over classes.
 
     With ``μ = E p`` and ``π = E y`` over all data its expectation over random bags is ``E (y − p)²``: the rows of a bag
-    are independent, so that ``B (ᾱ − p̄)`` centred has the variance of one row's ``y − p``, and the second term is
+    are independent, so that ``√B (α − p̄)`` centred has the variance of one row's ``y − p``, and the second term is
     the square of its mean.
 
     Args:

@@ -13,6 +13,7 @@ from llpbench_methods.nets.losses import class_probabilities
 from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import loss_of_logits, reference_rows
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.counts import mean_counts
 
 
 class DSQ(NetworkMethod):
@@ -46,7 +47,7 @@ class DSQ(NetworkMethod):
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> DSQ:
         """Train on whole bags, beside fixed rows without labels that tell the mean prediction."""
-        shared = {"prior": bags.counts.sum(axis=0) / bags.sizes.sum()}
+        shared = {"prior": mean_counts(bags)}
         if self.mean == "reference":
             shared["reference"] = reference_rows(bags.X, seed)
         elif len(bags) < 2:

@@ -18,14 +18,17 @@ def debiased_targets(
 ) -> FloatArray:
     """Targets ``w_b = B_b (α_b − π) + π`` of a bag's rows: ``E[w_b | y_i] = y_i`` when bags are independent draws.
 
-    They add up to 1 over classes and may lie outside [0, 1]. Bags that partition N rows are drawn without
-    replacement, which shrinks the mean to ``(y_i − π)(N − B_b)/(N − 1) + π``; the correction divides by that factor.
-    A bag of all N rows contains no information beyond the prior: its target is the prior.
+    They may lie outside [0, 1]. Over classes they add up to 1 where the counts of a bag add up to its size; with noisy
+    counts they do so in the mean over all rows, if the prior is the mean of these counts.
+
+    Bags that partition N rows are drawn without replacement, which shrinks the mean to
+    ``(y_i − π)(N − B_b)/(N − 1) + π``; the correction divides by that factor. A bag of all N
+    rows contains no information beyond the prior: its target is the prior.
 
     Args:
         counts: (bags, 1) or (bags, C); noisy counts may be any real number, the mean stays right.
         sizes: (bags,) rows of each bag.
-        prior: (1,) rate of class 1, or (C,) shares.
+        prior: (1,) rate of class 1, or (C,) shares: the sum of the counts divided by the number of rows.
         without_replacement: whether to apply the correction.
     """
     excess = counts - sizes[:, None] * prior

@@ -20,6 +20,7 @@ from llpbench_methods.nets.losses import weighted_mean
 from llpbench_methods.nets.method import NetworkMethod
 from llpbench_methods.nets.network import loss_of_logits, reference_rows
 from llpbench_methods.nets.training import Batch, TrainingData
+from llpbench_methods.shared.counts import mean_counts
 
 
 class EasyLLP(NetworkMethod):
@@ -86,10 +87,11 @@ class EasyLLP(NetworkMethod):
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> EasyLLP:
         """Train on shuffled rows, or on whole bags."""
-        targets = debiased_targets(bags.counts, bags.sizes, bags.prior, without_replacement=self.correction)
+        prior = mean_counts(bags)
+        targets = debiased_targets(bags.counts, bags.sizes, prior, without_replacement=self.correction)
         shared = {}
         if self.center == "reference":
-            shared = {"prior": bags.prior, "reference": reference_rows(bags.X, seed)}
+            shared = {"prior": prior, "reference": reference_rows(bags.X, seed)}
         if self.reduction == "rows":
             data = TrainingData(bags.X, rows={"targets": targets[bags.bag_of]}, shared=shared)
             batches = RowBatches(len(bags.X), self.settings.batch_rows)

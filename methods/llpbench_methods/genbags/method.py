@@ -23,7 +23,7 @@ class GenBags(NetworkMethod):
 
     The loss of a block is divided by the mean bag size (squared error) or its root (absolute error) and averaged
     over blocks, so that it is of order 1 for every bag size. Several classes add up (an extension: the papers
-    have two). Bags beyond the last whole block are not used in that epoch.
+    have two). Bags beyond the last whole block are not used in that pass.
 
     Args:
         block: bags in a generalised bag.

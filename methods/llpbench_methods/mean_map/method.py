@@ -117,5 +117,7 @@ class MeanMap:
             labels = fitting_labels(scores[:, 0] if bags.classes == 2 else scores, bags.offsets, counts)
             if before is not None and np.mean(labels != before) < SETTLED:
                 break
-            model, before = problem.fit(labelled_means(bags.X, labels, bags.classes), rates, penalty, model), labels
+            # of centred rows: the shares of made labels are not quite the rates, so the origin would matter
+            operator = labelled_means(problem.rows, labels, bags.classes) + rates[:, None] * problem.centre
+            model, before = problem.fit(operator, rates, penalty, model), labels
         return model

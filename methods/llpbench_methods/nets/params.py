@@ -47,7 +47,13 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         doc="decoupled weight decay of the kernels (AdamW); the smallest value is as good as none",
     ),
     Param(
-        "epochs", _DEFAULT.epochs, low=1, high=10_000, log=True, doc="most passes over the training rows", tune=False
+        "epochs",
+        _DEFAULT.epochs,
+        low=1,
+        high=10_000,
+        log=True,
+        doc="most reports, each after about as many rows as there are training rows",
+        tune=False,
     ),
     Param(
         "patience",
@@ -55,7 +61,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=1,
         high=10_000,
         log=True,
-        doc="epochs without improvement before the fit stops",
+        doc="reports without improvement before the fit stops",
         tune=False,
     ),
     Param(

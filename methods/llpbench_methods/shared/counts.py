@@ -1,10 +1,10 @@
-"""Counts of a bag as whole numbers."""
+"""Counts of bags: as whole numbers, and their mean over all rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from llpbench import Bags, IntArray
+from llpbench import Bags, FloatArray, IntArray
 
 
 def whole_counts(bags: Bags) -> IntArray:
@@ -22,3 +22,12 @@ def whole_counts(bags: Bags) -> IntArray:
     whole = np.floor(exact + 1e-9).astype(np.int64)
     rank = np.argsort(np.argsort(whole - exact, axis=1, kind="stable"), axis=1, kind="stable")
     return np.asarray(whole + (rank < sizes - whole.sum(axis=1, keepdims=True)))
+
+
+def mean_counts(bags: Bags) -> FloatArray:
+    """Counts of all bags divided by the number of rows, (1,) or (C,): what noisy counts say, not forced to be shares.
+
+    A loss that subtracts the prior from counts needs this one; ``Bags.prior`` is the nearest that is a distribution.
+    """
+    mean: FloatArray = bags.counts.sum(axis=0) / bags.sizes.sum()
+    return mean
