@@ -88,14 +88,14 @@ def run(
 
     Args:
         methods: e.g. ``"bp,dllp"`` or ``["dllp[lr=1e-3;1e-2]"]``.
-        suite: a frozen grid by name, or a part of it: ``"llpbench-2026.1/random"``. Methods, datasets, bags and seeds
-            then take some of it; a method of your own runs wherever all methods of the suite do.
+        suite: a frozen grid by name, or a part of it: ``"llpbench-2026.1/random"``. Methods, datasets, schemes,
+            bags, noise and seeds then take some of it; a method of your own runs wherever all methods of the suite do.
         datasets: e.g. ``"adult,marketing"``; adult by default.
         bags: bag sizes; 8, 32, 128, 512, 1024, 2048 by default.
         seeds: how many (3, seeds 0, 1, 2, by default), or which: ``[3, 4, 5]``, ``"0,1,2"``, ``"3-5"``.
         schemes: ways of forming bags.
         noise: privacy noise on counts: none, medium, high.
-        epsilon: further noise levels by their epsilon.
+        epsilon: noise levels by their epsilon, beside those of noise; without noise, these alone.
         delta: of the privacy noise.
         mechanism: how noise is sized, gaussian or analytic.
         split: what goes to training, validation and test: rows (bags are formed within each part) or whole bags.
@@ -237,7 +237,7 @@ def tune(
     at_once: int | None = None,
     ranges: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
-    out: str | Path = "tuned",
+    out: str | Path | None = None,
     plugins: Paths = (),
     override: Names = (),
     progress: bool = True,
@@ -263,7 +263,7 @@ def tune(
             under the name of a method a table of the same form for it alone.
         config: a run file, or the name of a built-in one, whose table ``search`` may state the settings of the search;
             arguments win over it.
-        out: where studies and chosen parameters are kept.
+        out: where studies and chosen parameters are kept (``"tuned"``).
         plugins: single-file plugins.
         override: names for which the plugin loaded last wins.
         progress: show a line for each trial.

@@ -60,7 +60,15 @@ def add(
     """
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.build import built_files
-    from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
+    from llpbench.leaderboard.folder import (
+        BY_DATASET,
+        TABLES,
+        Content,
+        raw_files,
+        read_folder,
+        remove_stale,
+        write_files,
+    )
     from llpbench.leaderboard.handed_in import add_submission
     from llpbench.leaderboard.publish import add_results
     from llpbench.leaderboard.submission import is_submission, read_submission
@@ -68,6 +76,7 @@ def add(
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder) if folder.is_dir() else Content()
+    is_new = not content.lines
     before = raw_files(content)
     registry = load_registry()
     if is_submission(results):
@@ -76,9 +85,16 @@ def add(
         report = add_submission(results, content, registry, context, replace=replace)
     else:
         report = add_results(results, content, registry, replace=replace, tuned=tuned)
-    if content.lines and raw_files(content) != before:
-        write_files(folder, {**raw_files(content), **built_files(content)})
+    raw = raw_files(content)
+    if content.lines and raw != before:
+        files = {**raw, **built_files(content)}
+        write_files(folder, files)
+        remove_stale(folder, files, (*BY_DATASET, TABLES))
     _tell(report, folder)
+    if is_new and content.lines:
+        click.echo(
+            f"note: {folder} is a new leaderboard, with these cells alone (--board DIR names another one)", err=True
+        )
     sys.exit(1 if report.refused else 0)
 
 
@@ -88,14 +104,14 @@ def add(
 def build(board: Path | None, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
     from llpbench.leaderboard.build import built_files, site_files
-    from llpbench.leaderboard.folder import read_folder, write_files
+    from llpbench.leaderboard.folder import TABLES, read_folder, remove_stale, write_files
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder)
     files = built_files(content) if out is None else site_files(content)
     write_files(out or folder, files)
     if out is None:
-        _remove_stale(folder, files)
+        remove_stale(folder, files, (TABLES,))
     click.echo(f"{len(content.lines)} cells, {len(files)} files in {out or folder}")
 
 
@@ -110,7 +126,11 @@ def build(board: Path | None, out: Path | None) -> None:
 )
 @_tuned_option
 @click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
-@click.option("--against", type=FOLDER, help="The leaderboard before: fail on new marks and new scores of predictions.")
+@click.option(
+    "--against",
+    type=FOLDER,
+    help="The leaderboard before: fail on new marks, new scores of predictions, and whatever of it is changed or gone.",
+)
 @data_options
 def check(
     board: Path | None,
@@ -126,6 +146,7 @@ def check(
     Seeds, noise, rows, bags, labels and the centres of replicates are derived again or compared between cells; what is
     installed is held against what made the cells. What the files cannot prove is told. Exit code 1: something is wrong.
     """
+    from llpbench.cli.results import plural
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.against import check_against
     from llpbench.leaderboard.audit import audit, brought
@@ -141,9 +162,11 @@ def check(
     problems += brought(content, read_folder(against)) if against is not None else []
     if results:
         context = context_of(data, offline, (), (), predictions=False)
-        wrong, seen = check_against(content, results, registry, tuned, context)
-        problems += wrong
-        click.echo(f"{seen} of {len(content.lines)} cells compared with their results")
+        found = check_against(content, results, registry, tuned, context)
+        problems += found.problems
+        click.echo(f"{len(found.cells)} of {len(content.lines)} cells compared with their results")
+        for word, n in Counter(found.again.values()).items():
+            click.echo(f"{plural(n, 'cell')} published from another run: the numbers of this one are {word}")
     stale = differences(folder, content)
     for problem in (*problems, *(f"{folder}/{name}" for name in stale)):
         click.echo(problem, err=True)
@@ -282,13 +305,6 @@ def _fresh_line(test: FreshTest) -> str:
 
 def _untraced(untraced: dict[str, int]) -> list[str]:
     return [f"{name}: not installed, so {cells} of its cells cannot be traced" for name, cells in untraced.items()]
-
-
-def _remove_stale(folder: Path, files: dict[str, bytes]) -> None:
-    """Tables of datasets that are no longer published."""
-    for path in sorted((folder / "tables").glob("*")):
-        if path.suffix in (".md", ".tex") and path.relative_to(folder).as_posix() not in files:
-            path.unlink()
 
 
 def _tell(report: Added, folder: Path) -> None:

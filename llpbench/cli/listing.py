@@ -99,7 +99,7 @@ def show(
             _show_suite(registry, name, as_json)
             return
         known = [*suites, *(n for shelf in shelves for n in shelf.entries)]
-        raise UnknownNameError("method, dataset or suite", name, known)
+        raise UnknownNameError("name", name, known)
     for entry in found:
         if as_json:
             click.echo(msgspec.json.format(msgspec.json.encode(_facts(entry)), indent=1).decode())

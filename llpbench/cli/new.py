@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import click
 
 from llpbench.cli.printing import say
-from llpbench.contracts.errors import UsageError
+from llpbench.contracts.errors import StoreError, UsageError
 
 
 @click.command(short_help="Write a working plugin package to start from.")
@@ -24,16 +25,34 @@ def new(kind: str, name: str, out: Path | None) -> None:
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise UsageError(f"the name {name!r} must be lower-case words joined by '-', e.g. my-{kind}.")
+    _refuse_taken(kind, name)
     folder = out or Path(f"llpbench-{name}")
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} exists and is not empty; choose another --out.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise UsageError(f"{folder} exists and {what}; choose another --out.")
     package = "llpbench_" + name.replace("-", "_")
     words = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("-"))}
     for path, text in _templates(files("llpbench.cli") / "templates" / kind):
         target = folder / str(path).replace("package", package, 1).removesuffix(".txt")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_fill(text, words), encoding="utf-8")
-    say(f"wrote {folder}. Next:\n  pip install -e {folder}\n  llpbench check {name}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(_fill(text, words), encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror or error}. Choose another --out.") from None
+    say(f"wrote {folder}. Next:\n  pip install -e {shlex.quote(str(folder))}\n  llpbench check {name}")
+
+
+def _refuse_taken(kind: str, name: str) -> None:
+    """Refuse a name that an installed plugin has: two that claim one name cannot both be used."""
+    from llpbench.plugins.registry import load_registry
+
+    registry = load_registry()
+    known = registry.methods if kind == "method" else registry.datasets
+    if name in known.entries:
+        plugin = known.entries[name].plugin
+        raise UsageError(
+            f"there is a {kind} {name!r} already, of {plugin.distribution} {plugin.version}; choose another name."
+        )
 
 
 def _templates(root: Traversable, inside: str = "") -> list[tuple[str, str]]:

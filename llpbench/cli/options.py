@@ -112,6 +112,16 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def option_names(options: Callable[[Callable[[], None]], Callable[[], None]]) -> list[str]:
+    """The names of the options that a decorator adds, in the order in which ``--help`` lists them."""
+
+    def command() -> None:
+        """Nothing but its options."""
+
+    added: list[click.Parameter] = vars(options(command))["__click_params__"]
+    return [option.name for option in reversed(added) if option.name]
+
+
 grid_options = together(
     click.option("-d", "--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
     click.option("-b", "--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
@@ -123,7 +133,11 @@ grid_options = together(
         "[default: rows]",
     ),
     click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]"),
-    click.option("--epsilon", type=Numbers(float), help="Further noise levels by their epsilon, e.g. 3,0.5."),
+    click.option(
+        "--epsilon",
+        type=Numbers(float),
+        help="Noise levels by their epsilon, e.g. 3,0.5, beside those of --noise; without --noise, these alone.",
+    ),
     click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]"),
     click.option(
         "--mechanism",

@@ -42,9 +42,13 @@ def report(
     again. A leaderboard of another protocol is refused: its numbers cannot be compared.
     """
     from llpbench.leaderboard.folder import read_folder
-    from llpbench.leaderboard.own_page import write_page
+    from llpbench.leaderboard.own_page import published_beside, write_page
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
     published = read_folder(board_to_read(board)) if beside or board else None
     say(f"wrote {write_page(store, load_registry(plugins, override), out, published)}")
+    if published is not None and not published_beside(published.lines.values(), store.results()):
+        say(
+            "note: nothing is published of the same datasets, bags, noise and seeds: the page has yours alone", err=True
+        )

@@ -48,7 +48,7 @@ def rerun(
     """
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.rerun import choose, compare, limits_of, machine_type, published_results, run_again
+    from llpbench.leaderboard.rerun import choose, compare, limits_again, machine_type, published_results, run_again
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
@@ -63,7 +63,7 @@ def rerun(
     _describe(before)
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
-    now = run_again(before, registry, context, QuietView(), limits_of(before, timeout, memory, threads))
+    now = run_again(before, registry, context, QuietView(), limits_again(before, timeout, memory, threads))
     verdict = compare(before, now, tolerance, machine_type(folder, before.machine))
     if verdict.lines:
         click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")

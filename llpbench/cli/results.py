@@ -18,6 +18,7 @@ from llpbench.contracts.errors import UsageError
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
     from llpbench.experiment.plan import Planned
+    from llpbench.plugins.registry import Registry
     from llpbench.report.protocol import Interval
     from llpbench.report.render import Kind, Wanted
     from llpbench.results.store import Store
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 @click.command(short_help="Print the table of a results folder.")
 @folder_argument
 @click.option("--metric", default="auroc", show_default=True, help="What to print; fit_seconds for times.")
-@click.option("--rule", help="A selection rule, or all of them.  [default: all; bags with --suite]")
+@click.option(
+    "--rule",
+    help="A selection rule; or all: those that results have, but for counts, which is shown when named.  "
+    "[default: all; bags with --suite]",
+)
 @click.option(
     "--suite",
     shell_complete=complete_suites,
     help="The tables of a suite, or of a part, as a paper prints them, with the parameters of all methods.",
 )
-@board_option()
+@board_option(default="none: only FOLDER is read; needs --suite")
 @click.option(
     "--kind",
     type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
@@ -85,13 +90,32 @@ def table(
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     _warn_of_mixture(results)
-    wanted = choose(load_registry(plugins, override), results, metric, rule or ALL_RULES, kind, paper)
+    registry = load_registry(plugins, override)
+    wanted = choose(registry, results, metric, rule or ALL_RULES, kind, paper)
+    _note_what_is_not_there(planned, results, wanted, registry, paper)
     if kind == "protocol":
         wanted = replace(wanted, interval=_interval_of(store, results, wanted))
     if fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
         say(render(planned, results, wanted, fmt))
+
+
+def _note_what_is_not_there(
+    planned: list[Planned], results: list[CellResult], wanted: Wanted, registry: Registry, paper: bool
+) -> None:
+    """Say why a rule that was named, or published values that were asked for, are not in the table."""
+    from llpbench.report.render import make_tables
+
+    fine = [result for result in results if result.status == "ok"]
+    for rule in filter(None, wanted.rules):
+        if fine and not any(rule in result.selected for result in fine):
+            how = ": llpbench run --folds K makes them" if registry.rules[rule].cross_validated else ""
+            say(f"note: no result has numbers under the rule {rule}{how}", err=True)
+    if paper and wanted.kind == "scores":
+        without = make_tables(planned, results, replace(wanted, references=()))
+        if make_tables(planned, results, wanted) == without:
+            say("note: no published values are known for these methods, datasets and bags", err=True)
 
 
 def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="A frozen grid by name, or a part of it: llpbench-2026.1/random. --methods, --datasets, --bags and --seeds "
-    "take some of it; a method of your own is run wherever all of the suite's are.",
+    help="A frozen grid by name, or a part of it: llpbench-2026.1/random. --methods, --datasets, --schemes, "
+    "--bags, --noise and --seeds take some of it; a method of your own is run wherever all of the suite's are.",
 )
 @click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
 @click.option("-o", "--out", help="Results folder.  [default: results/NAME, the same for the same request]")
@@ -171,10 +171,9 @@ def _print_results(results: Results, as_json: bool) -> None:
 
 def _print_suite(results: Results, suite: str) -> None:
     """A suite has more tables than a terminal shows: print what there is of it, and how to see them."""
-    from llpbench.cli.suite import coverage_of
+    from llpbench.cli.suite import print_coverage
 
-    for part in coverage_of(suite, results.registry, results.store.results()):
-        say(part.line)
+    print_coverage(suite, results.registry, results.store.results(), ())
     say(f"tables: llpbench table {results.folder} --suite {suite}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +21,7 @@ from llpbench.contracts.result import FAILURES, PROTOCOL
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
+    from llpbench.execution.jobs import Rerun
     from llpbench.experiment.plan import Planned
     from llpbench.results.store import Store
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     shell_complete=complete_suites,
     help="What is missing of a suite, or of a part, in one line for each part.",
 )
-@board_option()
+@board_option(default="none: only FOLDER is read; needs --suite")
 @click.option("--traceback", is_flag=True, help="Print the full traceback of every cell that failed.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -84,7 +87,7 @@ def status(
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
-    _print_advice(counts, commands, older, other)
+    _print_advice(counts, [in_folder(command, store.root) for command in commands], older, other)
 
 
 def _suite_status(
@@ -95,17 +98,17 @@ def _suite_status(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    from llpbench.cli.suite import coverage_of, read_results
+    from llpbench.cli.suite import coverage_of, print_coverage, read_results
     from llpbench.plugins.registry import load_registry
 
     results = read_results(suite, folder, board)
-    found = coverage_of(suite or "", load_registry(plugins, override), [*results.own, *results.published])
+    registry = load_registry(plugins, override)
     if as_json:
+        found = coverage_of(suite or "", registry, [*results.own, *results.published])
         content = [{**msgspec.to_builtins(part), "line": part.line} for part in found]
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
         return
-    for part in found:
-        say(part.line)
+    print_coverage(suite or "", registry, results.own, results.published)
 
 
 def trouble_of(result: CellResult, plan: Planned, store: Store) -> dict[str, Any]:
@@ -147,13 +150,46 @@ def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], ov
     return len(known_cells(results, lambda result: "other" if provenance.other_code(result) else ""))
 
 
+def with_rerun(command: str, which: Rerun) -> str:
+    """A command as it was typed, or a call as it was written, with the cells it is to make again."""
+    if not command.startswith("llpbench.run("):
+        return f"{command} --rerun {which}"
+    others = re.sub(r", rerun='\w+'|(?<=\()rerun='\w+', ", "", command)
+    return f"{others.removesuffix(')')}, rerun={which!r})"
+
+
+def in_folder(command: str, folder: Path) -> str:
+    """A command whose results go to this folder: one of merged folders names the folder that it ran for."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # edited by hand
+        return command
+    for i, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if word in ("-o", "--out") and i + 1 < len(words):
+            name, value = "", words[i + 1]
+        elif name != "--out" or not value:
+            continue
+        if Path(value).resolve() == folder.resolve():
+            return command
+        words[i : i + (1 if name else 2)] = ["--out", str(folder)]
+        return shlex.join(words)
+    return command
+
+
 def _print_advice(counts: Counter[str], commands: list[str], older: int, other: int) -> None:
     command = printable(commands[-1]) if commands else "llpbench run ..."
     if older:
         say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): the next run makes them again")
     if other:
-        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {command} --rerun stale")
+        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {with_rerun(command, 'stale')}")
     if counts["missing"] or counts["damaged"]:
         say(f"go on with: {command}")
     elif any(counts[name] for name in FAILURES):
-        say(f"run failed cells again with: {command} --rerun failed")
+        say(f"run failed cells again with: {with_rerun(command, 'failed')}")
+    elif not other:
+        return
+    different = {re.sub(r" --rerun[ =]\w+", "", known) for known in commands}
+    if len(different) > 1:
+        more = plural(len(different) - 1, "other command")
+        say(f"that is the last command; {more} filled the folder, too (llpbench status --json lists them)")

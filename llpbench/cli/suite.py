@@ -92,12 +92,25 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
 
 def coverage_of(name: str, registry: Registry, results: Iterable[CellResult]) -> list[Coverage]:
     """How much of a suite, or of a part, there is; one entry for each part."""
-    from llpbench.experiment.suites.coverage import coverage
+    from llpbench.experiment.suites.coverage import suite_coverage
     from llpbench.experiment.suites.file import find_suite
-    from llpbench.experiment.suites.plan import Limits, plan_suite
 
     suite, part = find_suite(name, registry)
-    return coverage(plan_suite(suite, registry, Limits(part=part)), results)
+    return suite_coverage(suite, registry, results, part)
+
+
+def print_coverage(name: str, registry: Registry, own: Iterable[CellResult], published: Iterable[CellResult]) -> None:
+    """Print how much of a suite there is, and how far one's own methods are on it."""
+    from llpbench.experiment.suites.coverage import own_coverage, suite_coverage
+    from llpbench.experiment.suites.file import find_suite
+
+    suite, part = find_suite(name, registry)
+    own = list(own)
+    for of_part in (
+        *suite_coverage(suite, registry, [*own, *published], part),
+        *own_coverage(suite, registry, own, part),
+    ):
+        say(of_part.line)
 
 
 def show_suite_tables(

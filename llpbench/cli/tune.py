@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, Seeds, cell_options, grid_options, plugin_options
+from llpbench.cli.options import Names, Seeds, cell_options, grid_options, option_names, plugin_options
 from llpbench.cli.printing import progress_of, say
+from llpbench.contracts.specs import DEFAULT_RULE
 
 if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     help="A TOML file with the grid and, in its table [search], these settings, or the name of a built-in one; flags "
     "win over it.",
 )
-@click.option("-o", "--out", default="tuned", show_default=True, help="Where studies and chosen parameters are kept.")
+@click.option("-o", "--out", help="Where studies and chosen parameters are kept.  [default: tuned]")
 @cell_options
 @click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
@@ -75,7 +77,37 @@ def tune(
     with exit_on_interrupt():
         results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
     _print(results, as_json)
+    if not as_json and any(search.history().best is not None for search in results.searches):
+        of_run = {**flags, "config": config, "plugin": [str(path) for path in plugins]}
+        say(f"use the parameters with: {run_command(of_run, results, request.spec.run.folds)}", err=True)
     sys.exit(0 if results.complete else 1)
+
+
+def run_command(flags: dict[str, Any], results: TuneResults, folds: int) -> str:
+    """The run, as it can be typed, of what was searched for, with what was chosen.
+
+    Args:
+        flags: options of the search by name; those of the grid are the run's, too.
+        results: the search.
+        folds: how many folds it had; a rule may bring some that no option named.
+    """
+    words = ["llpbench", "run"]
+    seeds = flags.get("seeds") if flags.get("per_seed") else None
+    if isinstance(seeds, list) and len(seeds) == 1:
+        seeds = [f"{seeds[0]}-{seeds[0]}"]
+    for name in ("config", "methods", *option_names(grid_options), "seeds", "data"):
+        value = {"seeds": seeds, "folds": folds or None}.get(name, flags.get(name))
+        if value is not None:
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [f"--{name.replace('_', '-')}", text]
+    for path in flags.get("plugin", ()):
+        words += ["--plugin", path]
+    words += ["--params", str(results.folder)]
+    rules = list(dict.fromkeys(search.rule.name for search in results.searches))
+    words += [] if DEFAULT_RULE in rules else ["--params-rule", rules[0]]
+    # The folder that a file names is the search's own.
+    words += ["--out", f"results/{results.folder.name}"] if flags.get("config") else []
+    return shlex.join(words)
 
 
 def _print(results: TuneResults, as_json: bool) -> None:
@@ -102,5 +134,4 @@ def _print(results: TuneResults, as_json: bool) -> None:
     say(tabulate(rows, headers="keys", disable_numparse=True))
     for rules_of_one in dict.fromkeys(tuple(search.shared) for search in results.searches if search.shared):
         say(f"each trial serves the rules {' and '.join(rules_of_one)}; no rule had a part in what is drawn")
-    out = results.folder
-    say(f"histories: {out}/studies; use the parameters with: llpbench run --params {out}", err=True)
+    say(f"histories: {results.folder}/studies", err=True)

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from llpbench.execution.jobs import Context
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.handed_in import check_submission
 from llpbench.leaderboard.lines import compact
-from llpbench.leaderboard.publish import Desk, read_manifest
+from llpbench.leaderboard.publish import Accepted, Desk, read_manifest
+from llpbench.leaderboard.rerun import compare, type_of
 from llpbench.leaderboard.submission import is_submission
 from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, canonical
+
+
+@dataclass
+class Compared:
+    """What came out when published cells were held against results.
+
+    Attributes:
+        problems: what of the leaderboard is not what its results give.
+        cells: cells that were looked at.
+        again: cells that were published from another run, and how the numbers of this one compare (``equal``,
+            ``close``).
+    """
+
+    problems: list[str] = field(default_factory=list)
+    cells: set[str] = field(default_factory=set)
+    again: dict[str, str] = field(default_factory=dict)
 
 
 def check_against(
@@ -22,8 +40,11 @@ def check_against(
     registry: Registry,
     tuned: Iterable[Path] = (),
     context: Context | None = None,
-) -> tuple[list[str], int]:
-    """What of a leaderboard is not what its results give, and how many cells were looked at.
+) -> Compared:
+    """Hold the cells of a leaderboard against results.
+
+    A cell that was published from another run (somebody else's, and this one made it too) has other seconds and
+    another date: of these the numbers are compared, as ``llpbench rerun`` does.
 
     Args:
         content: the leaderboard.
@@ -32,27 +53,49 @@ def check_against(
         tuned: folders of the searches that chose parameters.
         context: where predictions find the data that they are scored on.
     """
-    problems: list[str] = []
-    seen: set[str] = set()
+    found = Compared()
     for run in runs:
         if is_submission(run):
             wrong, looked_at = check_submission(content, run, registry, context or Context())
-            problems += wrong
-            seen |= looked_at
+            found.problems += wrong
+            found.cells |= looked_at
             continue
         desk = Desk(run, content, registry, list(tuned))
         for cell_id, planned in read_manifest(run).planned.items():
             if cell_id not in content.lines or not (run / "cells" / f"{cell_id}.json").exists():
                 continue
-            seen.add(cell_id)
+            found.cells.add(cell_id)
             try:
                 submission = desk.read(cell_id, planned)
             except (Unsound, Damaged, RecursionError) as problem:
-                problems.append(f"cell {cell_id}: its result in {run} is not sound: {problem}")
+                found.problems.append(f"cell {cell_id}: its result in {run} is not sound: {problem}")
                 continue
-            line = content.lines[cell_id]
-            if canonical(compact(submission.result)) != canonical(line.result):
-                problems.append(f"cell {cell_id}: it is published otherwise than its result in {run} says")
-            if submission.replicates != content.replicates.get(cell_id):
-                problems.append(f"cell {cell_id}: its replicates are not those of its predictions in {run}")
-    return problems, len(seen)
+            if content.lines[cell_id].source == submission.source:
+                found.problems += _its_own(cell_id, submission, content, run)
+            else:
+                _made_again(cell_id, submission, content, run, found)
+    return found
+
+
+def _its_own(cell_id: str, submission: Accepted, content: Content, run: Path) -> list[str]:
+    """What of a cell is not what the result says that it was published from."""
+    problems = []
+    if canonical(compact(submission.result)) != canonical(content.lines[cell_id].result):
+        problems.append(f"cell {cell_id}: it is published otherwise than its result in {run} says")
+    if submission.replicates != content.replicates.get(cell_id):
+        problems.append(f"cell {cell_id}: its replicates are not those of its predictions in {run}")
+    return problems
+
+
+def _made_again(cell_id: str, submission: Accepted, content: Content, run: Path, found: Compared) -> None:
+    """Compare the numbers of a cell that was published from another run than this one."""
+    published, result = content.lines[cell_id].result, submission.result
+    if published.status != "ok":
+        return  # it has no number to compare
+    machine = content.machines.get(published.machine)
+    made_on = type_of(machine) if machine is not None else ""
+    verdict = compare(published, result, made_on=made_on, again_on=type_of(submission.machine))
+    if verdict.reproduced:
+        found.again[cell_id] = verdict.word
+    else:
+        found.problems.append(f"cell {cell_id}: published from another run than {run}, and {verdict.text}")

@@ -18,7 +18,7 @@ from llpbench.leaderboard.claims import compare_best, mark_best
 from llpbench.leaderboard.entries import DIGITS, make_entry, make_score, paper_rows, rounded
 from llpbench.leaderboard.facts import MethodFacts, rules_of, styles_of
 from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.grouped import NO_NOISE, DatasetGroups, Place, block_of, by_dataset
+from llpbench.leaderboard.grouped import ANY_BAG, NO_NOISE, DatasetGroups, Place, block_of, by_dataset
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.overview import cells_of, coverage_of, standings_of
 from llpbench.leaderboard.plan import board_groups
@@ -51,11 +51,17 @@ TITLE = "llpbench leaderboard"
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def make_board(content: Content, files: bool = True) -> Board:
-    """The board of a leaderboards folder; ``files`` says that the built files lie beside its page."""
+def make_board(content: Content, groups: list[Group] | None = None, *, files: bool = True) -> Board:
+    """The board of a leaderboards folder.
+
+    Args:
+        content: what is published.
+        groups: its results as ``board_groups`` gives them, where they are made already.
+        files: whether the built files lie beside its page.
+    """
     results = [line.result for line in content.lines.values()]
     styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)
-    found = by_dataset(board_groups(results))
+    found = by_dataset(board_groups(results) if groups is None else groups)
     datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
     mark_rows((row for dataset in datasets for row in dataset.rows), content.marks)
     cells = cells_of(found, content.facts)
@@ -71,6 +77,7 @@ def make_board(content: Content, files: bool = True) -> Board:
         missing=[missing for dataset in datasets for missing in _missing(dataset)],
         overall=standings_of(cells, list(styles.values()), list(rules)),
         coverage=coverage_of(cells),
+        suites=dict(sorted(content.facts.suites.items())),
         methods={name: _part(facts, MethodAbout) for name, facts in sorted(content.facts.methods.items())},
         sources={name: _part(facts, DatasetAbout) for name, facts in sorted(content.facts.datasets.items())},
         about=about(results, files),
@@ -116,7 +123,7 @@ def _board_dataset(
         for rule in rules
         if (claim := _judge_column(dataset, rows, (noise, bag), style, rule, content)) is not None
     ]
-    rows += [row({("none", 1): group}) for group in dataset.bounds.values()]
+    rows += [row({(NO_NOISE, bag): found[bag] for bag in sorted(found)}) for found in dataset.bounds.values()]
     protocol = board_protocol(dataset.groups, content, styles, rules)
     stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
     here = [style for style in styles if style.name in stated]
@@ -128,7 +135,12 @@ def _board_dataset(
         bags=bags,
         noises=noises,
         epsilons=dataset.epsilons,
-        bounds={style.name: _bounds(dataset, style, rules) for style in here},
+        bounds={style.name: _bounds(dataset.bounds_at(ANY_BAG), style, rules) for style in here}
+        if dataset.same_rows
+        else {},
+        bag_bounds=UNSET
+        if dataset.same_rows or not dataset.bounds
+        else {s.name: {str(b): _bounds(dataset.bounds_at(b), s, rules) for b in bags} for s in here},
         rows=rows,
         paper=paper_rows(known, styles),
         ranks={style.name: {rule: _ranks(dataset, style, rule) for rule in rules} for style in here},
@@ -215,12 +227,12 @@ def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:
     return {r.cell.seed: value for r in group.fine if (value := value_of(r, style.name, rule)) is not None}
 
 
-def _bounds(dataset: DatasetGroups, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
+def _bounds(groups: dict[str, Group], style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
     """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none)."""
     bounds: dict[str, Mean] = {}
     if style.measured_on != TEST_ROWS:
         return bounds
-    for method, group in dataset.bounds.items():
+    for method, group in groups.items():
         for rule in rules:
             score = make_score(group, style, rule)
             if score.mean is None:

@@ -32,8 +32,8 @@ def built_files(content: Content) -> dict[str, bytes]:
     """Files by their path in the folder; they depend on the content alone."""
     from llpbench.leaderboard.page import render_page
 
-    board = make_board(content)
     groups = board_groups(line.result for line in content.lines.values())
+    board = make_board(content, groups)
     files = {
         "board.json": encode_board(board),
         "results.csv": (tables.to_csv(_all_rows(groups, content)) + "\n").encode(),

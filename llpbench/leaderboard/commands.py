@@ -6,8 +6,11 @@ import shlex
 
 from llpbench.contracts.cell import OWN_SIZES, USUAL
 from llpbench.contracts.errors import UsageError
-from llpbench.plugins.options import format_options, split_list
+from llpbench.plugins.options import format_options, format_scalar, split_list
 from llpbench.results.table import Group
+
+USUAL_BACKENDS = ("", "jax")
+"""Backends that need not be named: none, and that of a run which names none."""
 
 
 def command(group: Group) -> str:
@@ -15,23 +18,29 @@ def command(group: Group) -> str:
     if group.predictions_only:
         return ""
     cell = group.found[0].cell
-    seeds = max(plan.cell.seed for plan in group.plans) + 1
     words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]
     bound = group.oracle and cell.split == USUAL.split
     words += [] if bound or cell.bag_size == OWN_SIZES else ["--bags", str(cell.bag_size)]
-    words += ["--seeds", str(seeds)]
+    words += ["--seeds", _seeds({plan.cell.seed for plan in group.plans})]
     if cell.scheme != USUAL.scheme:
         words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
     words += ["--split", cell.split] if cell.split != USUAL.split else []
     if cell.noise != "none":
         words += ["--noise", cell.noise]
-        words += ["--delta", f"{cell.delta:g}"] if cell.delta != USUAL.delta else []
+        words += ["--delta", format_scalar(cell.delta)] if cell.delta != USUAL.delta else []
         words += ["--mechanism", cell.mechanism] if cell.mechanism != USUAL.mechanism else []
-    words += ["--feature-noise", f"{cell.feature_noise:g}"] if cell.feature_noise else []
+    words += ["--feature-noise", format_scalar(cell.feature_noise)] if cell.feature_noise else []
     words += ["--folds", str(cell.folds)] if cell.folds else []
-    words += ["--backend", cell.backend] if cell.backend not in ("", "jax") else []
+    words += ["--backend", cell.backend] if cell.backend not in USUAL_BACKENDS else []
     words += ["--preset", cell.preset] if cell.preset and group.options.get("preset") == cell.preset else []
     return shlex.join(words)
+
+
+def _seeds(seeds: set[int]) -> str:
+    """Seeds as they are typed: how many where they are the first ones, else which; one alone is a range of one."""
+    if seeds == set(range(len(seeds))):
+        return str(len(seeds))
+    return ",".join(map(str, sorted(seeds))) if len(seeds) > 1 else "{0}-{0}".format(*seeds)
 
 
 def _method(group: Group) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import DEFAULT_RULE
+from llpbench.experiment.judge import patience_of
 from llpbench.leaderboard.validate import Unsound
 
 Curve = list[float | None]
@@ -25,7 +26,7 @@ def check_curve(result: CellResult, higher: Mapping[str, bool], *, kind_may_chan
         kind_may_change: the method's scores are read by what they look like; reports before the first that was not a
             probability are then forgotten, so an earlier one may have had a better value.
     """
-    patience = int(result.cell.params.get("patience") or 20)
+    patience = patience_of(result.cell.params)
     for rule, chosen in result.selected.items():
         curve = [report.get(rule) for report in result.history]
         _check_report(chosen, curve, f"under {rule!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.cell import OWN_SIZES, USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.validate import Unsound
@@ -57,7 +57,11 @@ def derived_count_sd(cell: Cell, classes: int) -> float:
 
 def derived_bags(cell: Cell, rows: int) -> int | None:
     """How many bags the rows of a part make; None where the scheme draws their sizes."""
-    return -(-rows // cell.bag_size) if cell.scheme in _EVEN_SCHEMES else None
+    if cell.scheme not in _EVEN_SCHEMES:
+        return None
+    if cell.bag_size == OWN_SIZES:
+        raise Unsound("its scheme needs a bag size")
+    return -(-rows // cell.bag_size)
 
 
 def _check_seeds(result: CellResult) -> None:

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
-from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout, ParamAbout
+from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout, ParamAbout, SuiteAbout
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
 
@@ -56,6 +56,7 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     metrics: dict[str, MetricFacts] = {}
     references: list[Reference] = []
     rules: dict[str, RuleFacts] | UnsetType = UNSET
+    suites: dict[str, SuiteAbout] = {}
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

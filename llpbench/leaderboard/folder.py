@@ -27,11 +27,17 @@ from llpbench.leaderboard.bootstrap import Replicates, decode_replicates
 from llpbench.leaderboard.facts import Facts, MachineFacts
 from llpbench.leaderboard.lines import Line, decode_line, encode_line
 from llpbench.leaderboard.searched import decode_history
-from llpbench.leaderboard.submission import About, read_about
+from llpbench.leaderboard.submission import ToldMethod, read_told_method
 from llpbench.leaderboard.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.leaderboard.verified import Mark, decode_mark
 from llpbench.system.files import write_atomically
 from llpbench.tuning.chosen import History
+
+BY_DATASET = ("cells", "bootstrap", "searches", "verified")
+"""The folders of published data that have a file for each dataset."""
+TABLES = "tables"
+"""The folder of built files that has files for each dataset."""
+_ENDINGS = (".jsonl", ".md", ".tex")
 
 
 @dataclass
@@ -44,7 +50,7 @@ class Content:
     facts: Facts = field(default_factory=Facts)
     searches: dict[str, History] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
-    submissions: dict[str, About] = field(default_factory=dict)
+    submissions: dict[str, ToldMethod] = field(default_factory=dict)
 
 
 def read_folder(root: Path) -> Content:
@@ -67,7 +73,7 @@ def read_folder(root: Path) -> Content:
         for mark in _lines(path, decode_mark):
             _once(content.marks, mark.id, mark, path)
     for path in _files(root / "submissions", ".json"):
-        content.submissions[path.stem] = _guarded(path, read_about)
+        content.submissions[path.stem] = _guarded(path, read_told_method)
     for path in _files(root / "machines", ".json"):
         content.machines[check_machine(path.stem)] = read_machine(path)
     if (root / "facts.json").exists():
@@ -123,6 +129,19 @@ def write_files(root: Path, files: dict[str, bytes]) -> None:
                     raise StoreError(f"{part} is a symbolic link; leaderboards hold plain files.")
             if not path.is_file() or path.read_bytes() != data:
                 write_atomically(path, data)
+    except OSError as error:
+        raise StoreError(f"cannot write to {root}: {error}.") from None
+
+
+def remove_stale(root: Path, files: Iterable[str], folders: Iterable[str]) -> None:
+    """Remove from folders what was written of datasets that are no longer published: files that are none of these."""
+    wanted = set(files)
+    try:
+        for folder in folders:
+            found = [] if (root / folder).is_symlink() else sorted((root / folder).glob("*"))
+            for path in found:
+                if path.suffix in _ENDINGS and f"{folder}/{path.name}" not in wanted:
+                    path.unlink()
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error}.") from None
 

@@ -12,6 +12,8 @@ Place = tuple[str, int]  # noise level, bag size
 BLOCKS = ("random", "natural", "privacy", "images")
 """The parts of a leaderboard, by what its bags, counts and rows are."""
 NO_NOISE = "none"
+ANY_BAG = 1
+"""The bag size of a bound that holds for all of them: it was given rows one by one."""
 
 
 def block_of(scheme: str, noise: str, images: bool) -> str:
@@ -25,12 +27,13 @@ def block_of(scheme: str, noise: str, images: bool) -> str:
 class DatasetGroups:
     """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
 
-    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows.
+    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows: by the bag size
+    that these rows are of, or ``ANY_BAG`` where all bag sizes have the same rows.
     """
 
     sample: Group
     methods: dict[str, dict[Place, Group]]
-    bounds: dict[str, Group]
+    bounds: dict[str, dict[int, Group]]
 
     @property
     def groups(self) -> list[Group]:
@@ -41,6 +44,16 @@ class DatasetGroups:
     def rows(self) -> set[str]:
         """The rows that its methods are tested on: several where whole bags of several sizes are split."""
         return {data_key(g.plans[0].cell) for g in (self.groups or [self.sample]) if g.plans}
+
+    @property
+    def same_rows(self) -> bool:
+        """Whether its methods are tested on the same rows at every bag size."""
+        return len(self.rows) == 1
+
+    def bounds_at(self, bag: int) -> dict[str, Group]:
+        """The bounds of a bag size, by method."""
+        size = ANY_BAG if self.same_rows else bag
+        return {method: found[size] for method, found in self.bounds.items() if size in found}
 
     @property
     def epsilons(self) -> dict[str, float | None]:
@@ -75,6 +88,7 @@ def by_dataset(groups: list[Group]) -> list[DatasetGroups]:
                 dataset.methods.setdefault(g.method, {})[g.setting.noise_name, g.setting.bag_size] = g
     for g in sorted((g for g in groups if g.oracle), key=lambda g: g.method):
         for dataset in datasets.values():
-            if dataset.rows == {data_key(g.plans[0].cell)}:
-                dataset.bounds[g.method] = g
+            cell = g.plans[0].cell
+            if data_key(cell) in dataset.rows:
+                dataset.bounds.setdefault(g.method, {})[ANY_BAG if dataset.same_rows else cell.bag_size] = g
     return list(datasets.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from llpbench.leaderboard.facts import MethodFacts
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import check_result, compact
 from llpbench.leaderboard.predictions import Scored, score_submission
-from llpbench.leaderboard.publish import Accepted, Added, Desk, refresh_facts, take
+from llpbench.leaderboard.publish import Accepted, Added, Desk, refresh_facts, refresh_suites, take
 from llpbench.leaderboard.submission import Submission, alike, read_submission
 from llpbench.leaderboard.validate import Unsound, short_line
 from llpbench.plugins.registry import Registry
@@ -37,54 +38,77 @@ def checked_submission(folder: Path, registry: Registry) -> Submission:
 def add_submission(
     folder: Path, content: Content, registry: Registry, context: Context, *, replace: bool = False
 ) -> Added:
-    """Score what was handed in and put it into ``content``, marked. What is refused is left out, the rest goes in."""
+    """Score what was handed in and put it into ``content``, marked. What is refused is left out, the rest goes in.
+
+    A method with a new description takes the place of all its published cells, or none: where a cell is refused,
+    ``content`` stays as it is.
+    """
     submission = checked_submission(folder, registry)
     about = submission.method
-    _check_name(content, submission, replace)
-    protocol = protocol_of(content) or PROTOCOL
+    leaving = _leaving(content, submission, replace)
+    draft = _without(content, leaving)
+    protocol = protocol_of(draft) or PROTOCOL
     if protocol != PROTOCOL:
         raise StoreError(
             f"this leaderboard is of protocol {protocol}; predictions are scored under protocol {PROTOCOL}."
         )
-    report, desk = Added(), Desk(folder, content, registry)
+    report, desk = Added(), Desk(folder, draft, registry)
     for told, scored in score_submission(folder, submission, registry, context):
         cell_id = told.cell(about).id
         try:
             if isinstance(scored, Unsound):
                 raise scored
             check_result(scored.result)
-            if content.machines.get(scored.result.machine, scored.machine) != scored.machine:
+            if draft.machines.get(scored.result.machine, scored.machine) != scored.machine:
                 raise Unsound(f"machine {scored.result.machine} is published with another description")
             desk.splits.check(scored.result, scored.replicates)
         except Unsound as problem:
             report.refused.append((cell_id, short_line(str(problem))))
             continue
         accepted = Accepted(scored.result, scored.source, scored.machine, scored.replicates, None)
-        if take(content, report, accepted, replace=replace):
+        if take(draft, report, accepted, replace=replace):
             desk.splits.add(scored.result, scored.replicates)
+    if leaving and report.refused:
+        number = f"{len(report.refused)} of {len(submission.cells)} cells are refused"
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in report.refused))
+        raise StoreError(f"nothing was replaced: {number}: {short_line(reasons)}.")
+    content.lines, content.replicates = draft.lines, draft.replicates
+    content.machines, content.marks = draft.machines, draft.marks
     if any(line.result.cell.method == about.name for line in content.lines.values()):
         content.submissions[about.name] = about
         content.facts.methods[about.name] = MethodFacts(summary=about.title)
     refresh_facts(content, registry)
+    refresh_suites(content, registry)
     return report
 
 
-def _check_name(content: Content, submission: Submission, replace: bool) -> None:
+def _leaving(content: Content, submission: Submission, replace: bool) -> set[str]:
+    """The published cells of a method that has a new description: they go. ``StoreError`` where its name is taken."""
     name = submission.method.name
     known = content.submissions.get(name)
     others = set(content.facts.methods) - ({name} if known is not None else set())
     taken = alike(name, sorted(others))
     if taken is not None:
         raise StoreError(f"{name}: {taken} is a method of this leaderboard; predictions need a name of their own.")
-    if known is not None and known != submission.method:
-        if not replace:
-            raise StoreError(
-                f"{name} is published as {PREDICTIONS_ONLY}, with another description. "
-                "If it is the same method and yours, --replace takes the new one with all its cells."
-            )
-        for cell_id in [i for i, line in content.lines.items() if line.result.cell.method == name]:
-            del content.lines[cell_id]
-            content.replicates.pop(cell_id, None)
+    if known is None or known == submission.method:
+        return set()
+    if not replace:
+        raise StoreError(
+            f"{name} is published as {PREDICTIONS_ONLY}, with another description. "
+            "If it is the same method and yours, --replace takes the new one with all its cells."
+        )
+    return {cell_id for cell_id, line in content.lines.items() if line.result.cell.method == name}
+
+
+def _without(content: Content, leaving: set[str]) -> Content:
+    """A content without some cells, to which others can be added: ``content`` itself stays as it is."""
+    return dataclasses.replace(
+        content,
+        lines={cell_id: line for cell_id, line in content.lines.items() if cell_id not in leaving},
+        replicates={cell_id: kept for cell_id, kept in content.replicates.items() if cell_id not in leaving},
+        marks={cell_id: mark for cell_id, mark in content.marks.items() if cell_id not in leaving},
+        machines=dict(content.machines),
+    )
 
 
 def check_submission(

@@ -17,11 +17,20 @@ from llpbench.execution.jobs import Context
 from llpbench.experiment.grid import RunSpec, plan_bags
 from llpbench.experiment.privacy import noise_name
 from llpbench.leaderboard.predictions import digest_of_rows, prepared
-from llpbench.leaderboard.submission import FORMAT, LAST_SEED, NAME, About, Submission, ToldCell, inputs_path, told_cell
+from llpbench.leaderboard.submission import (
+    FORMAT,
+    LAST_SEED,
+    NAME,
+    Submission,
+    ToldCell,
+    ToldMethod,
+    inputs_path,
+    told_cell,
+)
 from llpbench.plugins.registry import Registry
 from llpbench.system.files import write_atomically
 
-TEMPLATE = About(name="your-method", title="", who="")
+TEMPLATE = ToldMethod(name="your-method", title="", who="")
 
 
 def settings(spec: RunSpec, registry: Registry) -> list[Cell]:
@@ -54,6 +63,7 @@ def write_inputs(folder: Path, wanted: list[Cell], registry: Registry, context: 
         _write(path, buffer.getvalue())
         told.append(told_cell(setting, digest_of_rows(data.test_rows)))
         yield path
+    (folder / "predictions").mkdir(exist_ok=True)  # where its scores go
     template = Submission(format=FORMAT, method=TEMPLATE, cells=told)
     _write(folder / NAME, msgspec.json.format(msgspec.json.encode(template), indent=1) + b"\n")
 

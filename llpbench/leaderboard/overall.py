@@ -76,13 +76,6 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def row_ranks(values: FloatArray) -> FloatArray:
-    """Ranks within each line, 1 for the highest; equal numbers share the mean of their places."""
-    better = (values[:, None, :] > values[:, :, None]).sum(axis=2)
-    equal = (values[:, None, :] == values[:, :, None]).sum(axis=2) - 1
-    return np.asarray(1.0 + better + equal / 2.0)
-
-
 def even_weights(keys: Sequence[Key]) -> FloatArray:
     """The weight of each cell: datasets alike, columns of a dataset alike, seeds of a column alike; sum 1."""
     weights = np.zeros(len(keys))

@@ -14,7 +14,8 @@ from llpbench.leaderboard.bootstrap import METRIC as JUDGED
 from llpbench.leaderboard.facts import Facts, MethodFacts
 from llpbench.leaderboard.grouped import BLOCKS, DatasetGroups, block_of
 from llpbench.leaderboard.overall import Grid, Key
-from llpbench.leaderboard.schema_overall import Coverage, Overall, OverallRow, Variant
+from llpbench.leaderboard.schema_overall import BlockCoverage, Overall, OverallRow, Variant
+from llpbench.leaderboard.statistics import row_ranks
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import may_compare
 from llpbench.results.table import Group, value_of
@@ -39,14 +40,14 @@ class Cells:
 
     Attributes:
         results: by method, then by place; bounds are apart.
-        bounds: by dataset as it is shown, then by bound, its results by seed.
+        bounds: by dataset as it is shown and bag size, then by bound, its results by seed.
         defaults: the methods that are ranked: those at their defaults, and those that nobody ran so.
         variant_of: for every other method (a variant) the one whose settings it changes.
         controls: the yardsticks among the defaults, which are not ranked.
     """
 
     results: dict[str, dict[Place, CellResult]]
-    bounds: dict[str, dict[str, dict[int, CellResult]]]
+    bounds: dict[tuple[str, int], dict[str, dict[int, CellResult]]]
     defaults: tuple[str, ...]
     variant_of: dict[str, str]
     controls: tuple[str, ...]
@@ -63,12 +64,13 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
     """The cells of all datasets."""
     results: dict[str, dict[Place, CellResult]] = {}
     bases: dict[str, str] = {}
-    bounds: dict[str, dict[str, dict[int, CellResult]]] = {}
+    bounds: dict[tuple[str, int], dict[str, dict[int, CellResult]]] = {}
     planned: Counter[tuple[str, str]] = Counter()
     for dataset in datasets:
-        bounds[dataset.sample.setting.dataset] = {
-            method: {r.cell.seed: r for r in group.fine} for method, group in dataset.bounds.items()
-        }
+        for bag in dataset.bags:
+            bounds[dataset.sample.setting.dataset, bag] = {
+                method: {r.cell.seed: r for r in group.fine} for method, group in dataset.bounds_at(bag).items()
+            }
         for method, groups in dataset.methods.items():
             for group in groups.values():
                 if group.predictions_only:  # handed in, never run here: shown, and compared with nothing
@@ -116,7 +118,7 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
     if not grid.keys:
         return None
     bags = {place.key: place.bag for row in cells.results.values() for place in row}
-    ranks = overall.row_ranks(grid.values)
+    ranks = row_ranks(grid.values)
     mean: list[float] = (overall.even_weights(grid.keys) @ ranks).tolist()
     low, high = overall.percentile_interval(overall.resampled_weights(grid.keys) @ ranks)
     order = sorted(range(len(grid.methods)), key=lambda m: (_rounded(mean[m]), grid.methods[m]))
@@ -179,7 +181,7 @@ def _numbers(row: Mapping[Place, CellResult], style: MetricStyle, rule: str, blo
 
 def _mean_ranks(grid: Grid, keys: Sequence[Key]) -> Sequence[float]:
     part = grid.only(set(keys))
-    return list(overall.even_weights(part.keys) @ overall.row_ranks(part.values))
+    return list(overall.even_weights(part.keys) @ row_ranks(part.values))
 
 
 Scale = dict[tuple[str, object], tuple[list[Key], float, float]]
@@ -201,10 +203,10 @@ def _scale(
     for key in grid.keys:
         columns.setdefault((key.dataset, key.column), []).append(key)
     for (dataset, column), keys in columns.items():
-        shown = column[0] if isinstance(column, tuple) else ""
+        place = (column[0], column[2]) if isinstance(column, tuple) else ("", 0)
         bounds = [
             {s: sign * v for s, r in by_seed.items() if (v := value_of(r, style.name, rule)) is not None}
-            for by_seed in cells.bounds.get(shown, {}).values()
+            for by_seed in cells.bounds.get(place, {}).values()
         ]
         controls = [numbers[m] for m in cells.controls if m in numbers]
         bound = [m for of in bounds if (m := _mean([of.get(key.seed) for key in keys])) is not None]
@@ -251,14 +253,14 @@ def _variants(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]], s
     return found
 
 
-def coverage_of(cells: Cells) -> list[Coverage]:
+def coverage_of(cells: Cells) -> list[BlockCoverage]:
     """One line for each block: how many cells of methods at their defaults have a number, and why others lack it."""
     lines = []
     for block in cells.blocks:
         rows = {m: {p: r for p, r in cells.results[m].items() if p.block == block} for m in cells.defaults}
         rows = {m: row for m, row in rows.items() if row}
         fates = Counter(r.status for row in rows.values() for r in row.values())
-        columns = {place.key.column for row in rows.values() for place in row}
+        columns = Counter(column for row in rows.values() for column in {place.key.column for place in row})
         planned = max(sum(fates.values()), sum(cells.planned[m, block] for m in rows))
         lacking = {
             "declined by the method": fates["skipped"],
@@ -266,10 +268,12 @@ def coverage_of(cells: Cells) -> list[Coverage]:
             "not run": planned - sum(fates.values()),
         }
         why = ", ".join(f"{number} {word}" for word, number in lacking.items() if number)
+        part = sum(number < len(rows) for number in columns.values())
         size = f"{_plural(len(rows), 'method')}, {_plural(len(columns), 'column')}"
+        size += f" ({part} of them with some of the methods)" if part else ""
         text = f"{block}: {size}, {fates['ok']} of {planned} cells have a number"
         lines.append(
-            Coverage(
+            BlockCoverage(
                 block=block,
                 methods=len(rows),
                 columns=len(columns),

@@ -121,7 +121,7 @@ def _put_beside(content: Content, beside: Content, results: Collection[CellResul
     content.machines = {**{name: m for name, m in beside.machines.items() if name in used}, **content.machines}
     content.marks = {i: beside.marks[i] for i in taken if i in beside.marks}
     content.submissions = beside.submissions
-    content.facts = beside.facts
+    content.facts = msgspec.structs.replace(beside.facts, suites={})  # they speak of the whole leaderboard
 
 
 def _mark(board: Board, own: Collection[str]) -> None:

@@ -25,17 +25,17 @@ class BoardPlan(NamedTuple):
 def board_groups(results: Iterable[CellResult]) -> list[Group]:
     """Published results by method and setting, with what is missing; the same for any order of the results."""
     results = list(results)
-    plan = plan_of(results)
+    plan = board_plan(results)
     return group_cells(plan.cells, results, plan.older)
 
 
-def plan_of(results: Iterable[CellResult]) -> BoardPlan:
+def board_plan(results: Iterable[CellResult]) -> BoardPlan:
     """What a table of these results is meant to hold: every method in every setting of its dataset."""
     results = sorted(
         results, key=lambda r: (r.dataset_name, r.oracle, r.method_name, r.cell.bag_size, r.cell.seed, r.id)
     )
     older = older_settings(results, {r.id: r for r in results})
-    planned = {r.id: _planned(r) for r in results}
+    planned = {r.id: Planned.of(r) for r in results}
     methods: dict[tuple[str, str, str, str], list[CellResult]] = {}
     for r in results:
         if _is_expected(r):
@@ -47,7 +47,7 @@ def plan_of(results: Iterable[CellResult]) -> BoardPlan:
             lacking = [seed for seed in sorted(seeds) if (setting, seed) not in there]
             for seed in lacking if setting.dataset == dataset else ():
                 cell = _moved(found[0].cell, setting, seed)
-                planned.setdefault(cell.id, msgspec.structs.replace(_planned(found[0]), cell=cell))
+                planned.setdefault(cell.id, msgspec.structs.replace(Planned.of(found[0]), cell=cell))
                 older.update({cell.id: day} if day else {})
     return BoardPlan(list(planned.values()), older)
 
@@ -68,10 +68,6 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
 def _is_expected(r: CellResult) -> bool:
     """Whether its method is expected in every setting: not what nobody here can run, nor what one search chose."""
     return not (r.oracle or r.predictions_only or is_tuned(r.cell))
-
-
-def _planned(r: CellResult) -> Planned:
-    return Planned(cell=r.cell, method_name=r.method_name, dataset_name=r.dataset_name, oracle=r.oracle)
 
 
 def _moved(cell: Cell, setting: Setting, seed: int) -> Cell:

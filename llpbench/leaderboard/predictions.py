@@ -26,13 +26,13 @@ from llpbench.execution.jobs import Context
 from llpbench.experiment.fit_cell import Prepared, prepare_cell
 from llpbench.experiment.grid import Variant, shown_data
 from llpbench.experiment.judge import finite
-from llpbench.experiment.metrics import to_probabilities
+from llpbench.experiment.metrics import rows_add_up, to_probabilities
 from llpbench.experiment.privacy import count_noise_sd, epsilon_of, noise_name
 from llpbench.experiment.rules import SelectionRule, bag_error, make_rules
 from llpbench.experiment.scoring import Answers
 from llpbench.leaderboard.bootstrap import Replicates, read_arrays, replicate
 from llpbench.leaderboard.facts import EVERY_RESULT, MachineFacts
-from llpbench.leaderboard.submission import About, Submission, ToldCell, predictions_path, shown_name
+from llpbench.leaderboard.submission import Submission, ToldCell, ToldMethod, predictions_path, shown_name
 from llpbench.leaderboard.trace import registered
 from llpbench.leaderboard.validate import Unsound, clip
 from llpbench.plugins.fingerprint import HARNESS, fingerprint, origin_of
@@ -70,7 +70,7 @@ def score_submission(
             yield told, Unsound(f"its data cannot be made here: {error}")
 
 
-def settled_cell(told: ToldCell, about: About, registry: Registry) -> tuple[Cell, str]:
+def settled_cell(told: ToldCell, about: ToldMethod, registry: Registry) -> tuple[Cell, str]:
     """The cell of a submission and the name of its data, or ``Unsound`` where a run would not state it so."""
     dataset = registered(registry.datasets, told.dataset).spec
     scheme = registered(registry.schemes, told.scheme).spec
@@ -120,7 +120,7 @@ def digest_of_rows(rows: FloatArray) -> str:
 
 
 def _score(
-    folder: Path, told: ToldCell, about: About, registry: Registry, context: Context
+    folder: Path, told: ToldCell, about: ToldMethod, registry: Registry, context: Context
 ) -> tuple[Scored, str, bool]:
     """A scored cell, a digest of its scores, and whether these vary at all."""
     cell, dataset_name = settled_cell(told, about, registry)
@@ -187,10 +187,9 @@ def checked_scores(given: NDArray[np.generic], rows: int, classes: int, name: st
     if not np.isfinite(found).all():
         raise Unsound(f"{name} has scores that are not finite")
     scores: FloatArray = found.astype(np.float64)
-    if kind == "probability":
-        sums_off = classes > 2 and not np.allclose(scores.sum(axis=-1), 1.0, atol=1e-3)
-        if (scores < 0).any() or (scores > 1).any() or sums_off:
-            raise Unsound(f"{name} is said to hold probabilities and does not")
+    outside = (scores < 0).any() or (scores > 1).any() or (classes > 2 and not rows_add_up(scores))
+    if kind == "probability" and outside:
+        raise Unsound(f"{name} is said to hold probabilities and does not")
     return scores
 
 
@@ -203,7 +202,7 @@ def _refuse_labels(tests: FloatArray, labels: IntArray) -> None:
 
 
 def _choose(
-    tests: FloatArray, valid: FloatArray | None, data: Prepared, about: About, registry: Registry
+    tests: FloatArray, valid: FloatArray | None, data: Prepared, about: ToldMethod, registry: Registry
 ) -> dict[str, tuple[int, float | None]]:
     """For each rule with numbers, the report it chose and its value.
 
@@ -233,7 +232,7 @@ def _fill(
     tests: FloatArray,
     valid: FloatArray | None,
     data: Prepared,
-    about: About,
+    about: ToldMethod,
     registry: Registry,
 ) -> None:
     """Every metric of the chosen reports."""

@@ -69,7 +69,10 @@ def table_data(table: Table) -> ProtocolTable:
 
 
 def _on_searched_seeds(groups: Sequence[Group]) -> list[Group]:
-    """Of methods and settings with a search, the groups with the seeds that all searches of the setting have."""
+    """Of methods and settings with a search, the groups with the seeds that all searches of the setting have.
+
+    A group without any of them is left out: a seed may be searched for that nobody ran as shipped.
+    """
     seeds: dict[object, set[int]] = {}
     lines: set[object] = set()
     for group in groups:
@@ -77,11 +80,8 @@ def _on_searched_seeds(groups: Sequence[Group]) -> list[Group]:
             there = {result.cell.seed for result in group.fine}
             seeds[group.setting] = seeds.get(group.setting, there) & there
             lines.add((group.setting, line_of(group)))
-    return [
-        _only(group, seeds[group.setting])
-        for group in groups
-        if (group.setting, line_of(group)) in lines and seeds[group.setting]
-    ]
+    kept = [_only(group, seeds[group.setting]) for group in groups if (group.setting, line_of(group)) in lines]
+    return [group for group in kept if group.plans]
 
 
 def _is_searched(group: Group) -> bool:

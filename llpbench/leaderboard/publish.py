@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from llpbench.contracts.errors import StoreError
+from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.suites.coverage import suite_coverage
+from llpbench.experiment.suites.file import read_suite, suite_files
 from llpbench.leaderboard.audit import protocol_of
 from llpbench.leaderboard.bootstrap import Replicates, read_predictions, replicate
 from llpbench.leaderboard.curve import check_curve
@@ -20,6 +23,7 @@ from llpbench.leaderboard.folder import Content, read_machine
 from llpbench.leaderboard.lines import check_result, compact, seal
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.recompute import Arrays, check_metrics, classes_of
+from llpbench.leaderboard.schema_overall import SuiteAbout
 from llpbench.leaderboard.searched import check_search, check_trials, is_tuned, read_studies
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.trace import check_commands, check_stated, check_traced, name_today, set_names
@@ -78,6 +82,7 @@ def add_results(
                 content.searches[submission.search.study] = submission.search
     _rename(content, report, registry)
     refresh_facts(content, registry)
+    refresh_suites(content, registry)
     return report
 
 
@@ -245,3 +250,15 @@ def refresh_facts(content: Content, registry: Registry) -> None:
     given = [r for r in registry.references() if r.dataset in datasets]
     sources = {r.source for r in given}
     facts.references = [r for r in facts.references if r.source not in sources] + given
+
+
+def refresh_suites(content: Content, registry: Registry) -> None:
+    """How much there is of every suite that is installed; what was said of others, or cannot be planned here, stays."""
+    results = [line.result for line in content.lines.values()]
+    for name, path in suite_files(registry).items():
+        with contextlib.suppress(UsageError):  # made for other versions than these
+            suite = read_suite(path)
+            parts = suite_coverage(suite, registry, results)
+            if any(part.done for part in parts):
+                lines = tuple(part.line for part in parts)
+                content.facts.suites[name] = SuiteAbout(title=suite.title, state=suite.state, parts=lines)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import NO_BAG, MethodSpec, MetricSpec
-from llpbench.experiment.metrics import auroc, kind_of_scores
+from llpbench.experiment.metrics import auroc, kind_of_scores, rows_add_up
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.leaderboard.bootstrap import BAG_OF
 from llpbench.leaderboard.validate import Unsound, clip
@@ -55,6 +55,8 @@ def check_metrics(result: CellResult, arrays: Arrays, method: MethodSpec, metric
         for name in chosen.metrics.keys() - {spec.name for spec in known} - {"bag_error"}:
             raise Unsound(f"it states {clip(name)} under {rule!r}, a metric that is not installed here")
         scores = arrays[rule].astype(np.float64)
+        if method.scores == "probability" and result.protocol > 1 and not rows_add_up(scores):
+            raise Unsound(f"its predictions under {rule!r} are said to be probabilities and do not add up to 1")
         slack = EXACT if result.protocol > 1 else COARSE + tied_share(labels, scores)
         for spec in wanted:
             if spec.name not in chosen.metrics:

@@ -121,14 +121,7 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
 
 def run_again(result: CellResult, registry: Registry, context: Context, view: View, limits: Limits) -> CellResult:
     """Run the cell in a folder of its own, through the ordinary driver, and hand back what came out."""
-    return run_cells([(plan_of(result), limits)], registry, context, view)[result.id]
-
-
-def plan_of(result: CellResult) -> Planned:
-    """A published cell as a plan."""
-    return Planned(
-        cell=result.cell, method_name=result.method_name, dataset_name=result.dataset_name, oracle=result.oracle
-    )
+    return run_cells([(Planned.of(result), limits)], registry, context, view)[result.id]
 
 
 def run_cells(
@@ -164,7 +157,7 @@ def _scratch() -> Iterator[Path]:
         yield Path(name)
 
 
-def limits_of(
+def limits_again(
     result: CellResult, timeout: float | None = None, memory: float | None = None, threads: int | None = None
 ) -> Limits:
     """The limits a cell was made under, or others; the number of threads may change digits."""
@@ -196,17 +189,18 @@ def this_type() -> str:
     return f"{here['cpu']} ({here['architecture']})"
 
 
-def changes(before: CellResult, now: CellResult, made_on: str = "") -> tuple[list[str], bool]:
+def changes(before: CellResult, now: CellResult, made_on: str = "", again_on: str = "") -> tuple[list[str], bool]:
     """What differs between two makings of a cell, and whether any of it is known to change the bits of a number.
 
     Known are another kind of machine (``made_on`` is the one it was made on, as ``machine_type`` gives it; where that
-    is not known, another machine), another version of a numeric library (``NUMERIC``), other threads, other flags
-    of a backend. Another version of the harness or of a plugin is told, but excuses nothing: the same cell must give
-    the same numbers, or it is another method.
+    is not known, another machine; ``again_on`` the one it was made on again, by default this one), another version of
+    a numeric library (``NUMERIC``), other threads, other flags of a backend. Another version of the harness or of a
+    plugin is told, but excuses nothing: the same cell must give the same numbers, or it is another method.
     """
     changed = []
-    if before.machine != now.machine and made_on != this_type():
-        changed.append(f"the machine ({made_on} -> {this_type()})" if made_on else "the machine")
+    again_on = again_on or this_type()
+    if before.machine != now.machine and made_on != again_on:
+        changed.append(f"the machine ({made_on} -> {again_on})" if made_on else "the machine")
     excused = bool(changed)
     groups: list[tuple[Mapping[str, object], Mapping[str, object], bool]] = [
         (before.versions, now.versions, False),
@@ -227,13 +221,15 @@ def changes(before: CellResult, now: CellResult, made_on: str = "") -> tuple[lis
     return changed, excused
 
 
-def compare(before: CellResult, now: CellResult, tolerance: float | None = None, made_on: str = "") -> Verdict:
+def compare(
+    before: CellResult, now: CellResult, tolerance: float | None = None, made_on: str = "", again_on: str = ""
+) -> Verdict:
     """Compare the metrics under every rule.
 
     Equal bits are demanded, unless something that is known to change them has changed (``changes``): then each number
     may differ by ``TOLERANCE`` (in the metric's own unit). ``tolerance`` is used instead when it is given.
     """
-    changed, excused = changes(before, now, made_on)
+    changed, excused = changes(before, now, made_on, again_on)
     if now.status != "ok":
         return Verdict(False, False, f"not reproduced: this time it is {now.status}: {now.reason}", [], changed)
     exact = tolerance is None and not excused

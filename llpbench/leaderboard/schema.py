@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
-from llpbench.leaderboard.schema_overall import About, Coverage, DatasetAbout, MethodAbout, Overall
+from llpbench.leaderboard.schema_overall import About, BlockCoverage, DatasetAbout, MethodAbout, Overall, SuiteAbout
 
 SCHEMA = 4
 
@@ -235,8 +235,9 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
     ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
     here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
-    metric, rule and bag size. ``cards`` are the bag cards by bag size, where results have any. ``protocol`` is there
-    where parameters were searched: the same method tuned by each rule, as published elsewhere, and as it is.
+    metric, rule and bag size. Where every bag size has test rows of its own, ``bounds`` is empty and ``bag_bounds`` has
+    them by metric, bag size and rule. ``cards`` are the bag cards by bag size, where results have any. ``protocol`` is
+    there where parameters were searched: the same method tuned by each rule, as published elsewhere, and as it is.
     """
 
     name: str
@@ -255,6 +256,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     base: str = ""
     block: str = "random"
     self_sized: str = ""
+    bag_bounds: dict[str, dict[str, dict[str, Mean]]] | UnsetType = UNSET
     cards: dict[str, BagCard] | UnsetType = UNSET
     protocol: list[ProtocolTable] | UnsetType = UNSET
 
@@ -284,8 +286,9 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 class Board(msgspec.Struct, kw_only=True):
     """A leaderboard. ``built`` is the date of the newest result, not of the building.
 
-    ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is; ``methods`` and
-    ``sources`` are what methods and datasets say of themselves, by registered name.
+    ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is, ``suites``
+    how much of each suite; ``methods`` and ``sources`` are what methods and datasets say of themselves, by
+    registered name.
     """
 
     schema: int
@@ -298,7 +301,8 @@ class Board(msgspec.Struct, kw_only=True):
     built: str
     missing: list[Missing]
     overall: list[Overall] = []
-    coverage: list[Coverage] = []
+    coverage: list[BlockCoverage] = []
+    suites: dict[str, SuiteAbout] = {}
     methods: dict[str, MethodAbout] = {}
     sources: dict[str, DatasetAbout] = {}
     about: About = About()

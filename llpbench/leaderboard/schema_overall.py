@@ -71,7 +71,7 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     machine: str = ""
 
 
-class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+class BlockCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a block there is: the cells of methods at their defaults; ``text`` says it in one line."""
 
     block: str
@@ -80,6 +80,14 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     cells: int
     numbers: int
     text: str
+
+
+class SuiteAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How much of a suite a leaderboard holds: ``parts`` has a line for each part; ``state`` is draft or published."""
+
+    title: str = ""
+    state: str = ""
+    parts: tuple[str, ...] = ()
 
 
 class ParamAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

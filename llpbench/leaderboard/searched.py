@@ -115,8 +115,8 @@ def check_trials(shown: Shown) -> None:
             raise Unsound(f"trial {trial.number} of its search serves several rules and was not given up under all")
         if trial.status != "ok":
             continue
-        values = [r.selected[shown.history.setting.rule].value for r in results if r.status in ("ok", "pruned")]
-        known = [value for value in values if value is not None]
+        chosen = [r.selected.get(shown.history.setting.rule) for r in results if r.status in ("ok", "pruned")]
+        known = [one.value for one in chosen if one is not None and one.value is not None]
         if len(known) != len(results) or fmean(known) != trial.value:
             raise Unsound(
                 f"trial {trial.number} of its search is said to have reached {trial.value}, its result differs"

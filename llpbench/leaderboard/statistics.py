@@ -180,6 +180,13 @@ def student_quantile(degrees: int, level: float = 0.975) -> float:
     return float(stdtrit(degrees, level))
 
 
+def row_ranks(values: FloatArray) -> FloatArray:
+    """Ranks within each line, 1 for the highest; equal numbers share the mean of their places."""
+    better = (values[:, None, :] > values[:, :, None]).sum(axis=2)
+    equal = (values[:, None, :] == values[:, :, None]).sum(axis=2) - 1
+    return np.asarray(1.0 + better + equal / 2.0)
+
+
 def standings(scores: Mapping[str, Mapping[Hashable, float]], higher_is_better: bool = True) -> dict[str, Standing]:
     """Mean rank (ties share the mean of their places) and win rate (ties count half) over common cells.
 
@@ -195,12 +202,10 @@ def standings(scores: Mapping[str, Mapping[Hashable, float]], higher_is_better: 
     if not common:
         return {}
     table = np.array([[scores[m][cell] for m in methods] for cell in common], dtype=np.float64)
-    table = table if higher_is_better else -table
-    better = (table[:, None, :] > table[:, :, None]).sum(axis=2)  # how many beat each method
-    equal = (table[:, None, :] == table[:, :, None]).sum(axis=2) - 1
-    rank = (1 + better + equal / 2).mean(axis=0)
+    ranks = row_ranks(table if higher_is_better else -table)
+    rank = ranks.mean(axis=0)
     rivals = len(methods) - 1
-    wins = ((rivals - better - equal / 2).mean(axis=0) / rivals) if rivals else np.ones(1)
+    wins = (len(methods) - ranks).mean(axis=0) / rivals if rivals else np.ones(1)
     return {m: Standing(float(rank[i]), float(wins[i]), len(common)) for i, m in enumerate(methods)}
 
 

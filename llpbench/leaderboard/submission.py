@@ -2,7 +2,7 @@
 
 ::
 
-    submission.json             the method (``About``) and its cells (``ToldCell``), one for each setting and seed
+    submission.json             the method (``ToldMethod``) and its cells (``ToldCell``), one for each setting and seed
     predictions/<setting>.npz   scores of the test rows (``test``), and maybe of the held-back rows (``valid``)
     inputs/<setting>.npz        what the method was given (``llpbench leaderboard inputs`` writes it); not handed in
 
@@ -39,7 +39,7 @@ _MARK = "[predictions=only]"
 _BESIDE = ("setting", "rows", "seconds")
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToldMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What submitters say of their method.
 
     Attributes:
@@ -90,7 +90,7 @@ class ToldCell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     feature_noise: float = USUAL.feature_noise
     split: SplitBy = USUAL.split
 
-    def cell(self, about: About | None = None) -> Cell:
+    def cell(self, about: ToldMethod | None = None) -> Cell:
         """The cell of the method; without one the setting, whose id names the files."""
         given = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _BESIDE}
         method = {"method": ""} if about is None else {"method": about.name, "params": about.params}
@@ -101,7 +101,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A ``submission.json``."""
 
     format: int
-    method: About
+    method: ToldMethod
     cells: list[ToldCell]
 
 
@@ -138,26 +138,26 @@ def read_submission(folder: Path) -> Submission:
         found = msgspec.json.decode(data, type=Submission)
         if found.format != FORMAT:
             raise Unsound(f"it is of format {found.format}, this llpbench reads {FORMAT}")
-        check_about(found.method)
+        check_told_method(found.method)
         _check_cells(found.cells)
     except (Unsound, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise StoreError(f"{path}: {short_line(str(problem))}. docs/submitting.md has the format.") from None
     return found
 
 
-def read_about(path: Path) -> About:
+def read_told_method(path: Path) -> ToldMethod:
     """The published description of a method that was handed in as predictions."""
     try:
-        about = msgspec.json.decode(read_plain(path, 1 << 16), type=About)
+        about = msgspec.json.decode(read_plain(path, 1 << 16), type=ToldMethod)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unsound(f"not the description of a submission ({clip(str(error), 200)})") from None
-    check_about(about)
+    check_told_method(about)
     if about.name != path.stem:
         raise Unsound(f"it describes {clip(about.name)}")
     return about
 
 
-def check_about(about: About) -> None:
+def check_told_method(about: ToldMethod) -> None:
     """Refuse a description that cannot be shown, or that lacks what everyone must say."""
     check_name(about.name, "method")
     check_values(msgspec.to_builtins(about))
@@ -224,12 +224,12 @@ def check_shown(result: CellResult) -> None:
         raise Unsound("predictions alone are of no bound, no folds, no trial and no backend")
 
 
-def told_of(submissions: Mapping[str, About], results: Iterable[CellResult]) -> Told | UnsetType:
+def told_of(submissions: Mapping[str, ToldMethod], results: Iterable[CellResult]) -> Told | UnsetType:
     """What the board says beside a row of predictions; nothing beside a method that was run."""
     name = next((result.cell.method for result in results if result.predictions_only), None)
     if name is None:
         return UNSET
-    about = submissions.get(name) or About(name=name, title="", who="")
+    about = submissions.get(name) or ToldMethod(name=name, title="", who="")
     return Told(
         mark=PREDICTIONS_ONLY,
         title=about.title,

@@ -10,7 +10,7 @@ from importlib.metadata import packages_distributions
 from typing import TypeVar
 
 from llpbench.contracts.cell import USUAL, Cell
-from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
+from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError, UsageError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
 from llpbench.experiment.grid import Variant, shown_data
@@ -141,7 +141,10 @@ def name_today(cell: Cell, method: MethodSpec) -> str | None:
 def _check_preset_name(result: CellResult, method: MethodSpec) -> None:
     """Refuse a name that does not state the preset, or that states settings which the cell does not have."""
     cell = result.cell
-    name, options = parse_options(result.method_name)
+    try:
+        name, options = parse_options(result.method_name)
+    except UsageError as error:
+        raise Unsound(f"its name cannot be read: {error}") from None
     given = {key: values for key, values in options.items() if key not in ORIGINS}
     honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
     if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):

@@ -29,8 +29,9 @@ from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.bootstrap import METRIC, Replicates
+from llpbench.leaderboard.commands import USUAL_BACKENDS
 from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.rerun import Verdict, compare, limits_of, plan_of, run_cells, type_of
+from llpbench.leaderboard.rerun import Verdict, compare, limits_again, run_cells, type_of
 from llpbench.leaderboard.statistics import holm, student_p
 from llpbench.plugins.registry import Registry
 from llpbench.results.table import setting_of, value_of
@@ -140,8 +141,8 @@ def verify(
             able.append(result)
     plans: dict[str, tuple[Planned, Limits]] = {}
     for result in able:
-        own = limits_of(result, *limits)
-        plans[result.id] = (plan_of(result), own)
+        own = limits_again(result, *limits)
+        plans[result.id] = (Planned.of(result), own)
         for plan in _fresh_plans(result, seeds):
             plans.setdefault(plan.cell.id, (plan, own))
     made = report.made = run_cells(plans.values(), registry, context, view)
@@ -165,7 +166,7 @@ def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[st
 
 
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
-    plan = plan_of(result)
+    plan = Planned.of(result)
     return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
 
 
@@ -176,7 +177,7 @@ def _fresh_tests(
     seeds: Sequence[int],
     report: Verification,
 ) -> list[FreshTest]:
-    tests: dict[tuple[str, str, str], FreshTest] = {}
+    tests: dict[tuple[str, ...], FreshTest] = {}
     for result in able:
         fresh = [made[plan.cell.id] for plan in _fresh_plans(result, seeds)]
         for failed in (f for f in fresh if f.status != "ok"):
@@ -188,15 +189,16 @@ def _fresh_tests(
         place = setting_of(result)
         where = setting_name(place.dataset, place.bag_size)
         where += "" if place.noise == "none" else f", noise {place.noise_name}"
+        where += f", backend {result.cell.backend}" if result.cell.backend not in USUAL_BACKENDS else ""
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
             theirs = {r.cell.seed: 100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None}
             if ours and theirs:
                 values = tuple(theirs.values())
-                key = (result.method_name, where, rule)
+                key = (result.method_name, where, rule, result.cell.backend)
                 cells = (*(tests[key].cells if key in tests else ()), result.id)
                 p = fresh_p(ours, values, floor)
-                tests[key] = FreshTest(*key, tuple(ours), values, p, seeds=tuple(theirs), cells=cells)
+                tests[key] = FreshTest(*key[:3], tuple(ours), values, p, seeds=tuple(theirs), cells=cells)
     return list(tests.values())
 
 

@@ -115,8 +115,7 @@ def _with_missing_seeds(guests: Iterable[CellResult], cells: Iterable[Planned]) 
         seeds.setdefault(setting_of(plan), {})[plan.cell.seed] = None
     found: dict[tuple[Setting, str, str], dict[int, Planned]] = {}
     for r in guests:
-        plan = Planned(cell=r.cell, method_name=r.method_name, dataset_name=r.dataset_name)
-        found.setdefault((setting_of(r), r.method_name, r.cell.backend), {})[r.cell.seed] = plan
+        found.setdefault((setting_of(r), r.method_name, r.cell.backend), {})[r.cell.seed] = Planned.of(r)
     planned = []
     for (setting, _, _), plans in found.items():
         first = next(iter(plans.values()))

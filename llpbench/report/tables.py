@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,11 +70,11 @@ class Table:
         return [self.entries.get((method, key), Entry("", number=False)) for key in self.columns]
 
 
-def format_value(row: Row, usual: int | None = None, shared: float | None = None) -> str:
+def format_value(row: Row, usual: int | None = None, shared: float | None = None, told: Sequence[int] = ()) -> str:
     """``mean (sd)`` and what must be said of its seeds; the status when there is no number.
 
     ``usual`` is the number of seeds that is usual in its column; another one is told, with ``shared``, the mean that is
-    compared.
+    compared. ``told`` are seeds that the title names: nothing is said of these.
     """
     if row.mean is None:
         return row.status
@@ -82,6 +82,7 @@ def format_value(row: Row, usual: int | None = None, shared: float | None = None
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
     picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
+    picked = "" if row.value_seeds == [*told] else picked
     compared = [] if shared is None else [f"shared {shared:.{n}f}"] if f"{shared:.{n}f}" != f"{row.mean:.{n}f}" else []
     said = [*partial, *([picked] if picked else [])]
     said += compared if said else []
@@ -113,14 +114,15 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
             continue
         ordered = sorted(levels, key=lambda n: (-(levels[n].epsilon or float("inf")), n))
         columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
+        told = _picked_by_all(group)
         tables.append(
             Table(
-                about=(dataset, group[0].bags_name),
+                about=(dataset, group[0].bags_name, *_seeds_words(told)),
                 rule=rule,
                 what=metric.title,
                 columns=columns,
                 methods=list(dict.fromkeys(row.method for row in group)),
-                entries=make_entries(group, metric, lambda row: row.noise),
+                entries=make_entries(group, metric, lambda row: row.noise, told),
                 bounds=[],
                 notes=[*_unequal_seeds(group), *reasons_of(group)],
                 sources=_sources(group),
@@ -138,20 +140,21 @@ def _noise_heading(row: Row) -> str:
 def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> Table:
     dataset, noise, rule = key
     plain = [row for row in rows if not row.oracle]
+    told = _picked_by_all(plain)
     return Table(
-        about=(dataset,) if noise == "none" else (dataset, f"noise {noise}"),
+        about=(dataset, *([] if noise == "none" else [f"noise {noise}"]), *_seeds_words(told)),
         rule=rule,
         what=metric.title,
         columns=dict(sorted({row.bag_size: row.bags_name for row in plain}.items())),
         methods=list(dict.fromkeys(row.method for row in plain)),
-        entries=make_entries(plain, metric, lambda row: row.bag_size),
-        bounds=_bounds(rows, metric),
+        entries=make_entries(plain, metric, lambda row: row.bag_size, told),
+        bounds=_bounds(rows, metric, told),
         notes=[*_unequal_seeds(plain), *reasons_of(rows)],
         sources=_sources(rows),
     )
 
 
-def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
+def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
     """The bounds with their values; none where numbers are of bags, which a bound has none of.
 
     Where whole bags are split a bound has a value for each size of them.
@@ -159,7 +162,7 @@ def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
     values: dict[str, dict[str, str]] = {}
     for row in rows:
         if row.oracle and metric.measured_on == TEST_ROWS:
-            values.setdefault(row.method, {})[row.bags_name] = format_value(row)
+            values.setdefault(row.method, {})[row.bags_name] = format_value(row, told=told)
     bounds = []
     for method, found in values.items():
         several = len(set(found.values())) > 1
@@ -168,14 +171,30 @@ def _bounds(rows: list[Row], metric: MetricStyle) -> list[str]:
     return bounds
 
 
-def make_entries(rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Entry]:
-    """The entries of rows by method and column, with the marks of each column; ``key`` tells the column of a row."""
+def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
+    """The seeds behind every number, where all have the same and these are not the first ones; else none."""
+    found = {tuple(row.value_seeds) for row in rows if row.value_seeds}
+    (seeds,) = found if len(found) == 1 else [()]
+    return seeds if seeds_note(seeds, len(seeds)) else ()
+
+
+def _seeds_words(seeds: Sequence[int]) -> list[str]:
+    return [seeds_note(seeds, len(seeds))] if seeds else []
+
+
+def make_entries(
+    rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key], told: Sequence[int] = ()
+) -> dict[tuple[str, Key], Entry]:
+    """The entries of rows by method and column, with the marks of each column.
+
+    ``key`` tells the column of a row, ``told`` are the seeds that the title names.
+    """
     marks = _marks(rows, metric.higher_is_better, key)
     means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
-    usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in map(key, rows)}
+    usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in means}
     return {
         (row.method, key(row)): Entry(
-            format_value(row, usual[key(row)], means[key(row)].get(row.method)),
+            format_value(row, usual[key(row)], means[key(row)].get(row.method), told),
             marks.get((row.method, key(row)), ""),
             row.mean is not None,
         )

@@ -82,6 +82,7 @@ def fake_board(
         "missing": missing,
         "overall": [],
         "coverage": [],
+        "suites": {},
         "methods": {},
         "sources": {},
         "about": {},
@@ -121,8 +122,10 @@ def with_overall(board: Tree) -> Tree:
     around |= {"links": {"Paper": "https://example.org/"}, "files": {"results.csv": "means", "seeds.csv": "every seed"}}
     around |= {"steps": [["write it", "llpbench new method mine"]]}
     lines = [{"block": "random", "methods": 9, "columns": 12, "cells": 324, "numbers": 300}]
+    suite = {"title": "A suite", "state": "published 2026-11-16", "parts": ["random: 300 of 324 cells", "images: none"]}
     return board | {
         "overall": overall,
+        "suites": {"suite-1": suite},
         "coverage": [{**line, "text": "random: 300 of 324 cells have a number; 24 not run."} for line in lines],
         "methods": facts,
         "sources": {d["name"]: source for d in board["datasets"]},
@@ -423,6 +426,7 @@ def _hostile_words(board: Tree) -> None:
     params = [{"name": HOSTILE[2], "default": HOSTILE[3], "doc": HOSTILE[0]}]
     board["overall"] = [{**standing, "rule": rule} for rule in RULES]
     board["coverage"] = [{"block": HOSTILE[0], "text": HOSTILE[2]}]
+    board["suites"] = {HOSTILE[3]: {"state": HOSTILE[2], "parts": [HOSTILE[0], None, {}]}, "__proto__": HOSTILE[2]}
     board["methods"] = {text: {**attack, "params": params} for text in [*HOSTILE, "__proto__"]}
     for dataset in board["datasets"]:
         dataset |= {"base": dataset["name"], "block": HOSTILE[2], "self_sized": HOSTILE[0]}

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pandas as pd
 import pytest
 from cli_runner import FAULTY, llpbench, table
 from helpers import PATIENCE
 
 from llpbench import Results, UsageError, run, tune
+from llpbench.cli.tune import tune as tune_command
 from llpbench.results.store import Store
+from llpbench.tuning.request import TuneRequest
 
 TUNABLE = Path(__file__).parent / "tunable" / "tunable.py"
 SMALL: dict[str, Any] = {"datasets": "synthetic[rows=600;dim=4]", "bags": [8, 32], "seeds": 2, "progress": False}
@@ -199,6 +202,42 @@ def test_a_wrong_request_is_refused_before_anything_runs(tmp_path: Path) -> None
         tune("mean-ridge", sampler="tpee", out=tmp_path / "tuned")
     with pytest.raises(UsageError, match="trials must be at least 1, not 0"):
         tune("mean-ridge", trials=0, out=tmp_path / "tuned")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[TuneRequest]:
+    """What ``tune`` is about to run: it ends there."""
+    found: list[TuneRequest] = []
+
+    def end(request: TuneRequest, *_: object) -> None:
+        found.append(request)
+        sys.exit()
+
+    monkeypatch.setattr(TuneRequest, "run", end)
+    return found
+
+
+def test_ranges_of_a_search_reach_it_as_they_are(asked: list[TuneRequest], tmp_path: Path) -> None:
+    ranges = {"tilt": {"slope": (np.float64(-0.5), 0.5)}, "slope": np.array([-1.0, 1.0])}
+    with pytest.raises(SystemExit):
+        tune("tilt", ranges=ranges, datasets="halves", bags=4, plugins=TUNABLE, out=tmp_path)
+    assert asked[0].spec.ranges == {"tilt": {"slope": [-0.5, 0.5]}, "slope": [-1.0, 1.0]}
+
+
+def test_a_search_goes_where_its_file_says_unless_the_call_or_flag_says_otherwise(
+    asked: list[TuneRequest], tmp_path: Path
+) -> None:
+    file, plain = tmp_path / "run.toml", tmp_path / "plain.toml"
+    plain.write_text('methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\n')
+    file.write_text(f'{plain.read_text()}out = "searches"\n')
+    for config, out, folder in ((file, None, "searches"), (file, "mine", "mine"), (plain, None, "tuned")):
+        with pytest.raises(SystemExit):
+            tune(config=config, out=out, plugins=TUNABLE)
+        flags = ["--config", str(config), "--plugin", str(TUNABLE), *(["--out", out] if out else [])]
+        with pytest.raises(SystemExit):
+            tune_command.main(flags, standalone_mode=False)
+        assert [request.store.root for request in asked] == [Path(folder)] * 2
+        asked.clear()
 
 
 @pytest.mark.slow

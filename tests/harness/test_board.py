@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shlex
 from pathlib import Path
@@ -10,17 +11,24 @@ import msgspec
 import numpy as np
 import pytest
 from board_samples import MACHINE, content_of, grid, published
+from chromium import Chromium, find_chromium
 from helpers import make_cell
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
+from llpbench.experiment.grid import parse_seeds
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.bootstrap import Replicates, pack, unpack
 from llpbench.leaderboard.build import built_files, differences
+from llpbench.leaderboard.commands import command
 from llpbench.leaderboard.facts import BUILT_IN_RULES, EVERY_RESULT, FIRST_BAGS, DatasetFacts, MetricFacts, RuleFacts
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import compact, encode_line
-from llpbench.leaderboard.plan import expected_seeds, plan_of
+from llpbench.leaderboard.page import render_page
+from llpbench.leaderboard.plan import board_groups, board_plan, expected_seeds
 from llpbench.leaderboard.schema import Board, BoardDataset, Entry, encode_board
 from llpbench.results.table import setting_of
 
@@ -95,6 +103,46 @@ def test_a_bound_holds_for_every_way_of_making_bags() -> None:
     assert make_board(content_of(bound + noisy)).datasets[1].bounds["auroc"] == {}
 
 
+def split_by_bags() -> list[CellResult]:
+    """A method and a bound at two bag sizes, each with test rows of its own."""
+    sizes = {8: 0.90, 32: 0.95}
+    methods = [r for size, value in sizes.items() for r in grid({"m": [value - 0.2] * 2}, size, split="bags")]
+    cells = [(make_cell(method="bound", bag_size=b, seed=s, split="bags"), v) for b, v in sizes.items() for s in (0, 1)]
+    return [*methods, *(published(value, cell, oracle=True) for cell, value in cells)]
+
+
+def test_a_bag_size_with_rows_of_its_own_has_a_bound_of_its_own() -> None:
+    dataset = only(split_by_bags())
+    assert dataset.bounds == {}
+    assert dataset.bag_bounds is not msgspec.UNSET
+    means = {bag: rules["bags"].mean for bag, rules in dataset.bag_bounds["auroc"].items()}
+    assert means == {"8": 90.0, "32": 95.0}
+    (row,) = [row for row in dataset.rows if row.oracle]
+    assert {bag: found.scores["auroc"]["bags"].mean for bag, found in row.cells["none"].items()} == means
+    page = render_page(make_board(content_of(split_by_bags())))
+    assert "bound bag 8 90.00 (0.00) · bound bag 32 95.00 (0.00)</caption>" in page
+
+
+def test_a_bound_of_one_bag_size_bounds_no_other() -> None:
+    results = [r for r in split_by_bags() if not (r.oracle and r.cell.bag_size == 32)]
+    dataset = only(results)
+    assert dataset.bag_bounds is not msgspec.UNSET
+    assert {bag: list(rules) for bag, rules in dataset.bag_bounds["auroc"].items()} == {
+        "8": ["bags", "instances"],
+        "32": [],
+    }
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_the_page_shows_the_bound_of_every_bag_size(browser: Chromium, tmp_path: Path) -> None:
+    page = tmp_path / "index.html"
+    page.write_text(render_page(make_board(content_of(split_by_bags()))), encoding="utf-8")
+    browser.open(page)
+    assert browser.run("document.querySelector('.boundbox .value').textContent.trim()") == "bag 8: 90.00 bag 32: 95.00"
+    assert browser.run("document.querySelectorAll('.plot .bound line').length") >= 2
+    assert browser.problems == []
+
+
 def test_pseudo_labels_are_means_by_stage() -> None:
     results = [
         published(0.8, make_cell(method="m", seed=s), pseudo_labels={"one": 0.6 + s / 10, "two": None}) for s in (0, 1)
@@ -144,7 +192,7 @@ def test_more_seeds_than_others_do_not_make_the_others_incomplete() -> None:
 
 def test_a_plan_names_what_is_not_there() -> None:
     results = grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)
-    plan = plan_of(results).cells
+    plan = board_plan(results).cells
     assert len(plan) == 2 * 3 * 3
     absent = {p.cell.id for p in plan} - {r.id for r in results}
     assert absent == {make_cell(method=m, seed=s, bag_size=32).id for m in ("fair", "poor") for s in range(3)}
@@ -285,10 +333,30 @@ def test_the_command_names_all_that_makes_the_setting() -> None:
     )
     words = shlex.split(entry(only([result]), "net[preset=paper;lr=0.1]", 64, "high, delta 1e-06").command)
     assert words == [
-        "llpbench", "run", "--methods", "net[lr=0.1]", "--datasets", "toy[a=b]", "--bags", "64", "--seeds", "2",
+        "llpbench", "run", "--methods", "net[lr=0.1]", "--datasets", "toy[a=b]", "--bags", "64", "--seeds", "1-1",
         "--schemes", "by-feature[column=my column]", "--noise", "high", "--delta", "1e-06", "--feature-noise", "0.1",
         "--backend", "torch", "--preset", "paper",
     ]  # fmt: skip
+
+
+@example(seeds={5, 6}, delta=1.2345678e-6, feature_noise=0.0)
+@example(seeds={0, 1, 2}, delta=1e-6, feature_noise=0.1234567)
+@given(
+    seeds=st.sets(st.integers(0, 9_999), min_size=1, max_size=4),
+    delta=st.floats(1e-12, 0.5, exclude_min=True),
+    feature_noise=st.floats(0, 9),
+)
+def test_the_command_makes_the_published_cells_and_no_others(
+    seeds: set[int], delta: float, feature_noise: float
+) -> None:
+    about = {"noise": "high", "delta": delta, "feature_noise": feature_noise}
+    (group,) = board_groups(published(cell=make_cell(seed=seed, **about)) for seed in seeds)
+    words = shlex.split(command(group))
+    typed = dict(itertools.pairwise(words))
+    given_seeds = parse_seeds(typed["--seeds"])
+    assert seeds == set(range(given_seeds) if isinstance(given_seeds, int) else given_seeds)
+    assert float(typed.get("--delta", USUAL.delta)) == delta
+    assert float(typed.get("--feature-noise", 0.0)) == feature_noise
 
 
 def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:

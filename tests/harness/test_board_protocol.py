@@ -124,6 +124,13 @@ def test_the_block_says_on_what_terms_was_searched(trials: tuple[int, int], word
     assert dataset.protocol[0].notes[0] == f"seeds 0, 1, 2; {words}"
 
 
+def test_a_seed_may_be_searched_that_nobody_ran_as_shipped() -> None:
+    results = [*fits("poor", 0.7, seeds=2), *fits("poor", 0.86, "bags")[2:]]
+    (table,) = only(results).protocol or []
+    assert [line.texts for line in table.lines] == [["88.00 [seed 2 of 3]"]]  # and no column as shipped
+    assert table.notes[0].startswith("seed 2; ")
+
+
 def test_no_search_no_block() -> None:
     assert only(shipped()).protocol is msgspec.UNSET
 

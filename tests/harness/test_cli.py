@@ -7,6 +7,13 @@ from pathlib import Path
 
 import pytest
 from cli_runner import FAULTY, llpbench, table
+from click.testing import CliRunner
+from helpers import make_plan, make_result
+
+from llpbench import UsageError
+from llpbench.cli.status import in_folder, status, with_rerun
+from llpbench.execution.local import cells_at_once
+from llpbench.results.store import Store
 
 SMALL = "synthetic[rows=400;dim=4]"
 
@@ -117,6 +124,13 @@ def test_table_formats_agree(finished: Path) -> None:
     assert len(only) * 2 == len(rows)
 
 
+def test_a_table_says_why_a_rule_or_published_values_are_not_in_it(finished: Path) -> None:
+    done = llpbench("table", str(finished), "--rule", "bags-cv", "--paper", cwd=finished)
+    assert "no result has numbers under the rule bags-cv: llpbench run --folds K makes them" in done.stderr
+    assert "no published values are known" in done.stderr
+    assert llpbench("table", str(finished), "--rule", "counts", cwd=finished).stderr == ""
+
+
 def test_table_takes_other_metrics_and_refuses_unknown_ones(finished: Path) -> None:
     for metric in ("log_loss", "accuracy", "average_precision", "bag_error", "fit_seconds", "peak_memory_mb"):
         assert all(row["mean"] is not None for row in table(finished, "--metric", metric))
@@ -129,6 +143,43 @@ def test_newest_results_are_the_default(finished: Path) -> None:
     done = llpbench("status", cwd=finished.parents[1])
     assert finished.name in done.stdout
     assert "24 ok" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("llpbench run -m guess", "llpbench run -m guess --rerun failed"),
+        ("llpbench.run(methods='guess', bags=[8])", "llpbench.run(methods='guess', bags=[8], rerun='failed')"),
+        ("llpbench.run(rerun='stale', config='a')", "llpbench.run(config='a', rerun='failed')"),
+        ("llpbench.run(methods='a', rerun='stale', out='b')", "llpbench.run(methods='a', out='b', rerun='failed')"),
+    ],
+)
+def test_advice_can_be_typed_as_it_stands(tmp_path: Path, command: str, advice: str) -> None:
+    assert with_rerun(command, "failed") == advice
+    store = Store(tmp_path)
+    store.plan([make_plan()], command, "0.1.0")
+    store.write(make_result(status="failed", reason="because"))
+    shown = CliRunner().invoke(status, [str(tmp_path)])
+    assert f"again with: {advice}\n" in shown.stdout
+
+
+def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
+    """The command of a folder that was merged into it made that one's cells again, and this one's never."""
+    store = Store(tmp_path / "all")
+    for command in ("llpbench run -m a -o one", "llpbench run -m guess --out=two -b 8", "llpbench run -m guess -o two"):
+        store.plan([make_plan()], command, "0.1.0")
+    store.write(make_result(status="failed", reason="because"))
+    shown = CliRunner().invoke(status, [str(store.root)]).stdout
+    assert f"again with: llpbench run -m guess --out {store.root} --rerun failed\n" in shown
+    assert "that is the last command; 2 other commands filled the folder, too" in shown
+    assert in_folder("llpbench run --out=two -b 8", Path("x y")) == "llpbench run --out 'x y' -b 8"
+    assert in_folder("llpbench run -o two -b 8", Path("two")) == "llpbench run -o two -b 8"
+
+
+def test_a_number_of_jobs_below_zero_is_refused_by_itself() -> None:
+    with pytest.raises(UsageError, match=r"^--jobs -1: give how many cells run at once, or 0 for"):
+        cells_at_once(-1, 1)
+    assert cells_at_once(0, 1) >= 1
 
 
 def test_config_file_and_flags(tmp_path: Path) -> None:

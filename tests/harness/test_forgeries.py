@@ -19,8 +19,10 @@ import pytest
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
+from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.leaderboard.bootstrap import pack, unpack
+from llpbench.leaderboard.derived import derived_seeds
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import seal
 from llpbench.results.sealing import decode_result, encode_result
@@ -386,6 +388,10 @@ def _given_up_under_one_rule(b: Bench, r: CellResult) -> None:
     edit_trials(give_up)(b, r)
 
 
+def _unreadable_name(b: Bench, r: CellResult) -> None:
+    b.edit_manifest(lambda plan: plan["planned"][r.id].update(label=f"{VICTIM}[params"))
+
+
 TUNED: dict[str, tuple[Edit, str]] = {
     "trials of several rules that one of them steered": (lambda b, _: _shared(b, sampler="tpe"), "drawn by"),
     "trials that serve other rules": (lambda b, _: _shared(b, rules=("counts", "instances")), "do not serve"),
@@ -402,6 +408,11 @@ TUNED: dict[str, tuple[Edit, str]] = {
         "trial",
     ),
     "trials that saw test rows": (edit_trials(_saw_test_rows), "test rows"),
+    "trials that the rule of the search did not choose from": (
+        edit_trials(lambda r: r.selected.pop("bags")),
+        "its result differs",
+    ),
+    "a name that nobody can read": (_unreadable_name, "its name cannot be read"),
     "trials without results": (lambda b, _: [p.unlink() for p in trial_results(b)], "trial"),
     "other seconds of the search": (field(tuning_seconds=0.0), "tuning_seconds"),
 }
@@ -491,6 +502,15 @@ def hidden_settings(content: Content, result: CellResult) -> None:
     content.replicates[cell.id] = msgspec.structs.replace(old, id=cell.id)
 
 
+def no_bag_size(content: Content, result: CellResult) -> None:
+    """Bags that size themselves, by a scheme that deals them evenly."""
+    cell = msgspec.structs.replace(result.cell, bag_size=OWN_SIZES)
+    old = content.lines.pop(result.id)
+    copy = msgspec.structs.replace(old.result, id=cell.id, cell=cell, seeds=derived_seeds(cell))
+    content.lines[cell.id] = seal(copy, old.source)
+    content.replicates[cell.id] = msgspec.structs.replace(content.replicates.pop(result.id), id=cell.id)
+
+
 CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "AUROC raised": (raise_metric("auroc", 0.05), "auroc"),
     "accuracy that no number of rows gives": (raise_metric("accuracy", 0.0123), "accuracy"),
@@ -525,6 +545,7 @@ CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     ),
     "no digest of the features": (set_parts("digests", features=""), "features"),
     "an empty version": (set_parts("versions", scipy=""), "scipy"),
+    "no bag size": (no_bag_size, "its scheme needs a bag size"),
     "a trial as a result": (
         line_edit(lambda r: setattr(r, "cell", msgspec.structs.replace(r.cell, tuning=True))),
         "id|trial",

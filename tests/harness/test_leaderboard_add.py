@@ -40,7 +40,8 @@ from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_f
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.origin import Origin, read_origin
 from llpbench.leaderboard.publish import Added, add_results
-from llpbench.leaderboard.recompute import LATER, tied_share
+from llpbench.leaderboard.recompute import LATER, check_metrics, tied_share
+from llpbench.leaderboard.schema_overall import SuiteAbout
 from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
@@ -80,7 +81,10 @@ def test_sound_results_go_in_and_come_back(tmp_path: Path) -> None:
     assert again == content
     assert raw_files(again) == raw_files(content)
     assert differences(tmp_path / "board", again) == []
-    assert {c.basis for c in make_board(again).datasets[0].claims} == {"seeds and test rows"}
+    again.facts.suites["suite-1"] = SuiteAbout(state="a draft", parts=("random: 6 of 8 cells",))
+    board = make_board(again)
+    assert {c.basis for c in board.datasets[0].claims} == {"seeds and test rows"}
+    assert board.suites == again.facts.suites
 
 
 def test_the_facts_of_methods_and_datasets_are_kept(tmp_path: Path) -> None:
@@ -387,6 +391,21 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
     "words for labels": (lambda: npz(**{**labels_and(), "labels": np.array(["a"] * 30)}), "not whole numbers"),
     "other labels": (lambda: npz(**labels_and()), "the digest of its test labels"),
 }
+
+
+def test_probabilities_of_several_classes_that_do_not_add_up_are_refused() -> None:
+    result = traced(real_cell("mean-ridge", 0))
+    rule = next(iter(result.selected))
+    rows = result.rows["test"]
+    labels = np.arange(rows) % 3
+    arrays = {"labels": labels, **{name: np.full((rows, 3), 1 - 1e-6) for name in result.selected}}
+    result.digests["test_labels"] = digest_of_labels(labels)
+    result.digests.pop("test_bags", None)
+    result.rate = []
+    method = shared().methods["mean-ridge"]
+    assert method.scores == "probability"
+    with pytest.raises(Unsound, match=f"under '{rule}' are said to be probabilities"):
+        check_metrics(result, arrays, method, shared().metrics.specs)
 
 
 @pytest.mark.parametrize(("make", "reason"), PREDICTIONS.values(), ids=PREDICTIONS.keys())

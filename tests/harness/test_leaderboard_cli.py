@@ -20,7 +20,7 @@ from llpbench.execution.jobs import Limits
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.folder import raw_files, read_folder, write_files
 from llpbench.leaderboard.lines import encode_line
-from llpbench.leaderboard.rerun import compare, limits_of, this_type
+from llpbench.leaderboard.rerun import compare, limits_again, this_type
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
@@ -87,6 +87,13 @@ def test_adding_again_changes_no_byte(copy: Path, board: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "12 cells kept as published: it is there already" in done.stdout
     assert {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()} == before
+    assert "new leaderboard" not in done.stderr
+
+
+def test_a_leaderboard_that_was_not_there_is_said_to_be_new(run: Path, tmp_path: Path) -> None:
+    """In a wrong folder, or with a typing error in --board, results did not go where others' are."""
+    done = llpbench("leaderboard", "add", str(run / "run"), "--board", "leaderbords", cwd=tmp_path)
+    assert "note: leaderbords is a new leaderboard, with these cells alone" in done.stderr
 
 
 def test_results_of_what_is_not_installed_are_refused_and_the_rest_goes_in(run: Path, tmp_path: Path) -> None:
@@ -254,8 +261,8 @@ def test_only_what_changes_bits_excuses_a_difference(board: Path) -> None:
 
 def test_limits_can_be_others() -> None:
     result = published(limits={"timeout": 60.0, "memory_mb": 100.0, "threads": 4.0})
-    assert limits_of(result) == Limits(threads=4, timeout=60.0, memory_mb=100.0)
-    assert limits_of(result, 5.0, 700.0, 1) == Limits(threads=1, timeout=5.0, memory_mb=700.0)
+    assert limits_again(result) == Limits(threads=4, timeout=60.0, memory_mb=100.0)
+    assert limits_again(result, 5.0, 700.0, 1) == Limits(threads=1, timeout=5.0, memory_mb=700.0)
 
 
 def test_a_cell_made_again_under_other_limits(board: Path) -> None:

@@ -13,6 +13,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from llpbench.leaderboard import overall
 from llpbench.leaderboard.overall import Key
+from llpbench.leaderboard.statistics import row_ranks
 
 numbers = st.integers(-4, 4).map(float)
 
@@ -34,7 +35,7 @@ def test_a_method_that_lacks_a_usual_cell_is_not_ranked_and_a_failure_is_the_wor
     grid = overall.ranked_grid(table)
     assert grid.methods == ("a", "b", "c", "d")
     assert grid.values.tolist() == [[3.0, 2.0, 1.0, 0.0], [1.0, 1.0, 2.0, 3.0]]
-    assert overall.row_ranks(grid.values).tolist() == [[1.0, 2.0, 3.0, 4.0], [3.5, 3.5, 2.0, 1.0]]
+    assert row_ranks(grid.values).tolist() == [[1.0, 2.0, 3.0, 4.0], [3.5, 3.5, 2.0, 1.0]]
 
 
 def test_cells_that_few_have_do_not_count_and_one_method_alone_is_no_standing() -> None:
@@ -49,7 +50,7 @@ def test_cells_that_few_have_do_not_count_and_one_method_alone_is_no_standing() 
 @given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_ranks_are_those_of_scipy(rows: list[list[float]]) -> None:
     values = np.array(rows)
-    assert overall.row_ranks(values) == pytest.approx(rankdata(-values, axis=1))
+    assert row_ranks(values) == pytest.approx(rankdata(-values, axis=1))
 
 
 # -- weights and intervals ---------------------------------------------------------------------------------------------

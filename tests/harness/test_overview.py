@@ -142,6 +142,13 @@ def test_images_and_noise_are_blocks_of_their_own_with_one_line_each() -> None:
     ]
 
 
+def test_columns_that_some_methods_lack_are_counted() -> None:
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3) + grid({"a": [0.7] * 3}, dataset="toy", bag_size=512)
+    assert [line.text for line in make_board(content_of(results)).coverage] == [
+        "random: 2 methods, 3 columns (1 of them with some of the methods), 15 of 18 cells have a number; 3 not run.",
+    ]
+
+
 def test_a_metric_of_which_little_is_best_is_turned_round() -> None:
     results = board_of(a=[0.9] * 3, b=[0.8] * 3)
     for r in results:

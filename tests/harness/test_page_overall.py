@@ -53,7 +53,11 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     assert seen.run("document.querySelectorAll('figure.ranks .series').length") == len(standing["rows"])
     cells = len(standing["rows"]) * (len(standing["rows"]) - 1)
     assert seen.run("document.querySelectorAll('.matrix td:not(.self)').length") == cells
-    assert seen.run("document.querySelectorAll('.coverage li').length") == 1
+    suite = board["suites"]["suite-1"]
+    lines = seen.run("[...document.querySelectorAll('.coverage li')].map(li => li.textContent)")
+    assert lines == [board["coverage"][0]["text"], *suite["parts"]]
+    heading = seen.run("document.querySelector('.coverage h4').textContent")
+    assert heading == "Of the suite suite-1 (published 2026-11-16)"
     coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
     assert not seen.run(f"{coordinates}.some(v => /NaN|undefined|Infinity|null/.test(v))")
 
@@ -183,6 +187,42 @@ def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_p
 
 
 @needs_browser
+def test_the_settings_of_a_tab_stand_side_by_side(browser: Chromium, tmp_path: Path) -> None:
+    """A line for each with the numbers of the board, and their mean where most methods have a number."""
+    board = with_overall(fake_board(3, bags=(0,), noises=("none",), holes=False))
+    long = "one-of-many-sets-with-a-name-that-is-far-too-long-for-a-telephone"
+    names = ["adult, own-bags", "adult[set=a-b], own-bags", f"adult[set={long}], own-bags"]
+    for dataset, name in zip(board["datasets"], names, strict=True):
+        dataset |= {"name": name, "base": "adult", "self_sized": "own-bags"}
+    kept = ("bp", "dllp", "best-feature")
+    board["datasets"][0]["rows"] = [row for row in board["datasets"][0]["rows"] if row["method"] in kept]
+    browser.size(1280)
+    browser.open(written(tmp_path, board), "#dataset=adult%2C+own-bags")
+    read = "[...document.querySelectorAll('.family tr')].map(r => [...r.children].map(c => c.textContent))"
+    (_, *methods), (first, *means), *lines = browser.run(read)
+    assert set(methods) == {m for m in METHODS if "[" not in m}
+    assert [line[0] for line in lines] == ["adult (defaults)", "a-b", long]
+    assert first == "mean of 2"
+    for dataset, (_, *shown) in zip(board["datasets"], lines, strict=True):
+        cells = {row["method"]: row["cells"]["none"].get("0") for row in dataset["rows"]}
+        means_of = {m: cell["scores"]["auroc"]["bags"]["mean"] for m, cell in cells.items() if cell}
+        assert shown == [f"{means_of[m]:.2f}" if m in means_of else "–" for m in methods]
+        known = [float(number) for number in shown if number != "–"]
+        line = f".family tbody + tbody tr:nth-child({board['datasets'].index(dataset) + 1})"
+        bold = browser.run(f"[...document.querySelectorAll('{line} b')].map(b => b.textContent)")
+        assert bold == [f"{max(known):.2f}"]
+    for place, mean in enumerate(means, start=1):
+        assert abs(float(mean) - (float(lines[1][place]) + float(lines[2][place])) / 2) < 0.011
+    browser.run("document.querySelectorAll('.family tbody button')[2].click()")
+    assert browser.run("document.querySelector('#panel h2').textContent") == names[2]
+    assert browser.run(CONTRAST) == []
+    browser.size(390)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    assert browser.run("document.querySelector('.family tbody th').offsetWidth") < 180  # numbers are in sight
+    assert browser.problems == []
+
+
+@needs_browser
 def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
     bp, variant, count, *_ = board["datasets"][0]["rows"]
@@ -195,4 +235,34 @@ def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tm
     assert sorted(browser.run(marks)) == ["predictions only", "published", "yours", "✓ 3 of 6"]
     browser.open(path)
     assert browser.run(marks) == ["yours"]
+    assert browser.problems == []
+
+
+@needs_browser
+def test_no_two_methods_look_alike(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(1, bags=(8,), noises=("none",), holes=False)
+    (dataset,) = board["datasets"]
+    like = next(row for row in dataset["rows"] if not (row.get("oracle") or row.get("control")))
+    dataset["rows"] = [{**like, "method": f"m{i}", "name": f"m{i}"} for i in range(40)]
+    browser.open(written(tmp_path, board), "#dataset=adult")
+    glyphs = browser.run("[...document.querySelectorAll('.board tbody .glyph')].map(g => g.innerHTML)")
+    assert len(glyphs) == len(set(glyphs)) == 40
+    assert browser.problems == []
+
+
+@needs_browser
+def test_bag_sizes_that_nobody_ran_under_a_noise_level_take_no_room(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(1, bags=(8, 32, 512), noises=("none", "high"), holes=False)
+    for row in board["datasets"][0]["rows"]:
+        for bag in ("32", "512"):
+            row["cells"].get("high", {}).update({bag: {"status": "missing", "reason": "not run"}})
+    headings = "[...document.querySelectorAll('.board thead .num')].map(h => h.textContent.replace(/\\D/g, ''))"
+    path = written(tmp_path, board)
+    browser.open(path, "#dataset=adult&bag=512")
+    assert browser.run(headings)[:3] == ["8", "32", "512"]
+    browser.open(path, "#dataset=adult&noise=high&bag=512")
+    assert [size for size in browser.run(headings) if size] == ["8"]
+    panels = "[...document.querySelectorAll('figure.noise .column')].map(t => t.textContent)"
+    assert len(browser.run(panels)) == 1
+    assert "bag size 8" in browser.run("document.getElementById('panel').textContent")
     assert browser.problems == []

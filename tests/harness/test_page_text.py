@@ -158,6 +158,12 @@ def test_a_missing_cell_is_its_status_in_the_plain_tables() -> None:
         ("ok", {"bags": {"mean": 81.0, "sd": 0.5, "best": True}}, "<b>81.00 (0.50)</b>"),
         ("ok", {"bags": {"mean": 81.0, "sd": 0.5, "second": True}}, "<u>81.00 (0.50)</u>"),
         ("ok", {"bags": {"mean": 1e300}}, "1.00e+300"),
+        ("ok", {"bags": {"mean": 81.0, "sd": 0.5, "note": "2 seeds", "shared": 81.001}}, "81.00 (0.50) <i>2 seeds</i>"),
+        (
+            "ok",
+            {"bags": {"mean": 81.0, "sd": 0.5, "note": "2 seeds", "shared": 82.0}},
+            "81.00 (0.50) <i>2 seeds, shared 82.00</i>",
+        ),
     ]:
         cell["status"], cell["scores"] = status, {"auroc": score}
         assert f"<th scope=row>{row['method']}<td>{shown}<tr>" in render_page(board)

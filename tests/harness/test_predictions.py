@@ -25,19 +25,19 @@ from llpbench.experiment.grid import RunSpec
 from llpbench.experiment.metrics import auroc
 from llpbench.leaderboard.audit import audit, brought
 from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.folder import Content, read_folder
+from llpbench.leaderboard.folder import Content, raw_files, read_folder
 from llpbench.leaderboard.handed_in import add_submission, check_submission, checked_submission
 from llpbench.leaderboard.inputs import settings, write_inputs
-from llpbench.leaderboard.lines import decode_line, encode_line
+from llpbench.leaderboard.lines import decode_line, encode_line, seal
 from llpbench.leaderboard.predictions import above_bounds, prepared, score_submission
 from llpbench.leaderboard.rerun import choose
 from llpbench.leaderboard.schema import Told
-from llpbench.leaderboard.submission import About, Submission, is_submission, predictions_path, read_submission
+from llpbench.leaderboard.submission import Submission, ToldMethod, is_submission, predictions_path, read_submission
 from llpbench.leaderboard.validate import Unsound
 from llpbench.leaderboard.verify import candidates
 
 DATA = "synthetic[rows=600]"
-ABOUT = About(name="big-net", title="A very large net", who="Ada <ada@example.org>", params={"layers": 96})
+ABOUT = ToldMethod(name="big-net", title="A very large net", who="Ada <ada@example.org>", params={"layers": 96})
 HERE = Context()
 Tree = dict[str, Any]
 
@@ -53,7 +53,7 @@ def handed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fill_in(folder: Path, about: About = ABOUT) -> None:
+def fill_in(folder: Path, about: ToldMethod = ABOUT) -> None:
     """What a submitter does: a regression on the proportions of bags, and the form."""
     template = msgspec.json.decode((folder / "submission.json").read_bytes(), type=Submission)
     for cell in template.cells:
@@ -525,6 +525,35 @@ def test_a_description_changes_only_when_asked_to(board: Content, copy: Path) ->
     assert board.submissions["big-net"].title == "Another title"
 
 
+def test_a_new_description_replaces_all_or_nothing(board: Content, copy: Path) -> None:
+    before = raw_files(board)
+    edit(copy, method(title="Another title"))
+    predictions_path(copy, read_submission(copy).cells[0]).unlink()
+    with pytest.raises(StoreError, match=r"nothing was replaced: 1 of 4 cells are refused: .*predictions"):
+        add_submission(copy, board, shared(), HERE, replace=True)
+    assert raw_files(board) == before
+
+
+def test_a_dataset_without_cells_leaves_no_files(board: Content, copy: Path, tmp_path: Path) -> None:
+    told = told_results(board)[0]
+    cell = msgspec.structs.replace(told.cell, dataset="gone")
+    other = msgspec.structs.replace(told, id=cell.id, cell=cell, dataset_name="gone")
+    board.lines[other.id] = seal(other, "0" * 16)
+    board.replicates[other.id] = msgspec.structs.replace(board.replicates[told.id], id=other.id)
+    folder = tmp_path / "board"
+    write_board(folder, board)
+    (folder / "cells" / ".keep").touch()
+    stale = ["bootstrap/gone.jsonl", "cells/gone.jsonl", "tables/gone.md", "tables/gone.tex"]
+    assert all((folder / name).is_file() for name in stale)
+    edit(copy, method(title="Another title"))
+    done = llpbench("leaderboard", "add", str(copy), "--to", str(folder), "--replace", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in stale if (folder / name).exists()] == []
+    assert (folder / "cells" / ".keep").exists()
+    assert other.id not in read_folder(folder).lines
+    assert check_board(folder) == []
+
+
 def test_what_beats_a_bound_is_pointed_out(board: Content) -> None:
     results = [line.result for line in board.lines.values()]
     told = told_results(board)[0]
@@ -547,6 +576,7 @@ def test_what_beats_a_bound_is_pointed_out(board: Content) -> None:
 def test_the_way_of_a_submission_through_the_commands(tmp_path: Path) -> None:
     grid = ("-d", DATA, "-b", "8", "-s", "2")
     done = llpbench("leaderboard", "inputs", *grid, "-o", "sub", cwd=tmp_path)
+    assert (tmp_path / "sub" / "predictions").is_dir()  # "put scores into sub/predictions"
     assert done.returncode == 0, done.stderr
     blank = llpbench("leaderboard", "score", "sub", cwd=tmp_path)
     assert blank.returncode == 2

@@ -93,3 +93,15 @@ def test_the_command_reads_the_leaderboard_of_the_board_option(tmp_path: Path) -
     elsewhere = llpbench("report", "results/mine", "--board", "nowhere", cwd=tmp_path)
     assert elsewhere.returncode != 0
     assert "nowhere is not a leaderboards folder" in elsewhere.stderr
+
+
+def test_a_page_with_nothing_beside_it_says_so(tmp_path: Path) -> None:
+    """Results of another dataset, or of seeds that nobody published: the page looked as if it had both."""
+    content = content_of(grid({"known": [0.7, 0.7]}))
+    write_files(tmp_path / "leaderboards", {**raw_files(content), **built_files(content)})
+    folder_of(tmp_path / "mine", grid({"mine": [0.9]}))
+    folder_of(tmp_path / "other", grid({"mine": [0.9]}, bag_size=32))
+    for folder, alone in (("mine", False), ("other", True)):
+        done = llpbench("report", folder, "--with", "leaderboard", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert ("nothing is published of the same datasets" in done.stderr) is alone

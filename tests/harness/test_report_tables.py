@@ -153,6 +153,20 @@ def test_unequal_numbers_of_seeds_are_told() -> None:
     assert one_table(row("a", seeds=3), bound).notes == []
 
 
+def test_picked_seeds_are_told_once_where_all_have_them_and_beside_each_number_where_not() -> None:
+    picked = {"value_seeds": [100, 101, 102]}
+    bound = row("top", oracle=True, **picked)
+    table = one_table(row("a", **picked), row("b", 32, **picked), row("c", 32, None), bound)
+    assert table.title == "toy · seeds 100-102 · AUROC % · selection rule: bags · top 90.00 (0.50)"
+    assert {entry.text for entry in table.entries.values()} == {"90.00 (0.50)", "missing"}
+    mixed = one_table(row("a", **picked), row("b", 32))
+    assert mixed.title == "toy · AUROC % · selection rule: bags"
+    assert [mixed.entries[place].text for place in (("a", 8), ("b", 32))] == [
+        "90.00 (0.50) [seeds 100-102]",
+        "90.00 (0.50)",
+    ]
+
+
 def numbers(text: str) -> list[str]:
     return re.findall(r"\d+\.\d+", text)
 

@@ -180,6 +180,20 @@ def test_a_method_fitted_to_the_published_seeds_is_doubted(monkeypatch: pytest.M
     assert any("on fresh seeds 60.40" in doubt for doubt in report.doubts)
 
 
+def test_backends_are_judged_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two backends was fitted to the published seeds: that is said of it, and of it alone."""
+    results = grid({"a": HONEST["a"]}, backend="jax") + grid({"a": HONEST["a"]}, backend="torch")
+
+    def fitted(r: CellResult) -> CellResult:
+        return with_auroc(r, 0.6 + r.cell.seed % 10 / 500) if r.cell.backend == "jax" and r.cell.seed in FRESH else r
+
+    report = verified(monkeypatch, content_of(results), fitted, FRESH)
+    assert {(t.place, t.doubt, len(t.cells)) for t in report.fresh} == {
+        ("toy, bag 8", True, 3),
+        ("toy, bag 8, backend torch", False, 3),
+    }
+
+
 def test_a_fresh_seed_that_fails_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(r: CellResult) -> CellResult:
         return r if r.cell.seed < 10_000 else make_result(r.cell, None, status="failed", reason="it broke")
@@ -254,6 +268,27 @@ def test_a_board_is_compared_with_its_results(bench: Bench) -> None:
     found = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
     assert found.returncode == 1
     assert f"cell {result.id}: it is published otherwise than its result in run says" in found.stderr
+
+
+def test_a_published_method_that_was_run_beside_is_compared_by_its_numbers(bench: Bench) -> None:
+    """As the way to a submission asks for: a cheap published method is run beside one's own, so it was made twice."""
+    write_board(bench.root / "leaderboards", bench.board_of(VICTIM, WITNESS))
+    result = bench.result()
+    result.fit_seconds, result.wall_seconds, result.started = 0.5, 2.0, "2031-02-03T04:05:06Z"
+    result.phases = {"other": 0.5}
+    bench.save(result)
+    done = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
+    assert done.returncode == 0, done.stderr
+    assert "1 cell published from another run: the numbers of this one are equal" in done.stdout
+    # With other numbers than the published ones it is a contradiction, of one of the two.
+    arrays = bench.arrays(result)
+    for rule in result.selected:
+        arrays[rule] = arrays[rule][::-1].copy()
+    bench.rescore(result, arrays)
+    bench.save(result)
+    found = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
+    assert found.returncode == 1
+    assert f"cell {result.id}: published from another run than run, and not reproduced" in found.stderr
 
 
 # -- the workflow ------------------------------------------------------------------------------------------------------

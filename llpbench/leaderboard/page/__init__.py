@@ -44,6 +44,7 @@ SCRIPTS = (
     "standings.js",
     "about.js",
     "controls.js",
+    "family.js",
     "panel.js",
     "foot.js",
     "popup.js",

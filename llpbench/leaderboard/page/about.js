@@ -122,7 +122,11 @@ function resultsSection(method, rows) {
                       'data-key': `run-${dataset.name}-${noise}-${bag}`,
                       click: () => change({dataset: str(dataset.name), noise, method: '', cell: {method, bag}}),
                     },
-                    h('span', {class: 'muted'}, row.oracle ? 'bound ' : `${bagName(dataset, bag)} `),
+                    h(
+                      'span',
+                      {class: 'muted'},
+                      row.oracle && !own(dataset, 'bag_bounds') ? 'bound ' : `${bagName(dataset, bag)} `,
+                    ),
                     h('span', {class: found.best ? 'best' : found.second ? 'second' : ''}, value),
                   ),
                 );

@@ -10,6 +10,7 @@ function bagChart(view, styles, width) {
   const points = offered.map((r) => ({...r, points: bags.map((bag) => view.score(cellOf(r.row, noise, bag)))}));
   const paper = paperPoints(view, offered);
   const bound = plot(view.bound.mean);
+  const bagBounds = view.bagBounds.map((b) => plot(b.mean));
   const values = points.flatMap((r) => r.points.map((p) => plot(p.mean)));
   const main = points
     .filter((r) => !r.control)
@@ -21,7 +22,11 @@ function bagChart(view, styles, width) {
     main.map((p) => p.mean),
     view,
   );
-  const domain = methodDomain([...trimmed(ends, means, view.percent), bound, ...paper.map((p) => p.mean)], rest, view);
+  const domain = methodDomain(
+    [...trimmed(ends, means, view.percent), bound, ...bagBounds, ...paper.map((p) => p.mean)],
+    rest,
+    view,
+  );
   const outside = values.some((v) => v !== null && (v < domain[0] || v > domain[1]));
   const y = linear(domain, [box.bottom, box.top]);
   const pad = bags.length > 1 ? Math.min(34, (box.right - box.left) / bags.length / 2) : 0;
@@ -102,7 +107,12 @@ function bagChart(view, styles, width) {
       yAxis(y, ticks(domain, 6), box.left, box.right),
       xAxis((v) => x(Number(v)), bags, box.bottom),
       axisTitle((box.left + box.right) / 2, height - 6, 'bag size'),
-      bound === null ? null : boundLine(view, box, y(bound)),
+      bound === null ? null : boundLine(view, view.bound, box, y(bound)),
+      bagBounds.map((b, i) =>
+        b === null
+          ? null
+          : s('g', {class: 'bound'}, s('line', {x1: x(sizes[i]) - 16, x2: x(sizes[i]) + 16, y1: y(b), y2: y(b)})),
+      ),
       clipped(box, series, hollow),
       labels.map((l) =>
         s(
@@ -121,6 +131,9 @@ function bagChart(view, styles, width) {
           num(p.mean) === null ? str(cellOf(r.row, noise, bags[i]).status || 'missing') : view.meanSd(p),
         ),
       ]),
+      ...(bagBounds.some((b) => b !== null)
+        ? [['bound', ...view.bagBounds.map((b) => (num(b.mean) === null ? '–' : view.meanSd(b)))]]
+        : []),
       ...(bound === null
         ? []
         : [[`${str(view.bound.method) || 'bound'} (bound)`, ...bags.map(() => view.meanSd(view.bound))]]),
@@ -145,8 +158,8 @@ function trimmed(ends, values, percent) {
   return [...values, ...ends.map((v) => Math.max(range[0] - air, Math.min(range[1] + air, v)))];
 }
 
-function boundLine(view, box, y) {
-  const label = `${str(view.bound.method) || 'bound'} ${view.number(view.bound.mean)}`;
+function boundLine(view, bound, box, y) {
+  const label = `${str(bound.method) || 'bound'} ${view.number(bound.mean)}`;
   return s(
     'g',
     {class: 'bound'},

@@ -18,7 +18,8 @@ function costChart(view, styles, width) {
   const times = extent(points.map((p) => p.time)) || [1, 10];
   const reach =
     times[1] / times[0] < 4 ? [times[0] / 3, times[1] * 3] : [times[0] / 1.6, times[1] * (width < 480 ? 3 : 2.2)];
-  const bound = plot(view.bound.mean);
+  const found = view.boundOf(view.rule, bag);
+  const bound = plot(found.mean);
   const domain = methodDomain(
     [...points.filter((p) => !p.control).map((p) => p.score.mean), bound],
     points.filter((p) => p.control).map((p) => p.score.mean),
@@ -74,7 +75,7 @@ function costChart(view, styles, width) {
       yAxis(y, ticks(domain, 6), box.left, box.right),
       xAxis(x, logTicks(reach), box.bottom, short),
       axisTitle((box.left + box.right) / 2, height - 6, 'seconds'),
-      bound === null ? null : boundLine(view, box, y(bound)),
+      bound === null ? null : boundLine(view, found, box, y(bound)),
       s('path', {class: 'frontier', d: pathOf(steps)}),
       [...drawn].sort(by((p) => -p.front)).map(mark),
     ],

@@ -23,8 +23,12 @@ function noisePositions(dataset, noises) {
 }
 
 function noiseChart(view, styles, width) {
-  const {bags, rule, dataset} = view;
+  const {rule, dataset} = view;
   const levels = noisePositions(dataset, list(dataset.noises));
+  const noisy = list(dataset.noises).filter((noise) => epsilonOf(dataset, noise) !== Infinity);
+  const bags = list(dataset.bags)
+    .map(String)
+    .filter((bag) => noisy.some((noise) => bagsAt(dataset, noise).includes(bag)));
   const columns = Math.max(1, Math.min(bags.length, Math.floor(width / 148)));
   const w = (width - 8) / columns;
   const tall = 220;

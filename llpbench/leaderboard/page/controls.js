@@ -104,7 +104,7 @@ function toggle(key, label, title) {
 /** The datasets of a tab: the same rows with other options or other bags. */
 function dataMenu() {
   const now = list(board.datasets).find((d) => d.name === state.dataset);
-  const family = now ? list(board.datasets).filter((d) => baseOf(d) === baseOf(now)) : [];
+  const family = now ? familyOf(now) : [];
   if (family.length < 2) return [];
   return [
     h(

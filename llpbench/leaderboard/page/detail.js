@@ -23,7 +23,7 @@ function renderDetail(view, cellAt, styles, actions) {
       arrow,
     );
   const where = row.oracle
-    ? `${str(view.dataset.name)} · a bound: it is given the labels`
+    ? `${str(view.dataset.name)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · a bound: it is given the labels`
     : `${str(view.dataset.name)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
   return [
     h(
@@ -103,7 +103,7 @@ function scoreSection(view, row, cell, bag) {
     rules.flatMap((rule) => [
       ...list(view.score(cell, rule).values),
       num(view.score(cell, rule).mean),
-      num(view.boundOf(rule).mean),
+      num(view.boundOf(rule, bag).mean),
     ]),
     view.percent,
   );
@@ -112,7 +112,7 @@ function scoreSection(view, row, cell, bag) {
     rules.map((rule) => {
       const score = view.score(cell, rule);
       const values = list(score.values).filter((v) => num(v) !== null);
-      const bound = row.oracle ? null : num(view.boundOf(rule).mean);
+      const bound = row.oracle ? null : num(view.boundOf(rule, bag).mean);
       const mark = score.best ? 'best' : score.second ? 'second' : '';
       const judged =
         score.separated === true

@@ -15,12 +15,21 @@ function methodStyles(board) {
       if (row.oracle) styles.set(label, {hue: 'kb', shape: 0, id: styles.size});
       else if (row.control) styles.set(label, {hue: 'kc', shape: grey++ % SHAPES, id: styles.size});
       else {
-        styles.set(label, {hue: `k${plain % HUES}`, shape: plain % SHAPES, id: styles.size});
+        const turn = Math.floor(plain / HUES); // each turn through the colours has other shapes
+        styles.set(label, {hue: `k${plain % HUES}`, shape: (plain + turn) % SHAPES, id: styles.size});
         plain++;
       }
     }
   }
   return styles;
+}
+
+/** The bag sizes at which anything was run under a noise level; all of the dataset where nothing was. */
+function bagsAt(dataset, noise) {
+  const all = list(dataset.bags).map(String);
+  const there = (cell) => own(cell, 'status') && cell.status !== 'missing';
+  const run = all.filter((bag) => list(dataset.rows).some((row) => !row.oracle && there(cellOf(row, noise, bag))));
+  return run.length ? run : all;
 }
 
 const cellOf = (row, noise, bag) => dict(dict(dict(row.cells)[noise])[bag]);
@@ -59,7 +68,7 @@ function viewOf(board, state) {
   const metric = metricOf(board, state.metric);
   const low = lowIsBest(board, state.metric);
   const digits = num(metric.digits) ?? 2;
-  const bags = list(dataset.bags).map(String);
+  const bags = bagsAt(dataset, noise);
   const rules = ruleNames(board);
   const other = rules.find((r) => r !== rule) || '';
   const score = (cell, under = rule) => scoreOf(cell, state.metric, under);
@@ -72,6 +81,11 @@ function viewOf(board, state) {
   const paper = (row, bag) => {
     const found = dict(dict(cellOf(row, noise, bag).paper)[state.metric]);
     return num(found.mean) === null ? null : found;
+  };
+  /** The bound of a bag size: that of its own test rows, or the one of all bag sizes. */
+  const boundOf = (under, bag) => {
+    const bagged = own(dataset, 'bag_bounds') ? dict(dict(dict(dataset.bag_bounds)[state.metric])[bag]) : null;
+    return dict((bagged || dict(dict(dataset.bounds)[state.metric]))[under]);
   };
   const papers = list(dataset.paper).filter((p) => str(p.noise || 'none') === noise && str(p.metric) === state.metric);
   const all = list(dataset.rows).filter((row) => !row.oracle);
@@ -125,6 +139,7 @@ function viewOf(board, state) {
     all,
     digits,
     score,
+    matches,
     mean,
     fair,
     paper,
@@ -137,8 +152,9 @@ function viewOf(board, state) {
     unit: metric.percent === false ? '' : ' %',
     number: (x) => fixed(x, digits),
     meanSd: (r) => meanSd(r, digits),
-    boundOf: (under) => dict(dict(dict(dataset.bounds)[state.metric])[under]),
+    boundOf,
     bound: dict(dict(dict(dataset.bounds)[state.metric])[rule]),
+    bagBounds: own(dataset, 'bag_bounds') ? bags.map((bag) => boundOf(rule, bag)) : [],
     judged: list(dataset.claims).some((c) => str(c.metric) === state.metric),
     bounds: list(dataset.rows).filter((row) => row.oracle),
     allUnreleased: all.length > 0 && all.every((row) => row.unreleased),

@@ -64,9 +64,14 @@ function overallPanel(view) {
       'div',
       {class: 'pair uneven spaced'},
       list(found.bars).length || state.metric === MAIN_METRIC ? differenceChart(view, width) : rankChart(view, width),
-      h('div', {class: 'stack'}, bagTable(view), blocks.length > 2 ? blockTable(view, blocks) : null),
+      bagTable(view),
     ),
-    list(found.shares).length ? winMatrix(view) : null,
+    h(
+      'div',
+      {class: 'pair uneven'},
+      list(found.shares).length ? winMatrix(view) : null,
+      blocks.length > 2 ? blockTable(view, blocks) : null,
+    ),
     coverageList(),
   ];
 }
@@ -183,43 +188,20 @@ function blockTable(view, blocks) {
 /** A table of mean ranks in which each column is warm where ranks are good. */
 function smallTable(title, note, columns, rows) {
   const ranges = columns.map((_, i) => extent(rows.map(([, values]) => values[i] ?? null)));
-  return h(
-    'section',
-    {class: 'card'},
-    h('h3', null, title),
-    h('p', {class: 'note'}, note),
+  const line = ([method, values]) =>
     h(
-      'div',
-      {class: 'scroll', role: 'region', 'aria-label': title, tabindex: '0'},
-      h(
-        'table',
-        {class: 'small heat'},
-        h('caption', {class: 'sr'}, title),
-        h(
-          'thead',
-          null,
-          h(
-            'tr',
-            null,
-            h('th', {scope: 'col'}, 'method'),
-            columns.map((c) => h('th', {scope: 'col'}, c)),
-          ),
-        ),
-        h(
-          'tbody',
-          null,
-          rows.map(([method, values]) =>
-            h(
-              'tr',
-              {'data-m': styleOf(method).id},
-              h('th', {scope: 'row'}, name(method)),
-              values.map((v, i) => h('td', {class: heat(v, ranges[i], true)}, v === null ? '–' : fixed(v, 1))),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+      'tr',
+      {'data-m': styleOf(method).id},
+      h('th', {scope: 'row'}, name(method)),
+      values.map((v, i) => h('td', {class: heat(v, ranges[i], true)}, v === null ? '–' : fixed(v, 1))),
+    );
+  return tableCard({
+    title,
+    note,
+    kind: 'heat',
+    head: ['method', ...columns].map((c) => h('th', {scope: 'col'}, c)),
+    bodies: h('tbody', null, rows.map(line)),
+  });
 }
 
 /** Who beats whom: the share of shared cells in which the row beats the column. */
@@ -227,76 +209,60 @@ function winMatrix(view) {
   const {found, all} = view;
   const methods = all.map((r) => str(r.method));
   const shade = (share) => (share === null ? '' : `w${Math.round(share / 12.5)}`);
-  return h(
-    'section',
-    {class: 'card'},
-    h('h3', null, 'Who beats whom'),
-    h(
-      'p',
-      {class: 'note'},
-      'Share of shared cells (dataset, bags, noise, seed), in percent, in which the method of the row beats that of the column. Columns are the places of the rows.',
-    ),
-    h(
-      'div',
-      {class: 'scroll', role: 'region', 'aria-label': 'Who beats whom', tabindex: '0'},
-      h(
-        'table',
-        {class: 'small matrix'},
-        h('caption', {class: 'sr'}, 'Share of cells won, rows against columns'),
+  const cell = (m, i, other, j) => {
+    const share = num(list(list(found.shares)[i])[j]);
+    const title = share === null ? null : `${m} beats ${other} in ${fixed(share, 1)} % of cells`;
+    return i === j
+      ? h('td', {class: 'self'}, '')
+      : h('td', {class: shade(share), title}, share === null ? '–' : fixed(share, 0));
+  };
+  return tableCard({
+    title: 'Who beats whom',
+    note: 'Share of shared cells (dataset, bags, noise, seed), in percent, in which the method of the row beats that of the column. Columns are the places of the rows.',
+    kind: 'matrix',
+    caption: 'Share of cells won, rows against columns',
+    head: [
+      h('th', {scope: 'col'}, 'method'),
+      methods.map((m, i) => h('th', {scope: 'col', title: m}, h('span', {class: 'sr'}, `${m} `), i + 1)),
+    ],
+    bodies: h(
+      'tbody',
+      null,
+      methods.map((m, i) =>
         h(
-          'thead',
-          null,
-          h(
-            'tr',
-            null,
-            h('th', {scope: 'col'}, 'method'),
-            methods.map((m, i) => h('th', {scope: 'col', title: m}, h('span', {class: 'sr'}, `${m} `), i + 1)),
-          ),
-        ),
-        h(
-          'tbody',
-          null,
-          methods.map((m, i) =>
-            h(
-              'tr',
-              {'data-m': styleOf(m).id},
-              h('th', {scope: 'row'}, h('span', {class: 'muted'}, `${i + 1} `), name(m)),
-              methods.map((other, j) => {
-                const share = num(list(list(found.shares)[i])[j]);
-                return i === j
-                  ? h('td', {class: 'self'}, '')
-                  : h(
-                      'td',
-                      {
-                        class: shade(share),
-                        title: share === null ? null : `${m} beats ${other} in ${fixed(share, 1)} % of cells`,
-                      },
-                      share === null ? '–' : fixed(share, 0),
-                    );
-              }),
-            ),
-          ),
+          'tr',
+          {'data-m': styleOf(m).id},
+          h('th', {scope: 'row'}, h('span', {class: 'muted'}, `${i + 1} `), name(m)),
+          methods.map((other, j) => cell(m, i, other, j)),
         ),
       ),
     ),
-  );
+  });
 }
 
-/** How much of each block there is: a line for each. */
+/** How much of each block there is, and of each part of a suite: a line for each. */
 function coverageList() {
-  const lines = list(board.coverage)
-    .map((c) => str(dict(c).text))
-    .filter(Boolean);
-  return lines.length
+  const lines = (texts) =>
+    h(
+      'ul',
+      null,
+      texts
+        .map(str)
+        .filter(Boolean)
+        .map((line) => h('li', null, name(line))),
+    );
+  const blocks = list(board.coverage).map((c) => dict(c).text);
+  const suites = Object.entries(dict(board.suites));
+  return blocks.length || suites.length
     ? h(
         'section',
         {class: 'card coverage'},
         h('h3', null, 'What is here'),
-        h(
-          'ul',
-          null,
-          lines.map((line) => h('li', null, name(line))),
-        ),
+        lines(blocks),
+        suites.map(([suite, about]) => [
+          h('h4', null, 'Of the suite ', name(suite), ' (', name(dict(about).state), ')'),
+          lines(list(dict(about).parts)),
+        ]),
       )
     : null;
 }

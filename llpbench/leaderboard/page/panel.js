@@ -32,6 +32,7 @@ function panel(view) {
       ),
     ),
     boundBox(view),
+    bagBoundBox(view),
   );
   const legend = h(
     'p',
@@ -78,6 +79,7 @@ function panel(view) {
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
+    familyTable(view),
     protocolBlock(view),
   ];
   return [heading, renderTable(view, actions), legend, unjudged, missingNotes(view), ...charts].filter(Boolean);
@@ -140,6 +142,19 @@ function boundBox(view) {
         label,
       )
     : h('div', {class: 'boundbox'}, label);
+}
+
+/** The bounds of bag sizes that have test rows of their own. */
+function bagBoundBox(view) {
+  const found = view.bags.map((bag, i) => [bag, dict(view.bagBounds[i])]).filter(([, b]) => num(b.mean) !== null);
+  if (!found.length) return null;
+  const values = found.map(([bag, b]) => [`${bagName(view.dataset, bag)}: `, h('b', null, view.number(b.mean)), ' ']);
+  return h(
+    'div',
+    {class: 'boundbox'},
+    h('span', {class: 'what'}, 'Bound of each bag size: trained on true labels'),
+    h('span', {class: 'value'}, values),
+  );
 }
 
 /** The key of all charts: hover or focus to bring a method forward, press to keep it there. */

@@ -30,15 +30,15 @@ def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
         return "–"
     scored = ((cell.get("scores") or {}).get(metric.get("name")) or {}).get(rule) or {}
     digits = metric.get("digits", 2)
-    text = number(scored.get("mean"), digits)
+    mean = number(scored.get("mean"), digits)
     status = escape(str(cell.get("status") or "missing"))
-    if text is None:
+    if mean is None:
         return f"<i>{'undefined' if status == 'ok' else status}</i>"
     sd = number(scored.get("sd"), digits)
-    text += f" ({sd})" if sd is not None else ""
+    text = f"{mean} ({sd})" if sd is not None else mean
     note = escape(str(scored.get("note") or ""))
     shared = number(scored.get("shared"), digits)
-    note += f", shared {shared}" if note and shared not in (None, text) else ""
+    note += f", shared {shared}" if note and shared not in (None, mean) else ""
     if status != "ok" or note:
         text += f" <i>{', '.join(part for part in (status if status != 'ok' else '', note) if part)}</i>"
     return f"<b>{text}</b>" if scored.get("best") else f"<u>{text}</u>" if scored.get("second") else text
@@ -74,13 +74,17 @@ def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
     bags = dataset.get("bags") or []
     rows = dataset.get("rows") or []
     names = ", ".join(str(row.get("method")) for row in rows if row.get("oracle")) or "bound"
-    bound = ((dataset.get("bounds") or {}).get(metric.get("name")) or {}).get(rule) or {}
+    bounds = {"": (dataset.get("bounds") or {}).get(metric.get("name"))}
+    own = (dataset.get("bag_bounds") or {}).get(metric.get("name")) or {}
+    bounds |= {f"{_bags(dataset, bag)} ": own[str(bag)] for bag in bags if str(bag) in own}
     heading = f"{metric.get('title') or metric.get('name')}{' %' if metric.get('percent', True) else ''}"
     caption = [heading, f"selection rule {rule}", f"noise {noise}"]
     digits = metric.get("digits", 2)
-    if (mean := number(bound.get("mean"), digits)) is not None:
-        sd = number(bound.get("sd"), digits)
-        caption.append(f"{names} {mean}{f' ({sd})' if sd is not None else ''}")
+    for where, found in bounds.items():
+        bound = (found or {}).get(rule) or {}
+        if (mean := number(bound.get("mean"), digits)) is not None:
+            sd = number(bound.get("sd"), digits)
+            caption.append(f"{names} {where}{mean}{f' ({sd})' if sd is not None else ''}")
     head = "".join(f"<th scope=col>{escape(_bags(dataset, bag))}" for bag in bags)
     methods = [row for row in rows if not row.get("oracle") and not row.get("control")]
     controls = [row for row in rows if row.get("control") and not row.get("oracle")]

@@ -19,7 +19,8 @@ function readState(hash, board) {
   const dataset = overall ? dict() : chosen || datasets[0] || dict();
   const blocks = overallBlocks(board);
   const pick = (key, allowed, fallback) => (allowed.includes(asked.get(key)) ? asked.get(key) : fallback);
-  const bags = list(dataset.bags).map(String);
+  const noise = pick('noise', list(dataset.noises), list(dataset.noises)[0] || '');
+  const bags = bagsAt(dataset, noise);
   const sorts = ['rank', 'method', 'time', ...(overall ? ['wins', 'scaled'] : bags.map((bag) => `bag-${bag}`))];
   const sort = pick('sort', sorts, 'rank');
   const rules = ruleNames(board);
@@ -35,7 +36,7 @@ function readState(hash, board) {
     data: (asked.get('data') || '').slice(0, 500),
     metric,
     rule: pick('rule', rules, rules[0] || ''),
-    noise: pick('noise', list(dataset.noises), list(dataset.noises)[0] || ''),
+    noise,
     filter: (asked.get('filter') || '').slice(0, 200),
     sort,
     down: pick('dir', ['up', 'down'], firstDown ? 'down' : 'up') === 'down',

@@ -276,3 +276,24 @@ function walk(event) {
   to.tabIndex = 0;
   to.focus();
 }
+
+/** A card with a small table that scrolls sideways by itself: `head` are the cells of its head, `bodies` what follows. */
+function tableCard({title, note, kind, caption, head, bodies, more = ''}) {
+  return h(
+    'section',
+    {class: `card ${more}`.trim()},
+    h('h3', null, title),
+    h('p', {class: 'note'}, note),
+    h(
+      'div',
+      {class: 'scroll', role: 'region', 'aria-label': title, tabindex: '0'},
+      h(
+        'table',
+        {class: `small ${kind}`},
+        h('caption', {class: 'sr'}, caption || title),
+        h('thead', null, h('tr', null, head)),
+        bodies,
+      ),
+    ),
+  );
+}
