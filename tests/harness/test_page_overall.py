@@ -158,6 +158,19 @@ def test_the_first_tab_fits_and_can_be_read(seen: Chromium, page: Path, width: i
 
 
 @needs_browser
+@pytest.mark.parametrize("fragment", ["", "#dataset=adult"])
+def test_names_of_methods_are_whole_on_a_telephone(browser: Chromium, tmp_path: Path, fragment: str) -> None:
+    """Three methods were "llp-…", which tells nobody which."""
+    board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
+    browser.size(390)
+    browser.open(written(tmp_path, board), fragment)
+    cut = "[...document.querySelectorAll('.who .link')].filter(l => l.scrollWidth > l.clientWidth)"
+    assert len(browser.run("[...document.querySelectorAll('.who .link')].map(l => l.textContent)")) > 5
+    assert browser.run(f"{cut}.map(l => l.textContent)") == []
+    assert browser.problems == []
+
+
+@needs_browser
 def test_bags_that_size_themselves_are_named_after_their_scheme(browser: Chromium, tmp_path: Path) -> None:
     board = fake_board(1, bags=(0,), noises=("none",), holes=False)
     board["datasets"][0] |= {"self_sized": "group-by"}
@@ -183,6 +196,11 @@ def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_p
                 " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
     assert browser.run("document.querySelector('#panel h2').textContent") == "marketing"
     assert browser.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "adult"
+    for dataset in board["datasets"]:
+        dataset["base"] = "tables"
+    (tmp_path / "tables").mkdir()
+    browser.open(written(tmp_path / "tables", with_overall(board)), "#dataset=tables")  # a tab's name is an address, too
+    assert browser.run("document.querySelector('#panel h2').textContent") == "adult"
     assert browser.problems == []
 
 

@@ -17,8 +17,6 @@ function tabsOf() {
   ];
 }
 
-const baseOf = (dataset) => str(dataset.base || dataset.name);
-
 function renderTabs() {
   $('tabs').replaceChildren(
     ...tabsOf().map((d) => {

@@ -2,6 +2,8 @@
 
 const own = (object, key) => Object.prototype.hasOwnProperty.call(dict(object), key);
 
+/** The dataset whose bags or options these are: the name of a tab. */
+const baseOf = (dataset) => str(dataset.base || dataset.name);
 const MAIN_METRIC = 'auroc';
 const ruleNames = (board) => list(board.rules).map((rule) => str(dict(rule).name));
 const metricOf = (board, metric) =>
@@ -14,7 +16,8 @@ const lowIsBest = (board, metric) => metricOf(board, metric).higher === false;
 function readState(hash, board) {
   const asked = new URLSearchParams(hash.replace(/^#/, ''));
   const datasets = list(board.datasets);
-  const chosen = datasets.find((d) => d.name === asked.get('dataset'));
+  const wanted = asked.get('dataset');
+  const chosen = datasets.find((d) => d.name === wanted) || datasets.find((d) => baseOf(d) === wanted);
   const overall = !chosen && overalls(board).length > 0; // the first tab is about all datasets
   const dataset = overall ? dict() : chosen || datasets[0] || dict();
   const blocks = overallBlocks(board);

@@ -1,0 +1,102 @@
+"""Tables of the documentation hold what the published leaderboard holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page_runner import ROOT, module_of_docs
+
+board_tables = module_of_docs("board_tables")
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+LINE = "{dataset},{method},{bag},{noise},{seed},{status},{rule},{auroc}\n"
+
+
+@pytest.fixture(scope="module")
+def published() -> object:
+    return board_tables.read_scores()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_numbers_of_a_page_are_those_of_the_leaderboard(page: Path, published: object) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert board_tables.filled(text, published) == text, f"run 'python docs/board_tables.py docs/{page.name}'"
+
+
+def test_the_findings_have_such_tables() -> None:
+    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").count("board: ") >= 9
+
+
+def scores_of(folder: Path, *lines: tuple[str, str, int, int, float], noise: str = "none") -> object:
+    """The numbers of a small leaderboard: (dataset, method, bag size, seed, AUROC) each."""
+    file = folder / "seeds.csv"
+    told = [
+        LINE.format(dataset=f'"{dataset}"', method=method, bag=bag, noise=noise, seed=seed, status="ok", rule="bags",
+                    auroc=auroc) for dataset, method, bag, seed, auroc in lines
+    ]  # fmt: skip
+    failed = LINE.format(dataset="toy", method="worst", bag=8, noise=noise, seed=0, status="failed", rule="", auroc="")
+    file.write_text("dataset,method,bag_size,noise,seed,status,rule,auroc\n" + "".join(told) + failed)
+    return board_tables.read_scores(file)
+
+
+def page_of(mark: str, *labels: str, columns: int = 1) -> str:
+    """A page with a marked table of these lines, numbers not yet known."""
+    empty = " ? |" * columns
+    head = f"| toy |{' n |' * columns}\n|---|{'---|' * columns}\n"
+    return (
+        f"Words.\n\n<!-- {mark} -->\n{head}" + "".join(f"| {label} |{empty}\n" for label in labels) + "\nMore words.\n"
+    )
+
+
+def lines_of(page: str) -> list[str]:
+    return [line for line in page.splitlines() if line.startswith("|")][2:]
+
+
+def test_means_are_of_the_seeds_that_all_lines_have(tmp_path: Path) -> None:
+    scores = scores_of(
+        tmp_path,
+        *[("toy", "quick", 8, seed, value) for seed, value in enumerate((0.80, 0.82, 0.10))],
+        *[("toy", "slow", 8, seed, value) for seed, value in enumerate((0.70, 0.90))],
+    )
+    page = board_tables.filled(page_of("board: toy @ 8 / bags", "`quick`", "`slow`"), scores)
+    assert lines_of(page) == ["| `quick` | **81.0** (1.4) |", "| `slow` | 80.0 (14.1) |"]
+    assert page.startswith("Words.\n\n<!-- board")
+    assert page.endswith("\nMore words.\n")
+
+
+def test_no_control_and_no_bound_is_the_best(tmp_path: Path) -> None:
+    given = [("toy", "mine", 8, 0.7), ("toy", "mine", 32, 0.6), ("toy", "lucky", 8, 0.8), ("toy", "lucky", 32, 0.5)]
+    given.append(("toy", "truth", 1, 0.995))
+    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    labels = ("`mine`", "control `lucky`", "bound `truth`", "the paper's")
+    page = board_tables.filled(page_of("board: toy @ 8,32 / bags", *labels, columns=2), scores)
+    assert lines_of(page) == [
+        "| `mine` | **70.0** (.0) | **60.0** (.0) |",
+        "| control `lucky` | 80.0 (.0) | 50.0 (.0) |",
+        "| bound `truth` | 99.5 (.0) | |",
+        "| the paper's | ? | ? |",
+    ]
+    part = board_tables.filled(page_of("part of board: toy @ 8,32 / bags", "`mine`", columns=2), scores)
+    assert lines_of(part) == ["| `mine` | 70.0 (.0) | 60.0 (.0) |"]
+
+
+def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have(tmp_path: Path) -> None:
+    given = [("toy[set=a]", "mine", 0.7), ("toy[set=b]", "mine", 0.9), ("toy[set=c]", "mine", 0.1)]
+    given += [("toy[set=a]", "other", 0.6), ("toy[set=b]", "other", 0.7)]
+    scores = scores_of(tmp_path, *[(dataset, m, 0, seed, value) for dataset, m, value in given for seed in (0, 1)])
+    page = board_tables.filled(page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`"), scores)
+    assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 65.0 |"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ("board: toy @ 32 / bags", "the leaderboard has no Column.dataset='toy', bag_size='32'"),
+        ("board: toy @ 8 / bags / high", "noise='high'"),
+        ("board: toy @ 8,32 / bags", "1 columns stand below a comment that names 2"),
+    ],
+)
+def test_a_comment_that_does_not_fit_is_an_error(tmp_path: Path, mark: str, words: str) -> None:
+    scores = scores_of(tmp_path, ("toy", "mine", 8, 0, 0.7), ("toy", "mine", 8, 1, 0.7))
+    with pytest.raises(ValueError, match=words):
+        board_tables.filled(page_of(mark, "`mine`"), scores)
