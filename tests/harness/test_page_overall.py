@@ -196,10 +196,11 @@ def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_p
                 " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
     assert browser.run("document.querySelector('#panel h2').textContent") == "marketing"
     assert browser.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "adult"
+    board = with_overall(board)
     for dataset in board["datasets"]:
         dataset["base"] = "tables"
     (tmp_path / "tables").mkdir()
-    browser.open(written(tmp_path / "tables", with_overall(board)), "#dataset=tables")  # a tab's name is an address, too
+    browser.open(written(tmp_path / "tables", board), "#dataset=tables")
     assert browser.run("document.querySelector('#panel h2').textContent") == "adult"
     assert browser.problems == []
 
