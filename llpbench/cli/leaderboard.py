@@ -149,7 +149,8 @@ def check(
     from llpbench.cli.results import plural
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.against import check_against
-    from llpbench.leaderboard.audit import audit, brought
+    from llpbench.leaderboard.audit import audit
+    from llpbench.leaderboard.brought import brought
     from llpbench.leaderboard.build import differences
     from llpbench.leaderboard.folder import read_folder
     from llpbench.plugins.registry import load_registry
@@ -159,10 +160,11 @@ def check(
     registry = load_registry()
     report = audit(content, registry)
     problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
-    problems += brought(content, read_folder(against)) if against is not None else []
+    before = None if against is None else read_folder(against)
+    problems += [] if before is None else brought(content, before, registry)
     if results:
         context = context_of(data, offline, (), (), predictions=False)
-        found = check_against(content, results, registry, tuned, context)
+        found = check_against(content, results, registry, tuned, context, before)
         problems += found.problems
         click.echo(f"{len(found.cells)} of {len(content.lines)} cells compared with their results")
         for word, n in Counter(found.again.values()).items():

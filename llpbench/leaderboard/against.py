@@ -26,7 +26,7 @@ class Compared:
         problems: what of the leaderboard is not what its results give.
         cells: cells that were looked at.
         again: cells that were published from another run, and how the numbers of this one compare (``equal``,
-            ``close``).
+            ``close``, ``not compared`` where the published one has none).
     """
 
     problems: list[str] = field(default_factory=list)
@@ -40,11 +40,13 @@ def check_against(
     registry: Registry,
     tuned: Iterable[Path] = (),
     context: Context | None = None,
+    before: Content | None = None,
 ) -> Compared:
     """Hold the cells of a leaderboard against results.
 
     A cell that was published from another run (somebody else's, and this one made it too) has other seconds and
-    another date: of these the numbers are compared, as ``llpbench rerun`` does.
+    another date: of these the numbers are compared, as ``llpbench rerun`` does. Whose run it was is said by the cell
+    alone; so where the leaderboard before is given, only cells that it holds may be of another run.
 
     Args:
         content: the leaderboard.
@@ -52,6 +54,7 @@ def check_against(
         registry: what is installed.
         tuned: folders of the searches that chose parameters.
         context: where predictions find the data that they are scored on.
+        before: the leaderboard before a submission.
     """
     found = Compared()
     for run in runs:
@@ -70,7 +73,9 @@ def check_against(
             except (Unsound, Damaged, RecursionError) as problem:
                 found.problems.append(f"cell {cell_id}: its result in {run} is not sound: {problem}")
                 continue
-            if content.lines[cell_id].source == submission.source:
+            line = content.lines[cell_id]
+            new = before is not None and before.lines.get(cell_id) != line
+            if new or line.source == submission.source:
                 found.problems += _its_own(cell_id, submission, content, run)
             else:
                 _made_again(cell_id, submission, content, run, found)
@@ -91,7 +96,8 @@ def _made_again(cell_id: str, submission: Accepted, content: Content, run: Path,
     """Compare the numbers of a cell that was published from another run than this one."""
     published, result = content.lines[cell_id].result, submission.result
     if published.status != "ok":
-        return  # it has no number to compare
+        found.again[cell_id] = "not compared"
+        return
     machine = content.machines.get(published.machine)
     made_on = type_of(machine) if machine is not None else ""
     verdict = compare(published, result, made_on=made_on, again_on=type_of(submission.machine))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -16,7 +16,7 @@ from llpbench.leaderboard.searched import check_search, is_tuned
 from llpbench.leaderboard.splits import Splits
 from llpbench.leaderboard.trace import check_named, check_stated, check_traced
 from llpbench.leaderboard.validate import Unsound
-from llpbench.leaderboard.verified import check_marks, new_marks
+from llpbench.leaderboard.verified import check_marks
 from llpbench.plugins.registry import Registry
 
 
@@ -68,40 +68,6 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
     report.untraced = dict(untraced)
     report.notes += _notes(content, protocol, report)
     return report
-
-
-def brought(content: Content, before: Content) -> list[str]:
-    """What a submission changes that is for reviewers to change.
-
-    It adds cells; marks of verification and scores of predictions are made by reviewers, and what is published already
-    stays as it is until they replace it (``leaderboard add --replace``).
-    """
-    problems = [*new_marks(content.marks, before.marks), *_taken_away(content, before)]
-    for cell_id, line in sorted(content.lines.items()):
-        known = before.lines.get(cell_id)
-        if line.result.predictions_only and (known is None or known.digest != line.digest):
-            problems.append(f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions")
-    return problems
-
-
-def _taken_away(content: Content, before: Content) -> list[str]:
-    """What the leaderboard before holds, and this one does not hold as it was."""
-    kinds: list[tuple[str, Mapping[str, object], Mapping[str, object]]] = [
-        ("cell", {i: line.digest for i, line in before.lines.items()}, {i: x.digest for i, x in content.lines.items()}),
-        ("replicates of cell", before.replicates, content.replicates),
-        ("search", before.searches, content.searches),
-        ("machine", before.machines, content.machines),
-        ("description of method", before.submissions, content.submissions),
-    ]
-    found = [
-        f"{kind} {name}: it is {'another' if name in now else 'gone'}; what is published is replaced by reviewers"
-        for kind, then, now in kinds
-        for name, value in sorted(then.items())
-        if now.get(name) != value
-    ]
-    gone = [f"mark of cell {i}: it is gone; marks are made and taken back by reviewers" for i in sorted(before.marks)
-            if i not in content.marks]  # fmt: skip
-    return found + gone
 
 
 def _guarded(report: Audit, cell_id: str, check: Callable[..., None], *given: object) -> None:

@@ -23,8 +23,9 @@ from llpbench.contracts.result import PREDICTIONS_ONLY, CellResult, Selected
 from llpbench.execution.jobs import Context
 from llpbench.experiment.grid import RunSpec
 from llpbench.experiment.metrics import auroc
-from llpbench.leaderboard.audit import audit, brought
+from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.brought import brought
 from llpbench.leaderboard.folder import Content, raw_files, read_folder
 from llpbench.leaderboard.handed_in import add_submission, check_submission, checked_submission
 from llpbench.leaderboard.inputs import settings, write_inputs
@@ -510,10 +511,10 @@ def test_a_run_brings_no_predictions_and_no_method_of_that_name(board: Content, 
 
 def test_predictions_come_from_reviewers(board: Content, bench: Bench) -> None:
     before = bench.board_of(VICTIM, WITNESS)
-    problems = brought(board, before)
+    problems = brought(board, before, shared())
     assert len(problems) == 4
     assert all("reviewers score predictions" in problem for problem in problems)
-    assert brought(board, board) == []
+    assert brought(board, board, shared()) == []
 
 
 def test_a_description_changes_only_when_asked_to(board: Content, copy: Path) -> None:

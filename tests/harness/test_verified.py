@@ -12,12 +12,10 @@ from board_samples import as_line, content_of, grid
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, write_board
 
-from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.audit import audit, brought
+from llpbench.leaderboard.audit import audit
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
-from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.rerun import Verdict
 from llpbench.leaderboard.validate import Unsound
 from llpbench.leaderboard.verified import (
@@ -134,37 +132,6 @@ def test_a_mark_that_is_none_is_refused(edit: dict[str, object]) -> None:
     assert decode_mark(msgspec.json.encode(mark)) == mark
     with pytest.raises(Unsound):
         decode_mark(json.dumps({**msgspec.to_builtins(mark), **edit}).encode())
-
-
-def test_a_submission_takes_nothing_away() -> None:
-    before, after = board(), board()
-    before.marks = marks_of(before, "differs")
-    (marked,) = before.marks
-    after.marks = dict(before.marks)
-    assert brought(after, before) == []
-    first, second = sorted(set(before.lines) - {marked})[:2]
-    changed = msgspec.convert(msgspec.to_builtins(after.lines[second].result), CellResult)
-    next(iter(changed.selected.values())).metrics["auroc"] = 0.123
-    after.lines[second] = seal(changed, after.lines[second].source)
-    del after.lines[first], after.marks[marked]
-    problems = brought(after, before)
-    for words in (f"cell {first}: it is gone", f"cell {second}: it is another", f"mark of cell {marked}: it is gone"):
-        assert any(problem.startswith(words) for problem in problems), problems
-    assert len(problems) == 3
-
-
-@pytest.mark.parametrize("kind", ["replicates", "searches", "machines", "submissions"])
-def test_what_stands_beside_cells_stays_too(kind: str) -> None:
-    before, after = board(), board()
-    getattr(before, kind)["x"] = 1
-    assert [problem.partition(": ")[2] for problem in brought(after, before)] == [
-        "it is gone; what is published is replaced by reviewers"
-    ]
-    getattr(after, kind)["x"] = 2
-    (problem,) = brought(after, before)
-    assert "it is another" in problem
-    getattr(after, kind)["x"] = 1
-    assert brought(after, before) == []
 
 
 @pytest.mark.slow

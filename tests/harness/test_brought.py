@@ -1,0 +1,184 @@
+"""What a submission may not change of a leaderboard: what is published, and how it is described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+
+import msgspec
+import pytest
+from board_samples import as_line, content_of, grid, real_cell, shared, traced
+from cli_runner import llpbench
+from forge import VICTIM, WITNESS, Bench, write_board
+from helpers import make_cell, make_result
+from test_verified import marks_of
+
+from llpbench.contracts.result import CellResult
+from llpbench.contracts.specs import Reference
+from llpbench.leaderboard.brought import brought
+from llpbench.leaderboard.facts import DatasetFacts, Facts, MethodFacts, MetricFacts, RuleFacts
+from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.lines import seal
+from llpbench.leaderboard.publish import refresh_facts, refresh_suites
+from llpbench.leaderboard.schema_overall import SuiteAbout
+
+
+def board() -> Content:
+    return content_of(grid({"a": [0.80, 0.82, 0.81], "b": [0.70, 0.71, 0.72]}))
+
+
+def test_a_submission_takes_nothing_away() -> None:
+    before, after = board(), board()
+    before.marks = marks_of(before, "differs")
+    (marked,) = before.marks
+    after.marks = dict(before.marks)
+    assert brought(after, before, shared()) == []
+    first, second = sorted(set(before.lines) - {marked})[:2]
+    changed = msgspec.convert(msgspec.to_builtins(after.lines[second].result), CellResult)
+    next(iter(changed.selected.values())).metrics["auroc"] = 0.123
+    after.lines[second] = seal(changed, after.lines[second].source)
+    del after.lines[first], after.marks[marked]
+    problems = brought(after, before, shared())
+    for words in (f"cell {first}: it is gone", f"cell {second}: it is another", f"mark of cell {marked}: it is gone"):
+        assert any(problem.startswith(words) for problem in problems), problems
+    assert len(problems) == 3
+
+
+@pytest.mark.parametrize("kind", ["replicates", "searches", "machines", "submissions"])
+def test_what_stands_beside_cells_stays_too(kind: str) -> None:
+    before, after = board(), board()
+    getattr(before, kind)["x"] = 1
+    assert [problem.partition(": ")[2] for problem in brought(after, before, shared())] == [
+        "it is gone; what is published is replaced by reviewers"
+    ]
+    getattr(after, kind)["x"] = 2
+    (problem,) = brought(after, before, shared())
+    assert "it is another" in problem
+    getattr(after, kind)["x"] = 1
+    assert brought(after, before, shared()) == []
+
+
+def test_a_cell_without_a_number_may_get_one() -> None:
+    """As ``leaderboard add`` does by itself; the other way round is a loss."""
+    before, after = board(), board()
+    (cell_id, *_) = after.lines
+    failed = make_result(after.lines[cell_id].result.cell, status="failed", reason="OSError")
+    before.lines[cell_id] = as_line(failed)
+    assert brought(after, before, shared()) == []
+    (problem,) = brought(before, after, shared())
+    assert problem.startswith(f"cell {cell_id}: it is another")
+
+
+def test_a_cell_may_get_the_name_of_today_and_no_other() -> None:
+    cell = real_cell()
+    before = content_of([traced(cell, method_name="mean-ridge[old=1]")])
+    after, renamed = deepcopy(before), traced(cell, method_name="mean-ridge")
+    after.lines[cell.id] = as_line(renamed)
+    assert brought(after, before, shared()) == []
+    renamed.method_name = "the-best"
+    after.lines[cell.id] = as_line(renamed)
+    (problem,) = brought(after, before, shared())
+    assert problem.startswith(f"cell {cell.id}: it is another")
+
+
+PUBLISHED = Reference(source="Doe 2020", dataset="toy", title="A", metric="auroc", mean=0.7, rule="instances")
+
+
+def described() -> Content:
+    """A leaderboard of an installed and of a foreign method, described as ``add`` does."""
+    content = content_of([traced(real_cell()), *grid({"a": [0.8]})], [PUBLISHED])
+    refresh_facts(content, shared())
+    refresh_suites(content, shared())
+    return content
+
+
+def control(facts: Facts) -> None:
+    facts.methods["mean-ridge"] = msgspec.structs.replace(facts.methods["mean-ridge"], control=True)
+
+
+def foreign(facts: Facts) -> None:
+    facts.methods["a"] = msgspec.structs.replace(facts.methods["a"], summary="the worst of all")
+
+
+def upside_down(facts: Facts) -> None:
+    facts.metrics["auroc"] = msgspec.structs.replace(facts.metrics["auroc"], higher=False)
+
+
+def rule(facts: Facts) -> None:
+    assert isinstance(facts.rules, dict)
+    facts.rules["bags"] = RuleFacts(title="whatever", higher=False)
+
+
+def dataset(facts: Facts) -> None:
+    facts.datasets["synthetic"] = DatasetFacts(summary="another")
+
+
+def reference(facts: Facts) -> None:
+    facts.references = [replace(facts.references[0], mean=0.5), *facts.references[1:]]
+
+
+def one_more_reference(facts: Facts) -> None:
+    facts.references = [*facts.references, replace(PUBLISHED, source="Me 2026")]
+
+
+def suite(facts: Facts) -> None:
+    facts.suites["mine-1"] = SuiteAbout(title="mine", state="published 2026-01-01", parts=("all of it",))
+
+
+def gone(facts: Facts) -> None:
+    del facts.methods["a"]
+
+
+def invented(facts: Facts) -> None:
+    facts.methods["ghost"] = MethodFacts(summary="no cell is of it")
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (control, "method mean-ridge is described otherwise"),
+        (foreign, "method a is described otherwise"),
+        (upside_down, "metric auroc is described otherwise"),
+        (rule, "rule bags is described otherwise"),
+        (dataset, "dataset synthetic is described otherwise"),
+        (reference, "numbers of publications"),
+        (one_more_reference, "numbers of publications"),
+        (suite, "suite mine-1 is new"),
+        (gone, "method a is gone"),
+        (invented, "method ghost is new, and no cell is of it"),
+    ],
+)
+def test_nobody_describes_the_field_anew(edit: Callable[[Facts], None], words: str) -> None:
+    """Somebody else's method as a control is out of the ranks; a metric upside down makes the last the first."""
+    before, after = described(), described()
+    assert brought(after, before, shared()) == []
+    edit(after.facts)
+    (problem,) = brought(after, before, shared())
+    assert problem.startswith("facts.json: ")
+    assert words in problem
+
+
+def test_what_is_new_comes_with_its_description() -> None:
+    before, after = described(), described()
+    result = traced(make_cell(method="mine"))
+    after.lines[result.id] = as_line(result)
+    after.facts.methods["mine"] = MethodFacts(summary="a new method")
+    assert brought(after, before, shared()) == []
+    before.facts.metrics["auroc"] = MetricFacts(title="an old title")  # of an older release: what is installed counts
+    assert brought(after, before, shared()) == []
+
+
+def test_a_new_cell_is_not_excused_by_the_run_that_it_names(bench: Bench) -> None:
+    """Where a cell says that it is of another run, its numbers are held to the bounds of ``rerun`` alone."""
+    write_board(bench.root / "before", bench.board_of(WITNESS))
+    forged = bench.board_of(VICTIM, WITNESS)
+    (line,) = [x for x in forged.lines.values() if x.result.id == bench.result().id]
+    line.source = "0" * 32
+    line.result.fit_seconds, line.result.phases = 0.001, {"other": 0.001}
+    write_board(bench.root / "leaderboards", forged)
+    excused = llpbench("leaderboard", "check", "--results", "run", cwd=bench.root)
+    assert "1 cell published from another run: the numbers of this one are equal" in excused.stdout
+    found = llpbench("leaderboard", "check", "--results", "run", "--against", "before", cwd=bench.root)
+    assert found.returncode == 1
+    assert f"cell {line.result.id}: it is published otherwise than its result in run says" in found.stderr
