@@ -2,15 +2,20 @@
 
 A comment that no reader sees stands above such a table and says what its columns are:
 
-    <!-- board: adult @ 8,32 / bags | marketing @ 512 / bags,instances / none,high -->
+    <!-- board: adult @ 8,32 / bags | marketing @ 512 / bags,instances / medium,high -->
 
 Datasets, bag sizes, selection rules and noise levels (``none`` if not said); every combination is a column. Texts of
 the first line and of the first column are the author's: a line is about the method that its label names. Numbers are
-AUROC in percent, mean (standard deviation) over the seeds that all lines of the column have. The best line is bold, but
-no control and no bound; none is where the comment says ``part of board:``, for a table of some methods. A bound stands
-once, in the first column of its dataset and rule. Lines that name no published method are left as they are.
+AUROC in percent, mean (standard deviation) over the seeds that all lines of the column have; no deviation where that is
+one seed. The best line is bold, but no control and no bound; none is where the comment says ``part of board:``, for a
+table of some methods. A bound stands once, in the first column of its dataset and rule. Lines that name no published
+method are left as they are.
 
-A dataset with a ``*`` stands for the mean over all datasets of that name in which every line has the same seeds.
+Columns may rest on different seeds: compare numbers down a column. For the price of noise, which is read along a line,
+take the noise tables of ``leaderboards/tables``, which have the same seeds along it.
+
+A dataset with a ``*`` stands for the mean over all datasets of that name that all lines have numbers on, each averaged
+over the seeds that its lines share.
 
     python docs/board_tables.py docs/findings.md     # write the numbers of today's board into the page
 """
@@ -120,7 +125,7 @@ def _column_texts(
     for label in labels:
         shown = f"{means[label]:.1f}" if label in means else ""
         text = f"**{shown}**" if mark_best and shown and label == best else shown
-        if shown and "*" not in column.dataset:
+        if shown and "*" not in column.dataset and len(whole[0][label]) > 1:
             text += f" ({statistics.stdev(whole[0][label]):.1f})".replace("(0.", "(.")
         texts.append(text)
     return texts

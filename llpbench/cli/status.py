@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from llpbench.execution.jobs import Rerun
     from llpbench.experiment.plan import Planned
     from llpbench.results.store import Store
+
+_COMMANDS = (("llpbench", "run"), ("llpbench", "tune"))
+_CALLS = ("llpbench.run(", "llpbench.tune(")
 
 
 @click.command(short_help="How far a run is, what went wrong and where.")
@@ -159,22 +164,65 @@ def with_rerun(command: str, which: Rerun) -> str:
 
 
 def in_folder(command: str, folder: Path) -> str:
-    """A command whose results go to this folder: one of merged folders names the folder that it ran for."""
+    """A command or call whose results go to this folder: one of merged folders names the folder that it ran for.
+
+    One that names no folder fills one of its own, ``results/NAME``, and is given this one.
+    """
+    if command.startswith(_CALLS):
+        return _call_in_folder(command, folder)
     try:
         words = shlex.split(command)
     except ValueError:  # edited by hand
         return command
+    if tuple(words[:2]) not in _COMMANDS:
+        return command
+    named = _named_folders(words)
+    if not named:
+        return f"{command} --out {shlex.quote(str(folder))}"
+    if Path(named[-1].folder).resolve() == folder.resolve():  # the last one counts
+        return command
+    for place in reversed(named):
+        words[place.start : place.end] = []
+    start = named[0].start
+    return shlex.join([*words[:start], "--out", str(folder), *words[start:]])
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Where a command names a folder: from one word up to another."""
+
+    start: int
+    end: int
+    folder: str
+
+
+def _named_folders(words: list[str]) -> list[_Named]:
+    """The folders that the words of a command name: ``-o DIR``, ``-oDIR``, ``--out DIR`` and ``--out=DIR``."""
+    found = []
     for i, word in enumerate(words):
-        name, _, value = word.partition("=")
         if word in ("-o", "--out") and i + 1 < len(words):
-            name, value = "", words[i + 1]
-        elif name != "--out" or not value:
-            continue
-        if Path(value).resolve() == folder.resolve():
-            return command
-        words[i : i + (1 if name else 2)] = ["--out", str(folder)]
-        return shlex.join(words)
-    return command
+            found.append(_Named(i, i + 2, words[i + 1]))
+        elif word.startswith("--out=") or (word.startswith("-o") and word != "-o"):
+            found.append(_Named(i, i + 1, word.removeprefix("--out=" if word.startswith("--") else "-o")))
+    return found
+
+
+def _call_in_folder(call: str, folder: Path) -> str:
+    """A call of ``llpbench.run`` whose ``out`` is this folder; as it is where it is no call any more."""
+    try:
+        body = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # edited by hand
+        return call
+    if not isinstance(body, ast.Call) or "\n" in call:
+        return call
+    given = next((keyword.value for keyword in body.keywords if keyword.arg == "out"), None)
+    if given is None:
+        before = ", " if body.args or body.keywords else ""
+        return f"{call.rstrip().removesuffix(')')}{before}out={str(folder)!r})"
+    if isinstance(given, ast.Constant) and Path(str(given.value)).resolve() == folder.resolve():
+        return call
+    text = call.encode()  # places in it are counted in bytes
+    return (text[: given.col_offset] + repr(str(folder)).encode() + text[given.end_col_offset :]).decode()
 
 
 def _print_advice(counts: Counter[str], commands: list[str], older: int, other: int) -> None:

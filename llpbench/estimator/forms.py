@@ -63,6 +63,8 @@ def check_order(values: Any, frame: pd.DataFrame, what: str) -> None:
     if not isinstance(values, pd.Series) or len(values) != len(frame) or isinstance(frame.columns, pd.RangeIndex):
         return
     ours, theirs = frame.index, values.index
+    if ours.nlevels != theirs.nlevels:
+        return
     if ours.equals(theirs) or not (ours.is_unique and theirs.is_unique) or not ours.isin(theirs).all():
         return
     raise UsageError(

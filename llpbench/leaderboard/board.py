@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import TypeVar
 
 import msgspec
@@ -42,10 +43,11 @@ from llpbench.leaderboard.statistics import pareto_front, standings
 from llpbench.leaderboard.submission import told_of
 from llpbench.leaderboard.verified import mark_rows
 from llpbench.report.cards import cards_of
+from llpbench.report.levels import NO_SEED, common_seeds, seeds_text
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
-from llpbench.results.table import Group, value_of
+from llpbench.results.table import Group, mean_sd, value_of
 
 TITLE = "llpbench leaderboard"
 T = TypeVar("T", bound=msgspec.Struct)
@@ -123,6 +125,8 @@ def _board_dataset(
         for rule in rules
         if (claim := _judge_column(dataset, rows, (noise, bag), style, rule, content)) is not None
     ]
+    for bag, style, rule in product(bags, styles, rules) if len(noises) > 1 else ():
+        _level_noises(dataset, rows, bag, style, rule)
     rows += [row({(NO_NOISE, bag): found[bag] for bag in sorted(found)}) for found in dataset.bounds.values()]
     protocol = board_protocol(dataset.groups, content, styles, rules)
     stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
@@ -221,6 +225,29 @@ def _judge_column(
         rivals=compared.rivals,
         seeds=sorted(shared.keys),
     )
+
+
+def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style: MetricStyle, rule: str) -> None:
+    """State the means of a bag size that can be read from noise level to noise level.
+
+    They are over the seeds that most methods have at every level; over its own ones where a method lacks some of these.
+    """
+    groups = {row.method: {noise: dataset.group(row.method, noise, bag) for noise in row.cells} for row in rows}
+    values = {m: {n: v for n, g in of.items() if (v := _by_seed(g, style, rule))} for m, of in groups.items()}
+    common = {m: common_seeds(of.values()) for m, of in values.items()}
+    compared = [
+        m for m, of in values.items() if len(of) > 1 and all(g.compared_under(rule) for g in groups[m].values())
+    ]
+    usual = shared_keys({m: common[m] for m in compared}).keys
+    for row in rows:
+        seeds = usual if usual and usual <= common[row.method] else common[row.method]
+        for noise, found in values[row.method].items():
+            if seeds != set(found):
+                mean, sd = mean_sd([style.scale * found[seed] for seed in sorted(seeds)])
+                note = seeds_text(sorted(seeds)) if seeds else NO_SEED
+                row.cells[noise][str(bag)].scores[style.name][rule].at_all_noises = Mean(
+                    mean=rounded(mean), sd=rounded(sd), seeds=len(seeds), note=note
+                )
 
 
 def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:

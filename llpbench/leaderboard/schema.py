@@ -54,6 +54,8 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
         note: how many seeds are behind it where that is not usual in its column, or which where they were picked.
         shared: the mean that is compared: over the seeds that the compared methods of its column share. None when the
             method lacks some of these and is not compared.
+        at_all_noises: over the seeds that the method has at every noise level of its bag size, for a chart that is
+            read from level to level; there where these are not the seeds of ``mean``. Its ``note`` names them.
         best: best of its column by ``shared``; ``second`` likewise.
         separated: of the best, whether it is separated from the second; of any other, whether it is separated from
             the best, corrected for the number of rivals. None when that cannot be judged: one seed, missing seeds, or
@@ -66,6 +68,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: list[float]
     note: str = ""
     shared: float | None = None
+    at_all_noises: Mean | None = None
     best: bool = False
     second: bool = False
     separated: bool | None = None

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from llpbench.contracts.result import PREDICTIONS_ONLY
+from llpbench.report.levels import on_common_seeds, seeds_text, usual_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
@@ -82,7 +83,7 @@ def format_value(row: Row, usual: int | None = None, shared: float | None = None
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
     picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
-    picked = "" if row.value_seeds == [*told] else picked
+    picked = "" if sorted(row.value_seeds) == sorted(told) else picked
     compared = [] if shared is None else [f"shared {shared:.{n}f}"] if f"{shared:.{n}f}" != f"{row.mean:.{n}f}" else []
     said = [*partial, *([picked] if picked else [])]
     said += compared if said else []
@@ -102,33 +103,34 @@ def build_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
 
 
 def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
-    """Values against the noise level: one table for each dataset, rule and bag size that has several levels."""
+    """Values against the noise level: one table for each dataset, rule and bag size that has several levels.
+
+    Such a table is read along its lines, so a method stands with the seeds that it has at every level.
+    """
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if row.metric == metric.name and not row.oracle:
             groups.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
-    tables = []
-    for (dataset, rule, _), group in groups.items():
-        levels = {row.noise: row for row in group}
-        if len(levels) < 2:
-            continue
-        ordered = sorted(levels, key=lambda n: (-(levels[n].epsilon or float("inf")), n))
-        columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
-        told = _picked_by_all(group)
-        tables.append(
-            Table(
-                about=(dataset, group[0].bags_name, *_seeds_words(told)),
-                rule=rule,
-                what=metric.title,
-                columns=columns,
-                methods=list(dict.fromkeys(row.method for row in group)),
-                entries=make_entries(group, metric, lambda row: row.noise, told),
-                bounds=[],
-                notes=[*_unequal_seeds(group), *reasons_of(group)],
-                sources=_sources(group),
-            )
-        )
-    return tables
+    return [_noise_table(group, metric) for group in groups.values() if len({row.noise for row in group}) > 1]
+
+
+def _noise_table(group: list[Row], metric: MetricStyle) -> Table:
+    levels = {row.noise: row for row in group}
+    ordered = sorted(levels, key=lambda n: (-(levels[n].epsilon or float("inf")), n))
+    cut = on_common_seeds(group)
+    told = _picked_by_all(cut) if cut == group else usual_seeds(cut)
+    words = "every method with the seeds that it has at all of its noise levels, so that a line can be read along"
+    return Table(
+        about=(group[0].dataset, group[0].bags_name, *_seeds_words(told)),
+        rule=group[0].rule,
+        what=metric.title,
+        columns={noise: _noise_heading(levels[noise]) for noise in ordered},
+        methods=list(dict.fromkeys(row.method for row in group)),
+        entries=make_entries(cut, metric, lambda row: row.noise, told),
+        bounds=[],
+        notes=[*([] if cut == group else [words]), *_unequal_seeds(cut), *reasons_of(group)],
+        sources=_sources(group),
+    )
 
 
 def _noise_heading(row: Row) -> str:
@@ -179,7 +181,7 @@ def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
 
 
 def _seeds_words(seeds: Sequence[int]) -> list[str]:
-    return [seeds_note(seeds, len(seeds))] if seeds else []
+    return [seeds_text(seeds)] if seeds else []
 
 
 def make_entries(
@@ -191,7 +193,7 @@ def make_entries(
     """
     marks = _marks(rows, metric.higher_is_better, key)
     means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
-    usual = {place: usual_number(row.seeds for row in rows if key(row) == place) for place in means}
+    usual = {place: 0 if told else usual_number(row.seeds for row in rows if key(row) == place) for place in means}
     return {
         (row.method, key(row)): Entry(
             format_value(row, usual[key(row)], means[key(row)].get(row.method), told),
@@ -211,7 +213,8 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     """Says how marks were given where methods of a column have other seeds than others."""
     places: dict[tuple[str, int], dict[str, list[int]]] = {}
     for row in rows:
-        places.setdefault((row.noise, row.bag_size), {})[row.method] = row.value_seeds
+        if row.compared:
+            places.setdefault((row.noise, row.bag_size), {})[row.method] = row.value_seeds
     unequal = [of for of in places.values() if len({tuple(sorted(seeds)) for seeds in of.values() if seeds}) > 1]
     if not unequal:
         return []

@@ -64,6 +64,17 @@ def test_means_are_of_the_seeds_that_all_lines_have(tmp_path: Path) -> None:
     assert page.endswith("\nMore words.\n")
 
 
+def test_one_shared_seed_has_no_deviation(tmp_path: Path) -> None:
+    given = [("toy", "quick", 8, 0, 0.80), ("toy", "quick", 8, 1, 0.10), ("toy", "slow", 8, 0, 0.70)]
+    page = board_tables.filled(page_of("board: toy @ 8 / bags", "`quick`", "`slow`"), scores_of(tmp_path, *given))
+    assert lines_of(page) == ["| `quick` | **80.0** |", "| `slow` | 70.0 |"]
+
+
+def test_its_example_does_not_put_noise_beside_no_noise() -> None:
+    """Columns of a line may rest on other seeds, and no column says which."""
+    assert "/ none," not in board_tables.__doc__
+
+
 def test_no_control_and_no_bound_is_the_best(tmp_path: Path) -> None:
     given = [("toy", "mine", 8, 0.7), ("toy", "mine", 32, 0.6), ("toy", "lucky", 8, 0.8), ("toy", "lucky", 32, 0.5)]
     given.append(("toy", "truth", 1, 0.995))
@@ -86,6 +97,14 @@ def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have(tmp_path: Path
     scores = scores_of(tmp_path, *[(dataset, m, 0, seed, value) for dataset, m, value in given for seed in (0, 1)])
     page = board_tables.filled(page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`"), scores)
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 65.0 |"]
+
+
+def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share(tmp_path: Path) -> None:
+    given = [("toy[set=a]", m, 0, seed, 0.7) for m in ("mine", "other") for seed in (0, 1, 2)]
+    given += [("toy[set=b]", "mine", 0, 0, 0.9), ("toy[set=b]", "mine", 0, 5, 0.1), ("toy[set=b]", "other", 0, 0, 0.8)]
+    mark = page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`")
+    page = board_tables.filled(mark, scores_of(tmp_path, *given))
+    assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 75.0 |"]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_advice_can_be_typed_as_it_stands(tmp_path: Path, command: str, advice: 
     store.plan([make_plan()], command, "0.1.0")
     store.write(make_result(status="failed", reason="because"))
     shown = CliRunner().invoke(status, [str(tmp_path)])
-    assert f"again with: {advice}\n" in shown.stdout
+    assert f"again with: {with_rerun(in_folder(command, tmp_path), 'failed')}\n" in shown.stdout
 
 
 def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
@@ -172,8 +172,32 @@ def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
     assert f"again with: llpbench run -m guess --out {store.root} --rerun failed\n" in shown
     assert "that is the last command; 2 other commands filled the folder, too" in shown
-    assert in_folder("llpbench run --out=two -b 8", Path("x y")) == "llpbench run --out 'x y' -b 8"
-    assert in_folder("llpbench run -o two -b 8", Path("two")) == "llpbench run -o two -b 8"
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("llpbench run --out=two -b 8", "llpbench run --out 'x y' -b 8"),
+        ("llpbench run -otwo -b 8", "llpbench run --out 'x y' -b 8"),
+        ("llpbench run -o two -b 8 --out three", "llpbench run --out 'x y' -b 8"),
+        ("llpbench run -o 'x y' -b 8", "llpbench run -o 'x y' -b 8"),
+        ("llpbench run '-ox y' -b 8", "llpbench run '-ox y' -b 8"),
+        ("llpbench run -b 8", "llpbench run -b 8 --out 'x y'"),
+        ("llpbench run --suite a --offline", "llpbench run --suite a --offline --out 'x y'"),
+        ("llpbench tune -m bp", "llpbench tune -m bp --out 'x y'"),
+        ("llpbench rerun", "llpbench rerun"),
+        ("llpbench run 'by hand", "llpbench run 'by hand"),
+        ("llpbench.run(methods='a')", "llpbench.run(methods='a', out='x y')"),
+        ("llpbench.run()", "llpbench.run(out='x y')"),
+        ("llpbench.run(methods='é', out='two', bags=[8])", "llpbench.run(methods='é', out='x y', bags=[8])"),
+        ("llpbench.run(out='x y', bags=[8])", "llpbench.run(out='x y', bags=[8])"),
+        ("llpbench.run(methods='a[out=b]')", "llpbench.run(methods='a[out=b]', out='x y')"),
+        ("llpbench.run(methods='by hand'", "llpbench.run(methods='by hand'"),
+    ],
+)
+def test_advice_fills_the_folder_it_is_given_for(command: str, advice: str) -> None:
+    """One that names no folder would fill results/NAME: another one, where folders were merged."""
+    assert in_folder(command, Path("x y")) == advice
 
 
 def test_a_number_of_jobs_below_zero_is_refused_by_itself() -> None:

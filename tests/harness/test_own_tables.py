@@ -126,6 +126,19 @@ def test_rows_in_another_order_are_not_matched_by_place() -> None:
         model.subgroup_totals(by=X["job"].loc[mixed.index])
 
 
+def test_rows_with_names_of_several_parts_are_matched_by_place() -> None:
+    """A name of two parts and one of one part are never the same, and pandas cannot compare them."""
+    frame, y = shops()
+    sold = y.groupby(frame["shop"]).sum()
+    X, shop = frame[["age", "job"]], frame["shop"]
+    parts = pd.MultiIndex.from_arrays([shop, np.arange(len(shop))])
+    wanted = fit(X, shop, sold).predict_proba(X)
+    assert np.array_equal(fit(X.set_index(parts), shop, sold).predict_proba(X), wanted)
+    assert np.array_equal(fit(X, shop.set_axis(parts), sold).predict_proba(X), wanted)
+    with pytest.raises(UsageError, match="bag_of has the rows of the table in another order"):
+        fit(X.set_index(parts), shop.set_axis(parts)[::-1], sold)
+
+
 @pytest.mark.parametrize(
     ("bag_of", "message"),
     [

@@ -268,6 +268,82 @@ def test_charts_hold_every_number_they_should(seen: Chromium, board: dict[str, A
     assert claims == [c["text"] for c in dataset["claims"] if c["rule"] == "bags" and c["noise"] == "none"]
 
 
+def tips(browser: Chromium, figure: str, method: str) -> list[str]:
+    """The notes by the pointer on the marks of a method."""
+    found = browser.run(f"[...document.querySelectorAll('figure.{figure} .mark[data-tip]')].map(e => e.dataset.tip)")
+    return [tip for tip in found if tip.startswith(f"{method} · ")]
+
+
+def heights(browser: Chromium, figure: str) -> dict[str, str]:
+    """How high the mark of each method stands: the first one of it."""
+    marks = f"[...document.querySelectorAll('figure.{figure} .mark[data-tip]')]"
+    found = browser.run(f"{marks}.map(e => [e.dataset.tip, e.getAttribute('transform')])")
+    return {tip.split(" · ")[0]: place.rstrip(")").split(",")[1] for tip, place in reversed(found)}
+
+
+def row_of(browser: Chromium, figure: str, method: str) -> list[str]:
+    """A line of the data below a chart."""
+    rows = f"[...document.querySelectorAll('figure.{figure} table.small tbody tr')]"
+    found = browser.run(f"{rows}.map(r => [...r.cells].map(c => c.textContent))")
+    return next(line[1:] for line in found if line[0] == method)
+
+
+def scores_at(board: dict[str, Any], method: str, bag: str = "8", noise: str = "none") -> dict[str, Any]:
+    """The scores of a method in the first dataset of a board, by metric and rule."""
+    row = next(row for row in board["datasets"][0]["rows"] if row["method"] == method)
+    scores: dict[str, Any] = row["cells"][noise][bag]["scores"]
+    return scores
+
+
+@needs_browser
+def test_charts_and_colours_are_of_the_seeds_that_methods_share(browser: Chromium, tmp_path: Path) -> None:
+    """A method with ten seeds, five of them easy, stands where the mean stands that it is compared by."""
+    board = fake_board(1, bags=(8, 512), noises=("none",), holes=False)
+    told = {"genbags": 90.0, "dllp": 80.0, "easyllp": 70.0}
+    for row in board["datasets"][0]["rows"]:
+        score = scores_at(board, row["method"]).get("auroc", {}) if not row["oracle"] else {}
+        mean = told.get(row["method"], 75.0)
+        score["bags"] = score.get("bags", {}) | {"mean": mean, "sd": 1.0, "shared": mean, "note": ""}
+    scores_at(board, "easyllp")["auroc"]["bags"] |= {"mean": 95.0, "shared": 80.0, "note": "10 seeds"}
+    browser.size(1280)
+    browser.open(written(tmp_path, board), "#bag=8")
+    for figure in ("bags", "cost"):
+        assert heights(browser, figure)["easyllp"] == heights(browser, figure)["dllp"]
+        assert heights(browser, figure)["easyllp"] != heights(browser, figure)["genbags"]
+        assert "95.00 (1.00) · 10 seeds, shared 80.00" in tips(browser, figure, "easyllp")[0]
+        assert row_of(browser, figure, "easyllp")[0] == "95.00 (1.00) · 10 seeds, shared 80.00"
+        assert row_of(browser, figure, "dllp")[0] == "80.00 (1.00)"
+        note = browser.run(f"document.querySelector('figure.{figure} .note').textContent")
+        assert "drawn at their mean over the seeds that methods share" in note
+    warmth = "document.querySelector('[data-key=\"cell-8-{}\"]').className.split(' ').pop()"
+    shown = {method: browser.run(warmth.format(method)) for method in told}
+    assert shown["easyllp"] == shown["dllp"] != shown["genbags"] == "h4"
+    assert browser.problems == []
+
+
+@needs_browser
+def test_the_noise_chart_has_the_same_seeds_at_every_level(browser: Chromium, tmp_path: Path) -> None:
+    board = fake_board(1, bags=(8,), noises=("none", "high"), holes=False)
+    for metric in ("auroc", "log_loss"):
+        score = scores_at(board, "dllp")[metric]["bags"]
+        score |= {"mean": 93.0, "values": [80.0, 82.0, 84.0, 99.0, 99.0]}
+        score["at_all_noises"] = {"mean": 82.0, "sd": 2.0, "seeds": 3, "method": "", "note": "seeds 0-2"}
+    lost = {"mean": None, "sd": None, "seeds": 0, "method": "", "note": "no shared seed"}
+    scores_at(board, "genbags")["auroc"]["bags"]["at_all_noises"] = lost
+    for metric, text in (("auroc", "82.00 (2.00)"), ("log_loss", "82.000 (2.000)")):
+        browser.open(written(tmp_path, board), f"#metric={metric}")
+        assert tips(browser, "noise", "dllp")[0] == f"dllp · bag 8 · noise none · {text} · seeds 0-2"
+        assert row_of(browser, "noise", "dllp")[0] == f"{text} · seeds 0-2"
+        note = browser.run("document.querySelector('figure.noise .note').textContent")
+        assert note.endswith("Means are over the seeds that a method has at every noise level: seeds 0-2.")
+    browser.open(written(tmp_path, board))
+    assert row_of(browser, "noise", "genbags")[0] == "no shared seed"
+    assert len(tips(browser, "noise", "genbags")) == 1
+    browser.open(written(tmp_path, board), "#rule=instances")
+    assert "every noise level" not in browser.run("document.querySelector('figure.noise .note').textContent")
+    assert browser.problems == []
+
+
 @needs_browser
 def test_everything_follows_the_metric(seen: Chromium, board: dict[str, Any], page: Path) -> None:
     dataset = board["datasets"][0]

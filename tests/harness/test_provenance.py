@@ -312,7 +312,8 @@ def test_other_code_of_a_checkout_is_counted_and_run_by_rerun_stale(tmp_path: Pa
     assert wanted(store, "stale")[0] == [1, 2]
     assert status(store.root)["other_code"] == 2
     words = llpbench("status", str(store.root), cwd=tmp_path).stdout
-    assert "2 cells made by other code than is here now; again with: llpbench run --rerun stale" in words
+    assert "2 cells made by other code than is here now; again with: llpbench run --out" in words
+    assert "--rerun stale" in words
 
 
 def test_a_stand_in_for_a_built_in_method_is_run_again(tmp_path: Path) -> None:

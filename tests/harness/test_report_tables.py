@@ -6,16 +6,26 @@ import csv
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from llpbench.plugins.registry import load_registry
 from llpbench.report.render import choose
-from llpbench.report.tables import Table, build_tables, format_value, to_csv, to_json, to_latex, to_markdown
+from llpbench.report.tables import (
+    Table,
+    build_noise_tables,
+    build_tables,
+    format_value,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+)
 from llpbench.report.terminal import print_tables
 from llpbench.results.metric_style import MetricStyle
-from llpbench.results.table import Row
+from llpbench.results.table import Row, mean_sd
 
 AUROC = MetricStyle("auroc", words="AUROC")
 SECONDS = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
@@ -165,6 +175,70 @@ def test_picked_seeds_are_told_once_where_all_have_them_and_beside_each_number_w
         "90.00 (0.50) [seeds 100-102]",
         "90.00 (0.50)",
     ]
+
+
+def test_only_what_is_compared_is_told_to_have_other_seeds() -> None:
+    """Parameters of another rule are out of the comparison, whatever seeds they have."""
+    tuned = row("a[params=tuned-instances]", seeds=1, options={"params": "tuned-instances"})
+    apart = "a[params=tuned-instances]: another rule chose its parameters; compared under that rule alone"
+    assert one_table(row("a"), row("b"), tuned).notes == [apart]
+    assert len(one_table(row("a"), row("b", seeds=5), row("c"), tuned).notes) == 2
+
+
+# -- noise -------------------------------------------------------------------------------------------------------------
+
+
+def level(method: str, values: list[float], noise: str = "none", seeds: list[int] | None = None, **facts: Any) -> Row:
+    """A method at a noise level, with its number for each seed."""
+    known = {"epsilon": {"none": None, "medium": 10.0, "high": 1.0}[noise], "planned": len(values), **facts}
+    mean, sd = mean_sd(values)
+    places = list(range(len(values))) if seeds is None else seeds
+    return row(method, 8, mean, noise=noise, sd=sd, seeds=len(values), values=values, value_seeds=places, **known)
+
+
+def noise_texts(*rows: Row) -> tuple[Table, dict[str, list[str]]]:
+    (table,) = build_noise_tables(rows, AUROC)
+    return table, {method: [entry.text for entry in table.row(method)] for method in table.methods}
+
+
+def test_a_noise_table_has_the_same_seeds_along_a_line() -> None:
+    easy = [80.0, 82.0, 84.0, 99.0, 99.0]  # seeds 3 and 4 have no number with noise
+    hard = [90.0, 90.0, 90.0, 10.0, 10.0]
+    table, texts = noise_texts(
+        level("a", easy), level("b", hard), level("a", easy[:3], "high"), level("b", hard[:3], "high")
+    )
+    assert texts == {"a": ["82.00 (2.00)"] * 2, "b": ["90.00 (0.00)"] * 2}
+    assert table.title == "toy · bag 8 · seeds 0-2 · AUROC % · selection rule: bags"
+    assert [table.entries["b", noise].mark for noise in ("none", "high")] == ["best", "best"]
+    assert table.notes == [
+        "every method with the seeds that it has at all of its noise levels, so that a line can be read along"
+    ]
+    assert "92.80" not in to_latex([table]) + to_markdown([table])
+    assert "seeds 0-2" in to_latex([table]).splitlines()[0]
+
+
+def test_a_noise_table_of_equal_seeds_says_nothing_of_them() -> None:
+    table, texts = noise_texts(level("a", [80.0, 82.0]), level("a", [70.0, 72.0], "high"))
+    assert texts == {"a": ["81.00 (1.41)", "71.00 (1.41)"]}
+    assert table.title == "toy · bag 8 · AUROC % · selection rule: bags"
+    assert table.notes == []
+
+
+def test_other_seeds_than_the_title_names_are_told_in_a_noise_table() -> None:
+    tuned = level("tuned", [88.0], options={"params": "tuned-bags"})
+    _, texts = noise_texts(
+        *(level(m, [80.0, 82.0, 84.0, 99.0, 99.0]) for m in "ab"),
+        *(level(m, [70.0, 72.0, 74.0], noise) for m in "ab" for noise in ("medium", "high")),
+        level("c", [60.0, 62.0, 64.0]),
+        level("c", [50.0, 52.0], "high", seeds=[0, 2], planned=3, status="partial", reasons=["too long"]),
+        tuned,
+        level("d", [40.0], seeds=[7]),
+        level("d", [40.0, 41.0], "high"),
+    )
+    assert texts["a"] == ["82.00 (2.00)", "72.00 (2.00)", "72.00 (2.00)"]
+    assert texts["c"] == ["62.00 (2.83) [seeds 0, 2 of 3]", "", "51.00 (1.41) [2/3, seeds 0, 2 of 3]"]
+    assert texts["tuned"] == ["88.00 [1 seed]", "", ""]
+    assert texts["d"] == ["no shared seed", "", "no shared seed"]
 
 
 def numbers(text: str) -> list[str]:

@@ -153,6 +153,34 @@ def test_picked_seeds_show_and_are_not_ranked() -> None:
     assert b"not compared, for lack of some of them: picker" in files["tables/toy.md"]
 
 
+def test_noise_levels_are_read_on_the_seeds_that_methods_have_at_all_of_them() -> None:
+    results = grid({"a": [0.80, 0.82, 0.84, 0.99, 0.99], "b": [0.7] * 5, "c": [0.6] * 5, "late": [0.9, 0.8, 0.1]})
+    for noise in ("medium", "high"):
+        results += grid({"a": [0.70, 0.72, 0.74], "b": [0.6] * 3, "c": [0.5] * 5, "late": [0.8]}, noise=noise)
+    results += grid({"alone": [0.9] * 5})
+    results += [
+        published(0.9, make_cell(method="apart", seed=7)),
+        published(0.9, make_cell(method="apart", noise="high")),
+    ]
+    results += grid({"a": [0.5] * 5}, bag_size=32)
+    dataset = only(results)
+    rows = {row.method: row for row in dataset.rows}
+
+    def level(method: str, noise: str = "none", rule: str = "bags", bag: str = "8") -> tuple[float | None, str] | None:
+        found = rows[method].cells[noise][bag].scores["auroc"][rule].at_all_noises
+        return None if found is None else (found.mean, found.note)
+
+    assert (level("a"), level("a", rule="instances")) == ((82.0, "seeds 0-2"), (92.0, "seeds 0-2"))
+    assert level("a", "high") is None  # these are its seeds
+    assert level("c") == (60.0, "seeds 0-2")  # the same as everybody, though it has more at every level
+    assert level("c", "high") == (50.0, "seeds 0-2")
+    assert level("late") == (90.0, "seed 0")
+    assert level("late", "high") is None
+    assert level("alone") == (90.0, "seeds 0-2")
+    assert level("apart") == level("apart", "high") == (None, "no shared seed")
+    assert level("a", bag="32") is None  # nobody has noise there
+
+
 def test_tables_of_a_run_follow_the_same_rule() -> None:
     results = grid(LUCKY)
     style = MetricStyle("auroc", words="AUROC")

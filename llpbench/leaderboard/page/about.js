@@ -176,9 +176,9 @@ function belowSection(rows) {
     const controls = list(dataset.rows).filter((r) => r.control);
     for (const [noise, cells] of Object.entries(dict(row.cells))) {
       for (const [bag, cell] of Object.entries(dict(cells))) {
-        const ours = num(scoreOf(cell, metric, rule).mean);
+        const ours = drawnOf(scoreOf(cell, metric, rule));
         const theirs = controls
-          .map((r) => num(scoreOf(cellOf(r, noise, bag), metric, rule).mean))
+          .map((r) => drawnOf(scoreOf(cellOf(r, noise, bag), metric, rule)))
           .filter((v) => v !== null);
         if (ours === null || !theirs.length) continue;
         const best = low ? Math.min(...theirs) : Math.max(...theirs);

@@ -7,19 +7,22 @@ function bagChart(view, styles, width) {
   const box = {left: 44, right: width - (labelled ? 128 : 14), top: 14, bottom: height - 42};
   const sizes = bags.map(Number);
   const offered = rows.map((r, i) => ({...r, style: styles.get(r.method), dodge: i - (rows.length - 1) / 2}));
-  const points = offered.map((r) => ({...r, points: bags.map((bag) => view.score(cellOf(r.row, noise, bag)))}));
+  const points = offered.map((r) => ({
+    ...r,
+    points: bags.map((bag) => drawnScore(view.score(cellOf(r.row, noise, bag)))),
+  }));
   const paper = paperPoints(view, offered);
   const bound = plot(view.bound.mean);
   const bagBounds = view.bagBounds.map((b) => plot(b.mean));
-  const values = points.flatMap((r) => r.points.map((p) => plot(p.mean)));
+  const values = points.flatMap((r) => r.points.map((p) => plot(p.at)));
   const main = points
     .filter((r) => !r.control)
     .flatMap((r) => r.points)
-    .filter((p) => plot(p.mean) !== null);
-  const ends = main.flatMap((p) => [p.mean - (plot(p.sd) || 0), p.mean + (plot(p.sd) || 0)]);
-  const rest = points.filter((r) => r.control).flatMap((r) => r.points.map((p) => plot(p.mean)));
+    .filter((p) => plot(p.at) !== null);
+  const ends = main.flatMap((p) => [p.at - (plot(p.sd) || 0), p.at + (plot(p.sd) || 0)]);
+  const rest = points.filter((r) => r.control).flatMap((r) => r.points.map((p) => plot(p.at)));
   const means = withoutWorst(
-    main.map((p) => p.mean),
+    main.map((p) => p.at),
     view,
   );
   const domain = methodDomain(
@@ -40,21 +43,21 @@ function bagChart(view, styles, width) {
       {class: 'series', 'data-m': r.style.id},
       s('path', {
         class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
-        d: pathOf(r.points.map((p, i) => (plot(p.mean) === null ? null : [at(r, i), y(p.mean)]))),
+        d: pathOf(r.points.map((p, i) => (plot(p.at) === null ? null : [at(r, i), y(p.at)]))),
       }),
       r.points.map((p, i) =>
-        plot(p.mean) === null
+        plot(p.at) === null
           ? null
           : [
-              plot(p.sd) && p.mean >= domain[0] && p.mean <= domain[1]
-                ? s('path', {class: `bar ${r.style.hue}`, d: errorBar(at(r, i), y(p.mean - p.sd), y(p.mean + p.sd))})
+              plot(p.sd) && p.at >= domain[0] && p.at <= domain[1]
+                ? s('path', {class: `bar ${r.style.hue}`, d: errorBar(at(r, i), y(p.at - p.sd), y(p.at + p.sd))})
                 : null,
               marker(
                 r.style,
                 at(r, i),
-                y(p.mean),
+                y(p.at),
                 4,
-                spot(r.style, `${r.method} · bag ${bags[i]} · ${view.meanSd(p)}`, r.method, bags[i]),
+                spot(r.style, `${r.method} · bag ${bags[i]} · ${toldMean(view, p)}`, r.method, bags[i]),
               ),
             ],
       ),
@@ -71,14 +74,14 @@ function bagChart(view, styles, width) {
         points.flatMap((r) => {
           const last = r.points
             .map((p, i) => [p, i])
-            .filter(([p]) => plot(p.mean) !== null)
+            .filter(([p]) => plot(p.at) !== null)
             .pop();
           return last
             ? [
                 {
                   r,
-                  off: last[0].mean < domain[0] ? '↓' : last[0].mean > domain[1] ? '↑' : '',
-                  y: Math.min(box.bottom, Math.max(box.top, y(last[0].mean))),
+                  off: last[0].at < domain[0] ? '↓' : last[0].at > domain[1] ? '↑' : '',
+                  y: Math.min(box.bottom, Math.max(box.top, y(last[0].at))),
                   x: at(r, last[1]),
                 },
               ]
@@ -97,6 +100,7 @@ function bagChart(view, styles, width) {
     title: `${capital(view.metric)} against bag size`,
     note:
       `Mean over seeds, bars are one standard deviation. Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
+      drawnNote(points.flatMap((r) => r.points)) +
       (outside ? ' Lines that leave the chart are in the data below it.' : '') +
       (paper.length
         ? ` Hollow: as the paper reports it, rule ${[...new Set(paper.map((p) => str(p.rule)))].join(', ')}.`
@@ -128,7 +132,7 @@ function bagChart(view, styles, width) {
       ...points.map((r) => [
         r.method,
         ...r.points.map((p, i) =>
-          num(p.mean) === null ? str(cellOf(r.row, noise, bags[i]).status || 'missing') : view.meanSd(p),
+          num(p.mean) === null ? str(cellOf(r.row, noise, bags[i]).status || 'missing') : toldMean(view, p),
         ),
       ]),
       ...(bagBounds.some((b) => b !== null)
@@ -147,6 +151,9 @@ function bagChart(view, styles, width) {
     ],
   });
 }
+
+/** A score with the mean at which it is drawn. */
+const drawnScore = (score) => ({...score, at: drawnOf(score)});
 
 const errorBar = (x, low, high) => `M${x - 2.5},${low}h5M${x},${low}V${high}M${x - 2.5},${high}h5`;
 

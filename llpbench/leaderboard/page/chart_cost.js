@@ -6,9 +6,9 @@ function costChart(view, styles, width) {
   const points = view.rows
     .map((r) => {
       const cell = cellOf(r.row, noise, bag);
-      return {...r, cell, style: styles.get(r.method), time: fitOf(cell), score: view.score(cell)};
+      return {...r, cell, style: styles.get(r.method), time: fitOf(cell), score: drawnScore(view.score(cell))};
     })
-    .filter((p) => p.time !== null && p.time > 0 && plot(p.time) !== null && plot(p.score.mean) !== null);
+    .filter((p) => p.time !== null && p.time > 0 && plot(p.time) !== null && plot(p.score.at) !== null);
   const front = paretoFront(view, points);
   points.forEach((p) => {
     p.front = front.has(p.method);
@@ -21,11 +21,11 @@ function costChart(view, styles, width) {
   const found = view.boundOf(view.rule, bag);
   const bound = plot(found.mean);
   const domain = methodDomain(
-    [...points.filter((p) => !p.control).map((p) => p.score.mean), bound],
-    points.filter((p) => p.control).map((p) => p.score.mean),
+    [...points.filter((p) => !p.control).map((p) => p.score.at), bound],
+    points.filter((p) => p.control).map((p) => p.score.at),
     view,
   );
-  const outside = points.filter((p) => p.score.mean < domain[0] || p.score.mean > domain[1]);
+  const outside = points.filter((p) => p.score.at < domain[0] || p.score.at > domain[1]);
   const drawn = points.filter((p) => !outside.includes(p));
   const x = log(reach, [box.left, box.right]);
   const y = linear(domain, [box.bottom, box.top]);
@@ -33,17 +33,17 @@ function costChart(view, styles, width) {
   const steps = edge.flatMap((p, i) =>
     i
       ? [
-          [x(p.time), y(edge[i - 1].score.mean)],
-          [x(p.time), y(p.score.mean)],
+          [x(p.time), y(edge[i - 1].score.at)],
+          [x(p.time), y(p.score.at)],
         ]
-      : [[x(p.time), y(p.score.mean)]],
+      : [[x(p.time), y(p.score.at)]],
   );
-  if (edge.length) steps.push([box.right, y(edge[edge.length - 1].score.mean)]);
+  if (edge.length) steps.push([box.right, y(edge[edge.length - 1].score.at)]);
   const taken = drawn.map((p) => ({
     x0: x(p.time) - 6,
     x1: x(p.time) + 6,
-    y0: y(p.score.mean) - 6,
-    y1: y(p.score.mean) + 6,
+    y0: y(p.score.at) - 6,
+    y1: y(p.score.at) + 6,
   }));
   if (bound !== null) taken.push({x0: box.right - 150, x1: box.right, y0: y(bound) - 2, y1: y(bound) + 16});
   const mark = (p) =>
@@ -53,11 +53,11 @@ function costChart(view, styles, width) {
       marker(
         p.style,
         x(p.time),
-        y(p.score.mean),
+        y(p.score.at),
         5,
-        spot(p.style, `${p.method} · ${view.meanSd(p.score)} · ${seconds(p.time)}`, p.method, bag),
+        spot(p.style, `${p.method} · ${toldMean(view, p.score)} · ${seconds(p.time)}`, p.method, bag),
       ),
-      placeLabel(clip(p.method, 18), x(p.time), y(p.score.mean), box, taken),
+      placeLabel(clip(p.method, 18), x(p.time), y(p.score.at), box, taken),
     );
   return figure({
     kind: 'cost',
@@ -66,8 +66,9 @@ function costChart(view, styles, width) {
     title: `${capital(view.metric)} against seconds, ${bagSize(view.dataset, bag)}`,
     note:
       `Seconds of one fit on a logarithmic axis; ${view.lowIsBest ? 'down' : 'up'} and to the left is better.${edge.length ? ' The line is the Pareto front: nobody is both faster and better.' : ''}` +
+      drawnNote(points.map((p) => p.score)) +
       (outside.length
-        ? ` Outside the axis: ${outside.map((p) => `${p.method} ${view.number(p.score.mean)} in ${seconds(p.time)}`).join(', ')}.`
+        ? ` Outside the axis: ${outside.map((p) => `${p.method} ${view.number(p.score.at)} in ${seconds(p.time)}`).join(', ')}.`
         : ''),
     describe: `${plural(points.length, 'method')}; on the Pareto front: ${edge.map((p) => p.method).join(', ') || 'not given'}.`,
     empty: points.length ? null : 'No method has both a number and a time here.',
@@ -82,7 +83,7 @@ function costChart(view, styles, width) {
     columns: ['method', view.metric, 'seconds', 'on the front'],
     rows: [...points]
       .sort(by((p) => p.time))
-      .map((p) => [p.method, view.meanSd(p.score), amount(p.time), p.front ? 'yes' : 'no']),
+      .map((p) => [p.method, toldMean(view, p.score), amount(p.time), p.front ? 'yes' : 'no']),
   });
 }
 
@@ -91,14 +92,11 @@ function paretoFront(view, points) {
   const given = dict(dict(dict(view.dataset.pareto)[view.state.metric])[view.rule])[view.state.bag];
   if (view.noise === 'none' && Array.isArray(given)) return new Set(given.map(str));
   const better = (a, b) => (view.lowIsBest ? a <= b : a >= b);
-  const rivals = points.filter((p) => !p.control);
+  const rivals = points.filter((p) => !p.control && fairOf(p.score) !== null);
   const beaten = (p) =>
     rivals.some(
       (q) =>
-        q !== p &&
-        q.time <= p.time &&
-        better(q.score.mean, p.score.mean) &&
-        (q.time < p.time || q.score.mean !== p.score.mean),
+        q !== p && q.time <= p.time && better(q.score.at, p.score.at) && (q.time < p.time || q.score.at !== p.score.at),
     );
   return new Set(rivals.filter((p) => !beaten(p)).map((p) => p.method));
 }

@@ -34,8 +34,10 @@ function noiseChart(view, styles, width) {
   const tall = 220;
   const height = Math.ceil(bags.length / columns) * tall + 4;
   const rows = view.rows.map((r) => ({...r, style: styles.get(r.method)}));
-  const meansOf = (some) =>
-    some.flatMap((r) => bags.flatMap((bag) => levels.map((l) => plot(view.mean(r.row, l.noise, bag)))));
+  const at = (r, noise, bag) => levelOf(view.score(cellOf(r.row, noise, bag)));
+  const told = (p) => [view.meanSd(p), str(p.note)].filter(Boolean).join(' · ');
+  const scoresOf = (some) => some.flatMap((r) => bags.flatMap((bag) => levels.map((l) => at(r, l.noise, bag))));
+  const meansOf = (some) => scoresOf(some).map((p) => plot(p.mean));
   const values = meansOf(rows);
   const domain = methodDomain(meansOf(rows.filter((r) => !r.control)), meansOf(rows.filter((r) => r.control)), view);
   const panel = (bag, i) => {
@@ -63,9 +65,7 @@ function noiseChart(view, styles, width) {
       clipped(
         {left, right, top, bottom},
         rows.map((r) => {
-          const points = levels
-            .map((l) => ({l, p: view.score(cellOf(r.row, l.noise, bag))}))
-            .filter(({p}) => plot(p.mean) !== null);
+          const points = levels.map((l) => ({l, p: at(r, l.noise, bag)})).filter(({p}) => plot(p.mean) !== null);
           return s(
             'g',
             {class: 'series', 'data-m': r.style.id},
@@ -79,7 +79,7 @@ function noiseChart(view, styles, width) {
                 x(l.at),
                 y(p.mean),
                 3.2,
-                spot(r.style, `${r.method} · ${bagName(dataset, bag)} · noise ${l.noise} · ${view.meanSd(p)}`),
+                spot(r.style, `${r.method} · ${bagName(dataset, bag)} · noise ${l.noise} · ${told(p)}`),
               ),
             ),
           );
@@ -92,7 +92,9 @@ function noiseChart(view, styles, width) {
     width,
     height,
     title: `${capital(view.metric)} against privacy noise`,
-    note: `Gaussian noise on the counts: less epsilon is more noise. One panel for each bag size, rule ${rule}.`,
+    note:
+      `Gaussian noise on the counts: less epsilon is more noise. One panel for each bag size, rule ${rule}.` +
+      levelNote(view, rows, bags, levels),
     describe: `A panel for each bag size, a line for each method over noise levels ${levels.map((l) => l.noise).join(', ')}.`,
     empty: values.some((v) => v !== null) ? null : 'No number to draw.',
     draw: bags.map(panel),
@@ -106,10 +108,18 @@ function noiseChart(view, styles, width) {
       r.method,
       ...bags.flatMap((bag) =>
         levels.map((l) => {
-          const p = view.score(cellOf(r.row, l.noise, bag));
-          return num(p.mean) === null ? str(cellOf(r.row, l.noise, bag).status || 'missing') : view.meanSd(p);
+          const p = at(r, l.noise, bag);
+          return num(p.mean) === null ? str(p.note || cellOf(r.row, l.noise, bag).status || 'missing') : told(p);
         }),
       ),
     ]),
   });
+}
+
+/** Which seeds are shown, where some were left out because they are not there at every noise level. */
+function levelNote(view, rows, bags, levels) {
+  const scores = rows.flatMap((r) => bags.flatMap((bag) => levels.map((l) => view.score(cellOf(r.row, l.noise, bag)))));
+  const cut = scores.filter((p) => own(p, 'at_all_noises') && num(levelOf(p).mean) !== null);
+  const seeds = [...new Set(cut.map((p) => str(levelOf(p).note)))].join(' or ');
+  return seeds ? ` Means are over the seeds that a method has at every noise level: ${seeds}.` : '';
 }

@@ -34,6 +34,12 @@ function bagsAt(dataset, noise) {
 
 const cellOf = (row, noise, bag) => dict(dict(dict(row.cells)[noise])[bag]);
 const scoreOf = (cell, metric, rule) => dict(dict(cell.scores)[`${metric} ${rule}`]); // as trim.py writes it
+/** The number by which methods of a column are compared: over the seeds they share; none for who lacks some. */
+const fairOf = (score) => num(own(score, 'shared') ? score.shared : score.mean); // as trim.py writes it
+/** The mean as it is drawn and coloured: the one that is compared, or its own for who is not compared. */
+const drawnOf = (score) => (num(score.mean) === null ? null : (fairOf(score) ?? score.mean));
+/** A score as it is read from noise level to noise level: over seeds that the method has at all of them. */
+const levelOf = (score) => (own(score, 'at_all_noises') ? dict(score.at_all_noises) : score);
 const fitOf = (cell) => num(dict(cell.seconds).fit);
 
 function median(values) {
@@ -72,12 +78,7 @@ function viewOf(board, state) {
   const rules = ruleNames(board);
   const other = rules.find((r) => r !== rule) || '';
   const score = (cell, under = rule) => scoreOf(cell, state.metric, under);
-  const mean = (row, at, bag, under = rule) => num(score(cellOf(row, at, bag), under).mean);
-  /** The number by which methods of a column are compared: over the seeds they share; none for who lacks some. */
-  const fair = (row, at, bag, under = rule) => {
-    const found = score(cellOf(row, at, bag), under);
-    return num(own(found, 'shared') ? found.shared : found.mean); // as trim.py writes it
-  };
+  const fair = (row, at, bag, under = rule) => fairOf(score(cellOf(row, at, bag), under));
   const paper = (row, bag) => {
     const found = dict(dict(cellOf(row, noise, bag).paper)[state.metric]);
     return num(found.mean) === null ? null : found;
@@ -124,7 +125,7 @@ function viewOf(board, state) {
           ? otherPlaces.get(str(row.method)) - places.get(str(row.method))
           : null,
       fit: median(bags.map((bag) => fitOf(cellOf(row, noise, bag)))),
-      means: bags.map((bag) => mean(row, noise, bag)),
+      drawn: bags.map((bag) => drawnOf(score(cellOf(row, noise, bag)))),
       fair: bags.map((bag) => fair(row, noise, bag)),
     }));
   return {
@@ -140,7 +141,6 @@ function viewOf(board, state) {
     digits,
     score,
     matches,
-    mean,
     fair,
     paper,
     papers,
@@ -180,7 +180,7 @@ function sortRows(rows, {sort, down}, bags, low) {
   const key =
     {method: (r) => r.method.toLowerCase(), rank: (r) => r.rank, time: (r) => r.fit}[sort] ||
     ((r) => r.fair[column] ?? null);
-  const fallback = (r) => r.means[r.means.length - 1] ?? null;
+  const fallback = (r) => r.drawn[r.drawn.length - 1] ?? null;
   return rows
     .map((r, i) => [r, i])
     .sort(([a, i], [b, j]) => {

@@ -54,8 +54,8 @@ function renderTable(view, actions) {
       actions.change,
     ),
   );
-  const extents = bags.map((_, i) => extent(view.rows.filter((r) => !r.control).map((r) => r.means[i])));
-  const spark = (control) => extent(view.rows.filter((r) => r.control === control).flatMap((r) => r.means));
+  const extents = bags.map((_, i) => extent(view.rows.filter((r) => !r.control).map((r) => r.drawn[i])));
+  const spark = (control) => extent(view.rows.filter((r) => r.control === control).flatMap((r) => r.drawn));
   const line = (r) => tableRow(view, r, extents, spark(r.control), actions);
   const methods = view.rows.filter((r) => !r.control);
   const controls = view.rows.filter((r) => r.control);
@@ -156,9 +156,9 @@ function tableRow(view, r, extents, spark, actions) {
       rowMarks(r.row, view.allUnreleased),
     ),
     view.bags.map((bag, i) =>
-      h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.means[i], extents[i], view.lowIsBest), actions)),
+      h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.drawn[i], extents[i], view.lowIsBest), actions)),
     ),
-    h('td', {class: 'spark'}, sparkline(r.means, spark, actions.styles.get(r.method))),
+    h('td', {class: 'spark'}, sparkline(r.drawn, spark, actions.styles.get(r.method))),
     h('td', {class: 'num time'}, amount(r.fit)),
   );
 }
@@ -193,8 +193,20 @@ function placeOf(view, r) {
 }
 
 /** What must be said of the seeds behind a mean, and the mean that is compared. */
-const seedsNote = (view, score) =>
-  str(score.note) + (num(score.shared) === null ? '' : `, shared ${view.number(score.shared)}`);
+function seedsNote(view, score) {
+  const shared = num(score.shared) === null ? '' : view.number(score.shared);
+  return [str(score.note), shared && shared !== view.number(score.mean) ? `shared ${shared}` : '']
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** A mean with its deviation and what must be said of its seeds, for a note by the pointer and the data of a chart. */
+const toldMean = (view, score) => [view.meanSd(score), seedsNote(view, score)].filter(Boolean).join(' · ');
+/** What is said below a chart where points are not at the means of all seeds. */
+const drawnNote = (scores) =>
+  scores.some((p) => plot(p.mean) !== null && drawnOf(p) !== p.mean)
+    ? ' Methods with other seeds than most are drawn at their mean over the seeds that methods share.'
+    : '';
 
 function cellButton(view, r, bag, warmth, actions) {
   const cell = cellOf(r.row, view.noise, bag);

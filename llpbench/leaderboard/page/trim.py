@@ -75,6 +75,11 @@ def _score(score: Tree, metric: str, digits: int) -> Tree:
         kept |= {key: _round(kept.get(key), digits) for key in ("mean", "sd", "shared")}
     if kept["shared"] is not None and kept["shared"] == kept.get("mean"):
         del kept["shared"]
+    if level := kept.pop("at_all_noises", None):
+        shown = {key: level.get(key) for key in ("mean", "sd", "note")}
+        kept["at_all_noises"] = (
+            shown if metric == MAIN_METRIC else {key: _round(value, digits) for key, value in shown.items()}
+        )
     return kept
 
 

@@ -1,0 +1,60 @@
+"""Numbers of several noise levels side by side: a line is read along, so its numbers must be of the same seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from llpbench.results.shared import seeds_note
+from llpbench.results.table import Row, mean_sd
+
+NO_SEED = "no shared seed"
+"""The status of a method whose noise levels have no seed in common."""
+
+
+def common_seeds(levels: Iterable[Collection[int]]) -> frozenset[int]:
+    """The seeds that a method has at every noise level where it has any."""
+    there = [frozenset(seeds) for seeds in levels if seeds]
+    return frozenset.intersection(*there) if there else frozenset()
+
+
+def on_common_seeds(rows: list[Row]) -> list[Row]:
+    """Rows of several noise levels, each on the seeds that its method has at all of them (``common_seeds``)."""
+    levels: dict[str, list[list[int]]] = {}
+    for row in rows:
+        levels.setdefault(row.method, []).append(row.value_seeds)
+    common = {method: common_seeds(seeds) for method, seeds in levels.items()}
+    return [_on_seeds(row, common[row.method]) for row in rows]
+
+
+def _on_seeds(row: Row, seeds: Collection[int]) -> Row:
+    """A row on some of its seeds; it is whole when it has these."""
+    kept = {seed: value for seed, value in zip(row.value_seeds, row.values, strict=True) if seed in seeds}
+    if len(kept) == len(row.value_seeds):
+        return row
+    mean, sd = mean_sd(list(kept.values()))
+    return msgspec.structs.replace(
+        row,
+        mean=mean,
+        sd=sd,
+        seeds=len(kept),
+        planned=len(kept),
+        values=list(kept.values()),
+        value_seeds=list(kept),
+        status="ok" if kept else NO_SEED,
+    )
+
+
+def usual_seeds(rows: Iterable[Row]) -> tuple[int, ...]:
+    """The seeds that most numbers rest on."""
+    counts = Counter(tuple(sorted(row.value_seeds)) for row in rows if row.value_seeds)
+    return counts.most_common(1)[0][0] if counts else ()
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds by name, also where they are the first ones, which ``seeds_note`` says nothing of: ``seeds 0-2``."""
+    if note := seeds_note(seeds, len(seeds)):
+        return note
+    return f"seeds 0-{len(seeds) - 1}" if len(seeds) > 2 else "seeds 0, 1" if len(seeds) == 2 else "seed 0"
