@@ -157,6 +157,7 @@ class RunRequest:
             progress: whether progress is shown, or who is told of cells as they start and end.
             command: what makes the same request again, for the manifest and for whoever interrupts.
         """
+        self.store.refuse_others(tuning=False)
         shown = make_view(not progress, self.metric) if isinstance(progress, bool) else progress
         executor = make_executor(self.how, self.registry)
         self.store.plan(self.planned, command, __version__)

@@ -105,9 +105,14 @@ def run_command(flags: dict[str, Any], results: TuneResults, folds: int) -> str:
     words += ["--params", str(results.folder)]
     rules = list(dict.fromkeys(search.rule.name for search in results.searches))
     words += [] if DEFAULT_RULE in rules else ["--params-rule", rules[0]]
-    # The folder that a file names is the search's own.
-    words += ["--out", f"results/{results.folder.name}"] if flags.get("config") else []
+    words += ["--out", str(_folder_of_run(results.folder))] if flags.get("config") else []
     return shlex.join(words)
+
+
+def _folder_of_run(search: Path) -> Path:
+    """A results folder for what a search chose; not the search's own, which a run file may name."""
+    folder = Path("results", search.resolve().name)
+    return folder if folder.resolve() != search.resolve() else folder.with_name(f"{folder.name}-run")
 
 
 def _print(results: TuneResults, as_json: bool) -> None:

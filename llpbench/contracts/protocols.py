@@ -44,7 +44,10 @@ class Monitor(Protocol):
         ...
 
     def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
-        """Hand over pseudo-labels of the training rows (in the order of ``Bags.X``); their quality is recorded."""
+        """Hand over pseudo-labels of the training rows (in the order of ``Bags.X``); their quality is recorded.
+
+        (n,) of class 1, or (n, C): each class by its own column, so rows need not add up to 1.
+        """
         ...
 
     def note(self, name: str, value: float | str | bool) -> None:

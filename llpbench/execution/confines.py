@@ -30,17 +30,25 @@ def out_of_reach(job: Job) -> tuple[str, ...]:
 
 
 def _beside(folder: Path) -> Iterator[Path]:
+    """The results folders beside a folder, and those that cannot be looked into."""
+    entries: list[Path] = []
     with contextlib.suppress(OSError):
-        yield from (other for other in folder.resolve().parent.iterdir() if is_results_folder(other))
+        entries = list(folder.resolve().parent.iterdir())
+    yield from filter(_may_hold_results, entries)
+
+
+def _may_hold_results(folder: Path) -> bool:
+    try:
+        return is_results_folder(folder)
+    except OSError:  # an entry that only others may look into
+        return True
 
 
 def _of_other_cells(folder: Path) -> Iterator[Path]:
-    """The private folders beside a private folder."""
+    """All private folders beside a private one, also those yet to be made; ``lock_away`` spares what is the cell's."""
     folder = folder.resolve()
     if folder.name.startswith(SCRATCH):
-        yield folder.parent / SCRATCH  # there is none: a name to lock, so that folders yet to be made are locked too
-        with contextlib.suppress(OSError):
-            yield from (other for other in folder.parent.glob(f"{SCRATCH}*") if other != folder)
+        yield folder.parent / f"{SCRATCH}*"
 
 
 def to_be_written(job: Job) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ _PRELOAD = (
     "sklearn.metrics",
     "pandas",
     "llpbench.execution.worker",
+    "llpbench.execution.method_start",
     "llpbench.execution.method_main",
     "llpbench.datafiles.store",
 )

@@ -1,4 +1,4 @@
-"""What the two processes of a cell say to each other, and the channel between them.
+"""What the two processes of a cell say to each other on the line between them (``channel``).
 
 The method's process is not trusted: the judge takes no message longer than it can be, no type it does not know and no
 array that is not plain numbers.
@@ -6,9 +6,6 @@ array that is not plain numbers.
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import struct
 from typing import Any
 
 import msgspec
@@ -16,33 +13,8 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, Column
 from llpbench.contracts.errors import MethodError
-from llpbench.contracts.specs import Scalar
+from llpbench.execution.channel import SHORT, Misspoken
 from llpbench.system.shared_arrays import Place
-
-_LENGTH = struct.Struct("<Q")
-_SHORT = 1 << 20  # bytes of a message beside its arrays
-_PIECE = 1 << 20
-
-
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method's process is told to do: nothing in it depends on a label.
-
-    Attributes:
-        locked, writable: what it keeps itself from, and where alone it may write (see ``confines``).
-        scratch: its private folder.
-        network: whether it may open TCP connections.
-    """
-
-    method: str
-    params: dict[str, Scalar]
-    backend: str
-    seed: int
-    plugins: tuple[str, ...]
-    override: tuple[str, ...]
-    locked: tuple[str, ...]
-    writable: tuple[str, ...]
-    scratch: str
-    network: bool
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,59 +89,9 @@ class Reply(msgspec.Struct):
 FromMethod = Ready | Scoring | Report | PseudoLabels | Note | Ended
 
 
-class Misspoken(Exception):  # noqa: N818 - not an error of ours
-    """The other process sent something that is no message."""
-
-
-class Channel:
-    """One end of the connection between the two processes."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-
-    def fileno(self) -> int:
-        """For ``select``."""
-        return self.connection.fileno()
-
-    def send(self, message: Any, handle: int | None = None) -> None:
-        """Send a message, and a file number with it."""
-        data = msgspec.msgpack.encode(message)
-        head = _LENGTH.pack(len(data))
-        if handle is None:
-            self.connection.sendall(head + data)
-        else:
-            socket.send_fds(self.connection, [head], [handle])
-            self.connection.sendall(data)
-
-    def receive(self, kind: Any, longest: int = _SHORT) -> tuple[Any, list[int]]:
-        """The next message and the file numbers that came with it; ``EOFError`` when the other end is gone."""
-        head, handles = b"", []
-        while len(head) < _LENGTH.size:
-            with contextlib.suppress(InterruptedError):
-                data, new, _, _ = socket.recv_fds(self.connection, _LENGTH.size - len(head), 1)
-                handles += new
-                if not data:
-                    raise EOFError
-                head += data
-        (length,) = _LENGTH.unpack(head)
-        if length > longest:
-            raise Misspoken(f"a message of {length:,} bytes, where {longest:,} are the most")
-        pieces: list[bytes] = []
-        while length:
-            data = self.connection.recv(min(length, _PIECE))
-            if not data:
-                raise EOFError
-            pieces.append(data)
-            length -= len(data)
-        try:
-            return msgspec.msgpack.decode(b"".join(pieces), type=kind), handles
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise Misspoken(f"something that is no message: {error}") from None
-
-
 def longest_message(rows: int, classes: int) -> int:
     """The most bytes that a message with scores of so many rows may have."""
-    return _SHORT + rows * max(classes, 1) * 16
+    return SHORT + rows * max(classes, 1) * 16
 
 
 def pack(array: Any, what: str) -> Numbers:

@@ -1,29 +1,21 @@
 """The method's process of a cell: it has bags, rows to be scored and a line to the judge. No label is ever in it.
 
-It is started before the judge loads any data, locks itself away from the results folder and from other processes, and
-only then loads the method's code. ``python -m llpbench.execution.method_main FILE-NUMBER`` where it is not forked.
+It has locked itself away (``method_start``) before anything here runs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
-import socket
-import sys
-import tempfile
 import traceback
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
 from llpbench.contracts.protocols import Method, Predict
-from llpbench.execution.confines import move_home
+from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, Channel
 from llpbench.execution.messages import (
-    Assignment,
-    Channel,
     Ended,
     Material,
     Note,
@@ -37,11 +29,8 @@ from llpbench.execution.messages import (
 )
 from llpbench.experiment.judge import checked_name, checked_note
 from llpbench.experiment.monitor import MethodView, PhaseClock
-from llpbench.system.processes import die_with_parent
-from llpbench.system.sandbox import lock_away
 from llpbench.system.shared_arrays import attach
 
-_LONGEST = 1 << 32
 _LONGEST_TEXT = 20_000
 
 
@@ -90,18 +79,25 @@ class Conversation:
         return reply
 
 
-def serve(channel: Channel, assignment: Assignment) -> None:
-    """Load the method, then fit it to all data that comes, one after the other; tell the judge how each fit ended."""
+def serve(channel: Channel, assignment: Assignment, trouble: Exception | None = None) -> None:
+    """Load the method, then fit it to all data that comes, one after the other; tell the judge how each fit ended.
+
+    Args:
+        channel: the line to the judge.
+        assignment: what to fit.
+        trouble: why this process could not be locked away; the judge is told, and the method is never loaded.
+    """
     factory: Any = None
     more = True
     while more:
         seconds: dict[str, float] = {}
         try:
+            if trouble is not None:
+                raise trouble
             if factory is None:
-                prepare(assignment)
                 factory = load_method(assignment)
             channel.send(Ready())
-            material, handles = channel.receive(Material, _LONGEST)
+            material, handles = channel.receive(Material, FROM_THE_JUDGE)
             more = not material.last
             fit_once(channel, factory, assignment, material, handles[0], seconds)
             ended = Ended(phases=seconds)
@@ -150,15 +146,6 @@ def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     )
 
 
-def prepare(assignment: Assignment) -> None:
-    """Name the backend to Keras, move into the private folder, lock away what is not the method's."""
-    if assignment.backend:
-        os.environ["KERAS_BACKEND"] = assignment.backend
-    move_home(assignment.scratch)
-    tempfile.tempdir = None
-    lock_away(map(Path, assignment.locked), writable=map(Path, assignment.writable), network=assignment.network)
-
-
 def load_method(assignment: Assignment) -> Any:
     """The class of the method; raises ``Skip`` when something it needs is not installed."""
     from llpbench.execution.registries import shared_registry
@@ -170,20 +157,3 @@ def load_method(assignment: Assignment) -> Any:
     if needs:
         raise Skip(needs)
     return entry.spec.load()
-
-
-def main() -> int:
-    """Serve the judge at the other end of the socket whose file number is the first argument."""
-    die_with_parent()
-    faulthandler.enable()
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    try:
-        assignment, _ = channel.receive(Assignment, _LONGEST)
-    except EOFError:
-        return 1
-    serve(channel, assignment)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -18,14 +18,12 @@ from pathlib import Path
 from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
+from llpbench.execution.channel import Assignment, Channel, Misspoken
 from llpbench.execution.confines import out_of_reach, to_be_written
 from llpbench.execution.messages import (
-    Assignment,
-    Channel,
     Ended,
     FromMethod,
     Material,
-    Misspoken,
     Note,
     PseudoLabels,
     Ready,
@@ -87,7 +85,7 @@ class MethodProcess:
                 os.setpgid(pid, pid)
             return pid
         try:
-            from llpbench.execution.method_main import serve
+            from llpbench.execution.method_start import start
 
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)
@@ -100,7 +98,7 @@ class MethodProcess:
                 os.dup2(handle, stream)
             os.close(handle)
             faulthandler.enable()
-            serve(Channel(theirs), assignment)
+            start(Channel(theirs), assignment)
         except BaseException:
             import traceback
 
@@ -112,7 +110,7 @@ class MethodProcess:
             os._exit(0)
 
     def _spawn(self, assignment: Assignment, theirs: socket.socket) -> int:
-        module = "llpbench.execution.method_main"
+        module = "llpbench.execution.method_start"
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
                 [*python(), "-X", "faulthandler", "-m", module, str(theirs.fileno())],

@@ -27,7 +27,7 @@ from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
-from llpbench.execution.watch import Launcher, Watched
+from llpbench.execution.watch import Launcher, Watched, remove_old_scratch
 from llpbench.results.store import Store
 from llpbench.system.locks import Claim
 from llpbench.system.machine import machine, machine_id, usable_cores
@@ -77,18 +77,22 @@ def run_cell(order: bytes) -> bytes:
         return task is not None and task.state != "cancelled"
 
     try:
-        reply = run_order(msgspec.json.decode(order, type=Order), Path(worker.local_directory), wanted)
+        reply = run_order(msgspec.json.decode(order, type=Order), wanted)
     except Exception as error:
         reply = Reply("trouble", describe(error))
     reply.worker = str(worker.address)
     return msgspec.msgpack.encode(reply)
 
 
-def run_order(order: Order, base: Path, wanted: Callable[[], bool]) -> Reply:
-    """Run the cell of an order in a scratch folder under ``base`` and collect what it wrote."""
+def run_order(order: Order, wanted: Callable[[], bool]) -> Reply:
+    """Run the cell of an order in a private folder and collect what it wrote.
+
+    The folder lies where all private folders of this machine do, not in the worker's own: there it is locked away from
+    the methods of all other cells (``confines``), those of other workers too.
+    """
     if order.version != __version__:
         return Reply("refused", f"it has llpbench {__version__}, the client {order.version}: install the same version")
-    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=base))
+    scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
     try:
         store = Store(scratch / "results")
         store.log_path("-").parent.mkdir(parents=True)
@@ -177,6 +181,7 @@ class Host:
     def __init__(self, start: str) -> None:
         self._launcher: Launcher = SpawnLauncher() if start == "spawn" else ForkLauncher()
         self._new: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
+        remove_old_scratch()
         threading.Thread(target=self._serve, name="llpbench-host", daemon=True).start()
 
     def run(self, job: Job, wanted: Callable[[], bool]) -> Outcome:

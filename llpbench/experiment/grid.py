@@ -23,6 +23,8 @@ from llpbench.system.backend import BACKENDS
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
 MOST_SEEDS = 100_000
+_MOST_DIGITS = 9  # of a seed that is written as text
+_SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 MOST_FOLDS = 100
 USUAL_FOLDS = 5
 """Folds of a search that is judged by a cross-validated rule and was not told how many."""
@@ -75,7 +77,8 @@ def listed_seeds(seeds: int | list[int]) -> list[int]:
     if not isinstance(seeds, int):
         return seeds
     if seeds > MOST_SEEDS:
-        raise UsageError(f"--seeds {seeds}: a number says how many; for this one seed write {seeds}-{seeds}.")
+        one = f"{seeds}-{seeds}" if len(str(seeds)) <= _MOST_DIGITS else f"[{seeds}] in a run file or a call"
+        raise UsageError(f"--seeds {seeds}: a number says how many; for this one seed write {one}.")
     return list(range(seeds))
 
 
@@ -88,7 +91,7 @@ def parse_seeds(given: str | int | list[int]) -> int | list[int]:
         return given
     seeds: list[int] = []
     for part in given.split(",") if isinstance(given, str) else given:
-        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part) if isinstance(part, str) else None
+        match = _SEEDS.fullmatch(part) if isinstance(part, str) else None
         if isinstance(part, int) and not isinstance(part, bool):
             seeds.append(part)
         elif match is not None:

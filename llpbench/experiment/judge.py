@@ -47,11 +47,12 @@ class Room:
     """Memory for the test scores of one rule's best report, taken once and written at every report.
 
     How much memory a process has can be seen from outside: what it does for a report that a rule on labels likes and
-    for one that it does not must be the same.
+    for one that it does not must be the same. Both places are written to at once: the system gives out memory when it
+    is first written to, not when it is asked for.
     """
 
     def __init__(self, numbers: int) -> None:
-        self._kept, self._unused = np.zeros(numbers), np.zeros(numbers)
+        self._kept, self._unused = np.full(numbers, 0.0), np.full(numbers, 0.0)
 
     def write(self, scores: FloatArray, *, keep: bool) -> FloatArray:
         """Write the scores, over the ones before if they are to be kept; what was written, in their own dtype."""
@@ -165,11 +166,11 @@ class Judge:
             raise MethodError(f"a fit may report {MOST_REPORTS:,} times; report every few steps, not every step")
         if stage not in self.stages and len(self.stages) >= MOST_STAGES:
             raise MethodError(f"a fit may have {MOST_STAGES} stages; the name of a stage must not change every report")
-        scores = self._checked(valid_scores, int(self.valid.offsets[-1]))
+        scores = self._checked_report(valid_scores, int(self.valid.offsets[-1]))
         if self.tests is not None:
             if test_scores is None:
                 raise MethodError("a report needs the scores of the test rows too")
-            test_scores = self._checked(test_scores, self.tests)
+            test_scores = self._checked_report(test_scores, self.tests)
         if self.score_kind == "auto" and kind_of_scores(scores) == "logit":
             self.score_kind = "logit"
             self.stages.clear()  # earlier reports were read as probabilities: not comparable
@@ -235,7 +236,11 @@ class Judge:
             raise Pruned(number, lags)
 
     def take_pseudo_labels(self, probabilities: FloatArray, stage: str = "") -> None:
-        """Record the AUROC of pseudo-labels against the training labels; nothing is answered."""
+        """Record the AUROC of pseudo-labels against the training labels; nothing is answered.
+
+        Each class is judged by its own column, so those of a row need not add up to 1: belief propagation over pairs
+        has a marginal for each class by itself.
+        """
         name = checked_name(stage, "stage") or "all"
         if name not in self.pseudo and len(self.pseudo) >= MOST_STAGES:
             raise MethodError(f"a fit may have pseudo-labels of {MOST_STAGES} stages")
@@ -276,6 +281,11 @@ class Judge:
             raise MethodError(f"predict_scores returned {bad} values of {scores.size} that are NaN or infinite")
         if self.score_kind == "probability" and ((scores < -1e-6) | (scores > 1 + 1e-6)).any():
             raise MethodError("predict_scores left [0, 1] though the method declares scores='probability'")
+        return scores
+
+    def _checked_report(self, scores: FloatArray, n: int) -> FloatArray:
+        """Scores of a report; where they are probabilities, those of a row must add up to 1 too."""
+        scores = self._checked(scores, n)
         if self.score_kind == "probability" and not rows_add_up(scores):
             raise MethodError(
                 "predict_scores returned rows that do not add up to 1 though the method declares scores='probability'"

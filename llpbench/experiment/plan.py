@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from llpbench.contracts.cell import Cell
@@ -35,3 +37,12 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             oracle=result.oracle,
             tuning_seconds=result.tuning_seconds,
         )
+
+
+def without_trials(planned: Iterable[Planned]) -> list[Planned]:
+    """The cells of a run without trials of a search; these where there is nothing else.
+
+    Trials have no test scores, and the first of them has the name and the parameters of a cell of the run.
+    """
+    planned = list(planned)
+    return [plan for plan in planned if not plan.cell.tuning] or planned

@@ -105,6 +105,18 @@ class Store:
             ) from None
         return manifest
 
+    def refuse_others(self, *, tuning: bool) -> None:
+        """Make sure that the folder may take trials of a search (``tuning``), or else cells of a run: never both.
+
+        Raises:
+            StoreError: it holds cells of the other kind, whose rows and counts they would join.
+        """
+        if not self.manifest_path.exists():
+            return
+        if any(plan.cell.tuning != tuning for plan in self.manifest().planned.values()):
+            there, new = ("cells of a run", "a search") if tuning else ("trials of a search", "a run")
+            raise StoreError(f"{self.root} holds {there}; {new} needs a folder of its own. Choose another with --out.")
+
     def manifest(self) -> Manifest:
         """Read the manifest, or say what is wrong with the folder."""
         try:

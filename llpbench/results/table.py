@@ -22,7 +22,7 @@ from llpbench.contracts.cell import USUAL, Cell, bag_words
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Scalar
-from llpbench.experiment.plan import Planned
+from llpbench.experiment.plan import Planned, without_trials
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.plugins.options import parse_options
 from llpbench.results.metric_style import COSTS, MetricStyle
@@ -217,12 +217,12 @@ def group_cells(
     """The cells of a plan, those together that differ in their seed alone.
 
     Args:
-        planned: the plan; its order is kept.
+        planned: the plan; its order is kept. Trials of a search are left out of a run (``without_trials``).
         results: what came out, in any order.
         older: for cells whose name stands for newer settings, the day of theirs (``older_settings``; found out here
             when it is not given).
     """
-    planned = list(planned)
+    planned = without_trials(planned)
     by_id = {result.id: result for result in results}
     days = older_settings(planned, by_id) if older is None else older
     backends: dict[tuple[str, str, str], set[str]] = {}

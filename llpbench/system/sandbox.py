@@ -3,6 +3,7 @@
 A process that has locked itself can write in a few folders only, cannot read files under the locked ones, cannot look
 into the memory of processes outside, and (Linux 6.12) cannot send them signals. It needs no rights and is for good.
 Landlock knows permissions only, no prohibitions; so what may be read is each entry beside the paths to locked folders.
+It binds the thread that asks for it and what that thread starts: a process must lock itself before it has others.
 """
 
 from __future__ import annotations
@@ -57,16 +58,19 @@ def lock_away(folders: Iterable[Path], *, writable: Iterable[Path] = (), network
     a folder on the path to one can be neither made nor read.
 
     Args:
-        folders: what may neither be read nor written.
+        folders: what may neither be read nor written. A name that ends in ``*`` stands for all entries of its folder
+            that begin so, also those yet to be made, but for what is writable or has a locked folder inside.
         writable: folders that may be written wherever they are; where a locked one is inside, what lies beside it.
         network: whether TCP connections may be made (forbidden from Linux 6.7 on).
 
     Raises:
-        LLPBenchError: there is Landlock, but it did not take: nothing is locked, and no foreign code may run here.
+        LLPBenchError: there is Landlock, but it did not take, or there are threads that it would not bind: no foreign
+            code may run here.
     """
     found = version()
     if not found:
         return False
+    _refuse_threads()
     every = (1 << _KNOWN_RIGHTS.get(found, 16)) - 1
     tcp = 0 if network or found < 4 else _EVERY_TCP
     attributes = struct.pack("=QQQ", every, tcp, _SCOPE_SOCKETS_AND_SIGNALS if found >= 6 else 0)
@@ -85,6 +89,16 @@ def lock_away(folders: Iterable[Path], *, writable: Iterable[Path] = (), network
     finally:
         os.close(rules)
     return True
+
+
+def _refuse_threads() -> None:
+    """Raise where this process has several threads: the others would stay free, and can be made to run any code."""
+    threads = len(list(_THREADS.iterdir()))
+    if threads > 1:
+        raise LLPBenchError(
+            f"this process could not be locked away: it has {threads} threads already, and Landlock binds only the one "
+            "that asks for it. Does a sitecustomize or a .pth file of this Python import a library that starts threads?"
+        )
 
 
 def _not_locked(found: int) -> LLPBenchError:
@@ -114,10 +128,12 @@ def _beside(path: Path, locked: set[Path], parents: set[Path]) -> Iterator[Path]
     if path not in locked | parents:
         yield path
     elif path not in locked:
+        begun = tuple(other.name[:-1] for other in locked if other.parent == path and other.name.endswith("*"))
         with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
-                if not entry.is_symlink():
-                    yield from _beside(Path(entry.path), locked, parents)
+                inside = Path(entry.path)
+                if not entry.is_symlink() and (inside in parents or not entry.name.startswith(begun)):
+                    yield from _beside(inside, locked, parents)
 
 
 def hide_memory() -> None:

@@ -52,6 +52,7 @@ class TuneRequest:
             command: what makes the same request again, for the manifest and for whoever interrupts.
         """
         planned = plan_cells(self.spec.run, self.registry)
+        self.store.refuse_others(tuning=True)
         self.store.plan([], command, __version__)
         searches = plan_searches(self.spec, self.registry, Journal(self.store.root))
         executor = make_executor(self.how, self.registry)

@@ -155,6 +155,15 @@ def test_one_cell_that_never_ran_does_not_make_old_settings_the_newest() -> None
     assert (third.method, third.status) == ("guess", "missing")
 
 
+def test_trials_of_a_search_join_no_row_of_a_run() -> None:
+    cells, trials = seeds(2), seeds(2, tuning=True)
+    results = [make_result(c, 0.8) for c in cells] + [make_result(c, 0.2) for c in trials]
+    (row,) = rows_of([*cells, *trials], results)
+    assert (row.mean, row.planned, row.cell_ids) == (pytest.approx(80.0), 2, [c.id for c in cells])
+    (alone,) = rows_of(trials, results)  # the folder of a search can still be looked at
+    assert alone.cell_ids == [c.id for c in trials]
+
+
 def test_values_are_fields() -> None:
     cells = seeds(3, noise="high", delta=1e-6, mechanism="analytic", backend="jax", params={"lr": 0.1, "epochs": 5})
     plans = [make_plan(c, method_name="guess[lr=0.1;preset=paper]") for c in cells]

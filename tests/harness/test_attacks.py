@@ -25,6 +25,7 @@ from llpbench.execution.method_process import FREE_SCORING, account
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.system import sandbox
+from llpbench.system.machine import usable_cores
 
 pytestmark = pytest.mark.slow
 ATTACKS = Path(__file__).parent / "attacks"
@@ -88,6 +89,16 @@ def test_no_label_is_in_the_methods_process(field: Field, kind: str) -> None:
 def test_no_label_is_reached_elsewhere(field: Field, kind: str) -> None:
     result = field.attack(kind)
     assert result["status"] == "ok", result
+    assert not result["notes"]["found"]
+
+
+@locked
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+def test_no_thread_of_a_library_is_left_unlocked(field: Field) -> None:
+    """A lock binds the thread that asks for it: one that a library started before it would be free."""
+    result = field.attack("threads", "--threads", "2")
+    assert result["status"] == "ok", result
+    assert result["notes"]["threads"] >= 1
     assert not result["notes"]["found"]
 
 

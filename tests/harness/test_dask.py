@@ -6,17 +6,21 @@ import contextlib
 import importlib.util
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import psutil
 import pytest
@@ -24,12 +28,14 @@ from cli_runner import llpbench, status, table
 from helpers import PATIENCE, make_cell
 
 from llpbench.contracts.errors import UsageError
-from llpbench.contracts.executor import ExecutorSettings
+from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution import remote
+from llpbench.execution.confines import SCRATCH, out_of_reach
 from llpbench.execution.dask import DaskExecutor
 from llpbench.execution.remote import Order, held_cores, job_on_this_machine, run_order
 from llpbench.plugins.registry import load_registry
+from llpbench.system import sandbox
 from llpbench.system.machine import usable_cores
 
 pytestmark = pytest.mark.slow
@@ -258,12 +264,11 @@ def test_resources_go_to_workers_that_declare_them(cluster: Cluster) -> None:
 
 
 def test_a_worker_in_trouble_does_not_fail_cells(cluster: Cluster) -> None:
-    """A worker whose scratch folder is gone can run nothing: its cells go to the other one."""
+    """A worker whose folder for temporary files is gone can run nothing: its cells go to the other one."""
+    gone = cluster.folder / "ill.py"
+    gone.write_text('import tempfile\n\ntempfile.tempdir = "/no/such/folder"\n')
     cluster.worker(LLP_WORKER="well")
-    cluster.worker(LLP_WORKER="ill")
-    scratch = cluster.folder / "scratch-2"
-    for path in sorted(scratch.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
+    cluster.worker("--preload", str(gone), LLP_WORKER="ill")
     done = llpbench(*grid("counted[seconds=0.3]", "out", *on(cluster)), cwd=cluster.folder)
     assert done.returncode == 0, done.stderr
     assert "could not run a cell (FileNotFoundError" in done.stderr
@@ -421,8 +426,9 @@ def make_job(**changes: Any) -> Job:
     return Job(**{**facts, **changes})
 
 
-def test_another_version_is_refused(tmp_path: Path) -> None:
-    reply = run_order(Order(make_job(), version="0.0.1"), tmp_path, lambda: True)
+def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reply = run_order(Order(make_job(), version="0.0.1"), lambda: True)
     assert reply.status == "refused"
     assert "0.0.1" in reply.reason
     assert list(tmp_path.iterdir()) == []
@@ -444,6 +450,79 @@ def test_paths_are_those_of_the_workers_machine(tmp_path: Path) -> None:
     assert Path(changed.plugins[1]).read_bytes() == b"x = 3\n"
     assert here.read_bytes() == b"x = 1\n"
     assert job_on_this_machine(Order(make_job(data=str(tmp_path))), scratch).data == str(tmp_path)
+
+
+class Machine:
+    """Workers of one machine, each with a folder of its own; their cells write a file of results and then wait."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.over = folder, threading.Event()
+        self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self.workers: list[threading.Thread] = []
+        (folder / "tmp").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder / "tmp"))
+        monkeypatch.setattr("distributed.get_worker", self.worker)
+        monkeypatch.setattr(remote, "host", lambda _: self)
+
+    def worker(self) -> Any:
+        folder = self.folder / threading.current_thread().name
+        folder.mkdir(exist_ok=True)
+        return SimpleNamespace(local_directory=str(folder), address="tcp://any", get_current_task=lambda: "any")
+
+    def begin(self, name: str) -> Job:
+        """The job of a cell that has begun on the worker of that name."""
+        order = msgspec.json.encode(
+            Order(make_job(plugins=("/client/mine.py",)), files={"/client/mine.py": b"y = 2\n"})
+        )
+        self.workers.append(threading.Thread(target=remote.run_cell, args=(order,), name=name))
+        self.workers[-1].start()
+        return self.jobs.get(timeout=PATIENCE)
+
+    def run(self, job: Job, _wanted: Callable[[], bool]) -> Outcome:
+        Path(job.out, "labels").write_text("labels")
+        self.jobs.put(job)
+        self.over.wait()
+        return Outcome(job, "crashed", "it was a test")
+
+    def close(self) -> None:
+        self.over.set()
+        for worker in self.workers:
+            worker.join()
+
+
+LOCKED = """
+import json, sys
+from pathlib import Path
+from llpbench.system.sandbox import lock_away
+
+locked, writable = json.loads(sys.argv[1])
+assert lock_away(map(Path, locked), writable=map(Path, writable))
+print("locked", flush=True)
+for line in sys.stdin:
+    try:
+        print(len(Path(line.strip()).read_text()), flush=True)
+    except PermissionError:
+        print(0, flush=True)
+"""
+
+
+@pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
+def test_no_method_reads_what_a_cell_of_another_worker_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    try:
+        earlier, own = machine.begin("a"), machine.begin("b")
+        private = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-")
+        paths = (out_of_reach(msgspec.structs.replace(own, scratch=private)), (private,))
+        command = [sys.executable, "-c", LOCKED, json.dumps(paths)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as method:
+            assert method.stdout is not None
+            assert method.stdout.readline() == "locked\n"
+            later = machine.begin("c")
+            files = [*(f"{job.out}/labels" for job in (earlier, own, later)), own.plugins[0]]
+            said, _ = method.communicate("\n".join(files))
+    finally:
+        machine.close()
+    assert said.split() == ["0", "0", "0", "6"]  # nothing but its own plugin
 
 
 def test_no_core_is_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from helpers import quick
 from hypothesis import given
@@ -44,6 +46,16 @@ def request(**changes: object) -> RunSpec:
 def test_one_seed_of_many_digits_is_written_as_a_range(registry: Registry) -> None:
     (plan,) = plan_cells(request(seeds=parse_seeds("20240607-20240607")), registry)
     assert plan.cell.seed == 20240607
+
+
+@pytest.mark.parametrize("seed", [100_001, 999_999_999, 1_000_000_000, 2**40])
+def test_what_is_advised_for_one_large_seed_gives_that_seed(registry: Registry, seed: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_cells(request(seeds=seed), registry)
+    advised = str(caught.value).partition("for this one seed write ")[2].rstrip(".").split()[0]
+    given = json.loads(advised) if advised.startswith("[") else advised
+    (plan,) = plan_cells(request(seeds=parse_seeds(given)), registry)
+    assert plan.cell.seed == seed
 
 
 def test_every_combination_is_there_once_and_seeds_run_outermost(registry: Registry) -> None:

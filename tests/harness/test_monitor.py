@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import psutil
 import pytest
 from helpers import bags_of, make_cell, make_part, make_result, quick
 from hypothesis import given
@@ -85,6 +87,18 @@ def test_a_judge_takes_its_memory_once_whatever_labels_say(script: list[tuple[in
         scores = monitor.winner(rule).scores
         assert scores is not None
         assert scores.dtype == np.dtype(script[best][2])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory that Linux shows")
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_judges_memory_is_there_before_the_first_report(keep: bool) -> None:
+    """Memory that came with the first report a rule keeps would tell from outside that it kept it."""
+    numbers = 4_000_000
+    scores, process = np.ones(numbers), psutil.Process()
+    room = judge.Room(numbers)
+    before = process.memory_info().rss
+    room.write(scores, keep=keep)
+    assert process.memory_info().rss - before < scores.nbytes / 4
 
 
 def test_a_report_tells_only_whether_the_bags_rule_improved() -> None:
@@ -384,6 +398,16 @@ def test_pseudo_labels_are_judged_and_checked() -> None:
     assert monitor.pseudo == {"one": 1.0, "all": 0.5}
     with pytest.raises(MethodError):
         monitor.pseudo_labels(np.zeros(VALID + 1))
+
+
+def test_pseudo_labels_of_several_classes_need_not_add_up() -> None:
+    bags, labels = bags_of(make_part(VALID, 3), 6, classes=3)
+    rules = make_rules(bags, labels)
+    monitor = HarnessMonitor(rules, bags, labels, test_rows=None, classes=3, score_kind="probability")
+    monitor.pseudo_labels(0.9 * np.eye(3)[labels])
+    assert monitor.pseudo == {"all": 1.0}
+    with pytest.raises(MethodError, match=r"left \[0, 1\]"):
+        monitor.pseudo_labels(2.0 * np.eye(3)[labels])
 
 
 def test_notes_are_what_json_can_hold() -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.job import Job
+from llpbench.execution import confines
+from llpbench.results.store import is_results_folder
 from llpbench.system import sandbox
 
 pytestmark = pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
@@ -68,6 +72,38 @@ def test_what_is_locked_stays_so_in_a_folder_that_may_be_written(tmp_path: Path)
     assert found["scratch/file"] == "rw"  # and nothing new on the way to it
 
 
+def test_a_name_with_a_star_locks_all_that_begin_so(tmp_path: Path) -> None:
+    found = tried(tmp_path, locked=("o*", "scr*", "res*", "results/c*"), writable=("scratch",))
+    assert found["other/file"] == found["results/cell"] == found["results/cache/file"] == ""
+    assert found["scratch/file"] == found["scratch/results/cell"] == "rwn"  # what is writable is spared
+    assert found["mine"] == "r"
+
+
+def test_what_a_locked_folder_is_in_is_spared_by_a_name_with_a_star(tmp_path: Path) -> None:
+    found = tried(tmp_path, locked=("scr*", "scratch/results"))
+    assert found["scratch/file"] == "r"
+    assert found["scratch/results/cell"] == ""
+
+
+def test_a_neighbour_that_cannot_be_looked_into_is_locked_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("mine", "closed", "other", "one-more")
+    for name in names:
+        (tmp_path / name / "cells").mkdir(parents=True)
+        (tmp_path / name / "manifest.json").touch()
+
+    def look(folder: Path) -> bool:
+        if folder.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return is_results_folder(folder)
+
+    monkeypatch.setattr(confines, "is_results_folder", look)
+    cell = Cell(dataset="any", method="any", bag_size=1, seed=0)
+    job = Job(cell=cell, method_name="", dataset_name="", out=str(tmp_path / "mine"))
+    assert set(confines.out_of_reach(job)) == {str(tmp_path / name) for name in names}
+
+
 @pytest.mark.skipif(sandbox.version() < 4, reason="TCP is restricted from Linux 6.7 on")
 def test_connections_are_forbidden_where_asked(tmp_path: Path) -> None:
     assert not tried(tmp_path, network="no", locked=("results",))["connect"]
@@ -91,3 +127,27 @@ Path("/dev/null").write_bytes(b"x")
 def test_what_libraries_need_remains(tmp_path: Path) -> None:
     """Semaphores, other programs, and the names of threads, without which graphics cards do not start."""
     subprocess.run([sys.executable, "-c", WITHIN], check=True, cwd=tmp_path)
+
+
+THREADED = """
+import threading
+from llpbench.contracts.errors import LLPBenchError
+from llpbench.system.sandbox import lock_away
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+try:
+    lock_away([])
+except LLPBenchError as error:
+    print(error)
+"""
+LIGHT = "import sys; import llpbench.execution.method_start; print('numpy' in sys.modules)"
+
+
+def test_a_process_with_threads_is_not_locked_by_halves() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADED], check=True, capture_output=True, text=True)
+    assert "could not be locked away: it has 2 threads" in done.stdout
+
+
+def test_a_methods_process_begins_without_anything_that_has_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"

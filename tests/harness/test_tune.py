@@ -13,18 +13,20 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from cli_runner import llpbench
-from helpers import PATIENCE, bags_of, make_cell, make_part, quick
+from helpers import PATIENCE, bags_of, make_cell, make_part, make_plan, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
 from llpbench.api import plan_run
+from llpbench.cli.tune import run_command
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
@@ -41,6 +43,7 @@ from llpbench.results.store import Store
 from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_chosen
 from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, cut_where_given_up, pruning_limits
 from llpbench.tuning.request import plan_tune
+from llpbench.tuning.results import TuneResults
 from llpbench.tuning.searches import Search, TuneSpec, plan_searches
 from llpbench.tuning.space import NUMBER, Dimension, narrowed, ranges_of, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
@@ -502,6 +505,32 @@ def test_a_run_file_states_a_search(tmp_path: Path) -> None:
         file.write_text(f"{grid}{wrong}\n")
         with pytest.raises(UsageError, match=words):
             plan_tune({"out": "tuned"}, config=file, plugins=[PLUGIN])
+
+
+@pytest.mark.parametrize(
+    ("tuning", "words"),
+    [(False, "holds cells of a run; a search needs"), (True, "holds trials of a search; a run needs")],
+)
+def test_a_folder_holds_trials_or_cells_of_a_run_never_both(tmp_path: Path, tuning: bool, words: str) -> None:
+    """A run file names one folder, and serves both commands."""
+    file, store, there = tmp_path / "run.toml", Store(tmp_path / "mine"), make_plan(make_cell(tuning=tuning))
+    file.write_text(f'methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\nout = "{store.root}"\n')
+    store.plan([there], "llpbench any", "0")
+    asked = (plan_run if tuning else plan_tune)({}, config=file, plugins=[PLUGIN])
+    with pytest.raises(StoreError, match=rf"{words} a folder of its own.*--out"):
+        asked.run(progress=False, command="llpbench any other")
+    assert list(store.manifest().planned.values()) == [there]
+    assert store.manifest().commands == ["llpbench any"]
+
+
+@pytest.mark.parametrize(
+    ("search", "run"),
+    [("results/mine", "results/mine-run"), ("tuned/mine", "results/mine"), ("tuned", "results/tuned")],
+)
+def test_the_run_that_is_advised_has_a_folder_of_its_own(search: str, run: str) -> None:
+    by_bags: Any = SimpleNamespace(rule=SimpleNamespace(name="bags"))
+    words = shlex.split(run_command({"config": "mine.toml"}, TuneResults(Path(search), [by_bags]), 0))
+    assert words == ["llpbench", "run", "--config", "mine.toml", "--params", search, "--out", run]
 
 
 def test_more_trials_continue_a_study(tmp_path: Path) -> None:

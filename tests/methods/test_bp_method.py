@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, UsageError
+from llpbench.experiment.monitor import HarnessMonitor
+from llpbench.experiment.rules import make_rules
 from llpbench_methods.bp.covariates import side_by_side
 from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, similarity_graph
 from llpbench_methods.bp.method import BP
@@ -283,6 +285,16 @@ def test_every_ablation_runs(params, classes):
     scores = fitted.predict_scores(bags.X)
     assert scores.shape == ((53,) if classes == 2 else (53, 3))
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["pairwise", "jax", "reference"])
+def test_a_judge_takes_what_every_engine_says_of_three_classes(engine):
+    """Engines over pairs have a marginal for each class by itself: those of a row need not add up to 1."""
+    bags, y = clouds(sizes=(5, 9, 1, 20, 7, 8, 3), classes=3)
+    judge = HarnessMonitor(make_rules(bags, y), bags, y, test_rows=None, classes=3, score_kind=spec().scores)
+    BP(epochs=1, iterations=1, engine=engine).fit(replace(bags, validation=bags), monitor=judge, seed=0)
+    assert judge.pseudo["iteration-1"] > 0.8
 
 
 @pytest.mark.slow

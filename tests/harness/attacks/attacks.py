@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import hashlib
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 import types
 from pathlib import Path
@@ -47,6 +49,7 @@ KINDS = (
     "last-words",
     "connect",
     "write",
+    "threads",
 )
 PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
 NEXT = "2c7a6d964838dc9955edb63484cd29a5439c7561a79edb796c47ce678d677b16"
@@ -467,6 +470,26 @@ class Write(Attack):
         monitor.note("secrets", len([path for path in neighbours if readable(path / "secret")]))
         compiled = Path(os.environ["LLPBENCH_CACHE"]) / "compiled"
         monitor.note("own", len(writable([own, Path.home(), compiled]).split()))
+
+
+class Threads(Attack):
+    """Test labels, read by the threads of a library: a handler of a signal runs in whichever thread is sent it."""
+
+    def attack(self, bags, monitor):
+        np.ones((600, 600)) @ np.ones((600, 600))  # the library may start its threads now only
+        others = {int(path.name) for path in Path("/proc/self/task").iterdir()} - {threading.get_native_id()}
+        files, seen = list(self.out.rglob("*.npz")), []
+        handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: seen.append(any(map(readable, files))))
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+        libc.signal(signal.SIGUSR1, ctypes.cast(handler, ctypes.c_void_p))
+        for number, thread in enumerate(others, 1):
+            libc.tgkill(os.getpid(), thread, signal.SIGUSR1)
+            while len(seen) < number:
+                time.sleep(0.01)
+        libc.signal(signal.SIGUSR1, None)
+        monitor.note("threads", len(others))
+        monitor.note("found", any(seen))
 
 
 def readable(path):
