@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if "LLPBENCH_CACHE" not in os.environ:
     _CACHE = tempfile.TemporaryDirectory(prefix="llpbench-test-cache-")
     os.environ["LLPBENCH_CACHE"] = _CACHE.name
 os.environ.setdefault("KERAS_BACKEND", "jax")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: children would not know Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ class Watched:
         scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
         try:
             number = launcher.start(msgspec.structs.replace(job, scratch=str(scratch)), cores)
-        except BaseException:
+        except Exception:  # no interrupt: the cell may have begun then, and would fail for want of its folder
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         return cls(job, launcher, number, scratch)

@@ -7,17 +7,20 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
-from helpers import PATIENCE
+from helpers import PATIENCE, make_cell
 
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.settle import settle, stamp
+from llpbench.execution.watch import Launcher, Watched
 from llpbench.results.store import Store
 
 pytestmark = pytest.mark.slow
@@ -233,3 +236,22 @@ def test_a_run_is_killed_again_and_again(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "equal byte for byte" in done.stdout
+
+
+@pytest.mark.parametrize(("trouble", "stays"), [(KeyboardInterrupt(), True), (OSError("no more processes"), False)])
+def test_an_interrupt_at_the_start_takes_no_folder_from_a_cell_that_has_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: BaseException, stays: bool
+) -> None:
+    """The cell was asked for when the interrupt came; without its folder it ended as crashed before it was stopped."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    asked: list[Path] = []
+
+    class Interrupted:
+        def start(self, job: Job, cores: list[int]) -> int:
+            asked.append(Path(job.scratch))
+            raise trouble
+
+    job = Job(cell=make_cell(), method_name="a", dataset_name="toy", out=str(tmp_path / "out"))
+    with pytest.raises(type(trouble)):
+        Watched.begin(job, cast("Launcher", Interrupted()), [])
+    assert [folder.is_dir() for folder in asked] == [stays]
