@@ -43,10 +43,10 @@ from llpbench.leaderboard.statistics import pareto_front, standings
 from llpbench.leaderboard.submission import told_of
 from llpbench.leaderboard.verified import mark_rows
 from llpbench.report.cards import cards_of
-from llpbench.report.levels import NO_SEED, common_seeds, seeds_text
+from llpbench.report.levels import NO_SEED, common_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
-from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Group, mean_sd, value_of
 
 TITLE = "llpbench leaderboard"
@@ -244,7 +244,7 @@ def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style:
         for noise, found in values[row.method].items():
             if seeds != set(found):
                 mean, sd = mean_sd([style.scale * found[seed] for seed in sorted(seeds)])
-                note = seeds_text(sorted(seeds)) if seeds else NO_SEED
+                note = name_seeds(seeds) if seeds else NO_SEED
                 row.cells[noise][str(bag)].scores[style.name][rule].at_all_noises = Mean(
                     mean=rounded(mean), sd=rounded(sd), seeds=len(seeds), note=note
                 )

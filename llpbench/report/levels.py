@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import msgspec
 
-from llpbench.results.shared import seeds_note
 from llpbench.results.table import Row, mean_sd
 
 NO_SEED = "no shared seed"
@@ -51,10 +50,3 @@ def usual_seeds(rows: Iterable[Row]) -> tuple[int, ...]:
     """The seeds that most numbers rest on."""
     counts = Counter(tuple(sorted(row.value_seeds)) for row in rows if row.value_seeds)
     return counts.most_common(1)[0][0] if counts else ()
-
-
-def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds by name, also where they are the first ones, which ``seeds_note`` says nothing of: ``seeds 0-2``."""
-    if note := seeds_note(seeds, len(seeds)):
-        return note
-    return f"seeds 0-{len(seeds) - 1}" if len(seeds) > 2 else "seeds 0, 1" if len(seeds) == 2 else "seed 0"

@@ -11,9 +11,9 @@ from typing import Literal
 import msgspec
 
 from llpbench.contracts.result import PREDICTIONS_ONLY
-from llpbench.report.levels import on_common_seeds, seeds_text, usual_seeds
+from llpbench.report.levels import on_common_seeds, usual_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
-from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
 from llpbench.results.table import Row, unusual_noise
 
 Mark = Literal["", "best", "second"]
@@ -181,7 +181,7 @@ def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
 
 
 def _seeds_words(seeds: Sequence[int]) -> list[str]:
-    return [seeds_text(seeds)] if seeds else []
+    return [name_seeds(seeds)] if seeds else []
 
 
 def make_entries(

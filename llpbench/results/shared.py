@@ -71,7 +71,14 @@ def seeds_note(seeds: Collection[int], usual: int) -> str:
         return ""
     if there == list(range(len(there))):
         return "" if len(there) == usual else f"{len(there)} seed{'' if len(there) == 1 else 's'}"
+    return name_seeds(there)
+
+
+def name_seeds(seeds: Collection[int]) -> str:
+    """Seeds by name: ``seeds 0-2``, ``seeds 100-107``; of others the end too: ``seeds 3, 11, 27 of 28``."""
+    there = sorted(seeds)
     if len(there) > 2 and there == list(range(there[0], there[-1] + 1)):
         return f"seeds {there[0]}-{there[-1]}"
     shown = ", ".join(map(str, there[:_MANY])) + (f" and {len(there) - _MANY} more" if len(there) > _MANY else "")
-    return f"seed{'' if len(there) == 1 else 's'} {shown} of {there[-1] + 1}"
+    end = "" if there == list(range(len(there))) else f" of {there[-1] + 1}"
+    return f"seed{'' if len(there) == 1 else 's'} {shown}{end}"
