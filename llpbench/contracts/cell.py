@@ -17,6 +17,10 @@ SEARCHED = "tuned-"
 """The beginning of a cell's ``preset`` when a search chose its parameters; the rule that judged the trials follows."""
 OWN_SIZES = 0
 """The bag size of a cell whose scheme sizes its bags itself."""
+BOUND_BAGS = 1
+"""The bag size of a bound where rows are split: it is given every row with its label, whatever bags others have."""
+USUAL_BACKENDS = ("", "jax")
+"""Backends that need not be named: none, and that of a run which names none."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from llpbench.contracts.cell import OWN_SIZES, USUAL, Cell, SplitBy
+from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell, SplitBy
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
@@ -168,7 +168,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
         }
         bags = _bags(spec, dataset, scheme, bag_size)
         if method.spec.oracle and spec.split == USUAL.split:
-            bags = {"bag_size": 1}
+            bags = {"bag_size": BOUND_BAGS}
         if not method.spec.oracle:
             bags |= {"noise": noise} | ({} if noise == "none" else {"delta": spec.delta})
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}

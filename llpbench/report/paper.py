@@ -189,7 +189,7 @@ def _paper_table(
         columns |= {f"{source} {by_rule} {key}": f"{word or source}, {keys[key]}" for key in of_source}
         entries |= {(row.method, f"{source} {by_rule} {column(row)}"): Entry(_published(row)) for row in found}
     about = [f"{suite.name}/{part.part}", dataset or part.title]
-    about += [f"noise {noise}"] if noise not in ("", "none") else []
+    about += [_noise_words(rows[0])] if noise not in ("", "none") else []
     sentences = [
         *_what(suite, about, rule, rows, wanted, registry),
         *_lines(groups),
@@ -210,7 +210,14 @@ def _paper_table(
         bounds=[],
         notes=[*([f"no result yet: {', '.join(absent)}"] if absent else []), *reasons_of(plain)],
     )
-    return PaperTable("-".join([part.part, *about[1:], rule]), sentences, table, spans, groups)
+    name = [part.part, about[1], *([f"noise {noise}"] if noise not in ("", "none") else []), rule]
+    return PaperTable("-".join(name), sentences, table, spans, groups)
+
+
+def _noise_words(row: Row) -> str:
+    """The noise with the privacy that it stands for: ``noise high (epsilon 1)``."""
+    known = row.epsilon is None or row.noise.startswith("epsilon=")
+    return f"noise {row.noise}" + ("" if known else f" (epsilon {row.epsilon:g})")
 
 
 def _averaged(rows: list[Row], averages: dict[str, str]) -> list[Row]:

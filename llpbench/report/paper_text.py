@@ -15,8 +15,8 @@ Parameters = Mapping[str, Mapping[str, str]]
 
 
 def paper_latex(suite: Suite, tables: Iterable[PaperTable], parameters: Parameters) -> str:
-    r"""All tables and the appendix; the document needs ``\usepackage{booktabs}``."""
-    head = [rf"% {_line(suite.citation)}", r"% needs: \usepackage{booktabs}"]
+    r"""All tables and the appendix; the document needs ``\usepackage{booktabs,adjustbox}``."""
+    head = [rf"% {_line(suite.citation)}", r"% needs: \usepackage{booktabs,adjustbox}"]
     head += [f"% {suite.name} is {suite.state}"] if not suite.published else []
     return "\n\n".join(["\n".join(head), *(_latex(suite, table) for table in tables), _appendix(suite, parameters)])
 
@@ -40,6 +40,7 @@ def _latex(suite: Suite, paper: PaperTable) -> str:
         r"\centering\footnotesize",
         rf"\caption{{{latex_text(' '.join(paper.sentences))}}}",
         rf"\label{{tab:{_label(suite, paper.name)}}}",
+        r"\begin{adjustbox}{max width=\textwidth}",
         rf"\begin{{tabular}}{{l{' '.join('r' * width for width in widths)}}}",
         r"\toprule",
     ]
@@ -52,7 +53,7 @@ def _latex(suite: Suite, paper: PaperTable) -> str:
     for group in paper.groups.values():
         lines.append(r"\midrule")
         lines += [_row([latex_text(m), *map(_entry, paper.table.row(m))]) for m in group]
-    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}", r"\end{table*}"]
     return "\n".join([*lines, *(f"% {_line(note)}" for note in paper.table.notes)])
 
 

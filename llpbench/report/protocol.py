@@ -64,7 +64,7 @@ def line_of(row: Row | Group) -> str:
 def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyle, interval: Interval | None) -> Table:
     first = group[0]
     lines = {row.method: row for row in group}
-    known = references_of(references, first.dataset, first.base_dataset, first.usual_data)
+    known = references_of(references, first.dataset)
     found = {m: reference for m, row in lines.items() if (reference := reference_for(known, row)) is not None}
     published = [_published_row(lines[method], reference, metric) for method, reference in found.items()]
     entries = make_entries([*group, *published], metric, _column)

@@ -13,8 +13,9 @@ import msgspec
 from llpbench.contracts.result import PREDICTIONS_ONLY
 from llpbench.report.levels import on_common_seeds, usual_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
+from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
-from llpbench.results.table import Row, unusual_noise
+from llpbench.results.table import Row
 
 Mark = Literal["", "best", "second"]
 Key = int | str
@@ -159,12 +160,13 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
 def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
     """The bounds with their values; none where numbers are of bags, which a bound has none of.
 
-    Where whole bags are split a bound has a value for each size of them.
+    Where whole bags are split a bound has a value for each size of them. Seeds are told where most numbers have others.
     """
+    usual = usual_number(row.seeds for row in rows if not row.oracle)
     values: dict[str, dict[str, str]] = {}
     for row in rows:
         if row.oracle and metric.measured_on == TEST_ROWS:
-            values.setdefault(row.method, {})[row.bags_name] = format_value(row, told=told)
+            values.setdefault(row.method, {})[row.bags_name] = format_value(row, usual or None, told=told)
     bounds = []
     for method, found in values.items():
         several = len(set(found.values())) > 1
@@ -218,7 +220,8 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     unequal = [of for of in places.values() if len({tuple(sorted(seeds)) for seeds in of.values() if seeds}) > 1]
     if not unequal:
         return []
-    shared = [shared_keys(of) for of in unequal]
+    variant_of = {row.method: row.base_method for row in rows}
+    shared = [shared_keys(of, variant_of) for of in unequal]
     seeds = " or ".join(dict.fromkeys(", ".join(map(str, sorted(s.keys))) or "none" for s in shared))
     left = sorted({m for of, s in zip(unequal, shared, strict=True) for m in of if of[m] and m not in s.methods})
     out = f"; not compared, for lack of some of them: {', '.join(left)}" if left else ""
@@ -269,7 +272,8 @@ def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -
 def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
     there = [row for row in rows if row.mean is not None and row.compared]
     column = {row.method: row for row in there if key(row) == place}
-    return shared_means({m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()})
+    values = {m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()}
+    return shared_means(values, {m: r.base_method for m, r in column.items()})
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

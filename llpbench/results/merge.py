@@ -28,12 +28,16 @@ _RESULT = re.compile(r"[0-9a-f]{16}\Z")
 
 @dataclass
 class Report:
-    """What a merge did. Somebody should look at ``conflicts``; ``notes`` tell what was decided by a rule."""
+    """What a merge did. Somebody should look at ``conflicts``; ``notes`` tell what was decided by a rule.
+
+    ``copied`` are results that were taken over, ``scores`` cells that had their result and only lacked test scores.
+    """
 
     folders: list[str] = field(default_factory=list)
     planned: int = 0
     results: int = 0
     copied: int = 0
+    scores: int = 0
     conflicts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -55,7 +59,8 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
     then failures), the earlier folder wins otherwise. Two ``ok`` results with different metrics are a conflict.
 
     Raises:
-        StoreError: a folder is no results folder, ``out`` cannot be written, or a run works on one of its cells.
+        StoreError: a folder is no results folder or that of a search, ``out`` cannot be written, or a run works on one
+            of its cells.
     """
     target = Store(out)
     given = [Store(Path(path)) for path in sources]
@@ -65,12 +70,15 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
         raise UsageError("a merge needs at least two different results folders.")
     report = Report(folders=[str(store.root) for store in given])
     planned, commands = _plan(given, report)
+    _refuse_searches(given, planned)
     version = given[0].manifest().version
     target.plan(planned.values(), commands[0] if commands else "", version)
     for command in commands[1:]:
         target.plan((), command, version)
     for cell_id in planned:
         _merge_cell(cell_id, given, target, report)
+    if report.scores:
+        report.notes.append(f"test scores that {out} lacked for {report.scores} of its results are taken over")
     for store in given:
         for path in _files(store.root / "machines", "*.json"):
             if not (target.root / "machines" / path.name).exists():
@@ -82,6 +90,30 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
 
 def _same(a: Path, b: Path) -> bool:
     return a.resolve() == b.resolve()
+
+
+def _refuse_searches(stores: list[Store], planned: dict[str, Planned]) -> None:
+    """Make sure that no search is merged: its trials are no cells of a run, and two studies do not make one.
+
+    Raises:
+        StoreError: a folder has studies, or trials of a search would come among cells of a run.
+    """
+    searches = [store for store in stores if (store.root / "studies").exists()]
+    trials = [cell_id for cell_id, plan in planned.items() if plan.cell.tuning]
+    if not searches and 0 < len(trials) < len(planned):
+        searches = [store for store in stores if _holds_some(store, trials)]
+    if searches:
+        one = searches[0].root
+        raise StoreError(
+            f"{one} holds a search (llpbench tune), and searches are not merged: trials are no cells of a run, and two "
+            f"studies do not make one. Leave it out and use it where it is: llpbench run --params {one}. Processes "
+            "that are to search together work on one folder (llpbench tune --out)."
+        )
+
+
+def _holds_some(store: Store, cells: Iterable[str]) -> bool:
+    planned = store.manifest().planned
+    return any(cell_id in planned or store.result_path(cell_id).exists() for cell_id in cells)
 
 
 def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list[str]]:
@@ -159,14 +191,18 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
     report.results += bool(sound)
     best = min(sound, key=_rank, default=None)
     aside = [f for f in found if f.result is None]
+    same: list[Store] = []
     for other in sound:
         difference = _difference(best, other) if best is not None else ""
         if best is None or other is best or not difference:
+            same.append(other.store)
             continue
         aside.append(other)
         line = f"{cell_id}: {difference} ({best.store.root} and {other.store.root}); the first is kept"
         (report.conflicts if _rank(other) == _rank(best) and _rank(best)[0] == 0 else report.notes).append(line)
-    if not aside and (best is None or best.store is target):
+    donor = next((store for store in same if _is_there(store.predictions_path(cell_id))), None)
+    new = best is not None and best.store is not target
+    if not (aside or new or donor not in (None, target)):
         return
     claim = target.claim(cell_id)
     if claim is None:
@@ -175,10 +211,13 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
         for other in aside:
             _set_aside(cell_id, other, stores.index(other.store), target)
         if best is not None and best.store is not target:
-            same = [f.store for f in sound if f is best or not _difference(best, f)]
             target.make_way(cell_id)
-            _copy(cell_id, best, same, target)
+            _copy(cell_id, best, donor or best.store, target)
             report.copied += 1
+        elif donor is not None and donor is not target:
+            target.make_way(cell_id)
+            target.keep_predictions(cell_id, read_regular(donor.predictions_path(cell_id), OTHER_BYTES))
+            report.scores += 1
     except OSError as error:
         raise StoreError(f"cannot write to {target.root}: {error}") from None
     finally:
@@ -194,9 +233,8 @@ def _rank(found: _Found) -> tuple[int, int]:
     return min(STATUSES.index(found.result.status), STATUSES.index("failed")), -found.result.protocol
 
 
-def _copy(cell_id: str, found: _Found, same: list[Store], target: Store) -> None:
-    """Take over the files of a cell, the result last; test scores from any folder whose result is the same."""
-    donor = next((s for s in same if _is_there(s.predictions_path(cell_id))), found.store)
+def _copy(cell_id: str, found: _Found, donor: Store, target: Store) -> None:
+    """Take over the files of a cell, the result last; test scores from ``donor``, whose result is the same."""
     pairs = [(donor.predictions_path(cell_id), target.predictions_path(cell_id))]
     pairs.append((found.store.log_path(cell_id), target.log_path(cell_id)))
     for source, place in pairs:

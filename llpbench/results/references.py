@@ -9,24 +9,20 @@ import msgspec
 
 from llpbench.contracts.specs import Reference
 from llpbench.results.metric_style import MetricStyle
-from llpbench.results.table import Row, named_options
+from llpbench.results.naming import named_options
+from llpbench.results.table import Row
 
 ORIGINS = ("preset", "params")
 """Options of a name that say where parameters come from: a preset, or a search."""
 
 
-def references_of(references: Iterable[Reference], dataset: str, base: str, usual: bool) -> list[Reference]:
-    """The references for a dataset: of exactly that name, else of the dataset under any options.
+def references_of(references: Iterable[Reference], dataset: str) -> list[Reference]:
+    """The references for a dataset as it is shown.
 
-    Args:
-        references: all that are known.
-        dataset: the dataset as it is shown.
-        base: its registered name.
-        usual: whether bags and rows are the usual ones. Others are another task and have none unless it is named.
+    Other options, bags or rows make another task (a sample of 12,768 rows of Criteo is not the paper's million): it has
+    no references but those that name it.
     """
-    known = list(references)
-    exact = [r for r in known if r.dataset == dataset]
-    return exact if exact or not usual else [r for r in known if r.dataset == base]
+    return [r for r in references if r.dataset == dataset]
 
 
 def reference_for(references: Sequence[Reference], row: Row) -> Reference | None:
@@ -79,7 +75,7 @@ def with_references(rows: Iterable[Row], references: Iterable[Reference], scale:
     found = []
     for row in rows:
         if row.dataset not in by_dataset:
-            by_dataset[row.dataset] = references_of(known, row.dataset, row.base_dataset, row.usual_data)
+            by_dataset[row.dataset] = references_of(known, row.dataset)
         match = reference_for(by_dataset[row.dataset], row)
         if match is None or match.mean is None:
             found.append(row)

@@ -2,7 +2,8 @@
 
 A mean over ten seeds and a mean over three are not comparable: some splits are easy. So:
 
-1. The *usual* seeds of a column are those that more than half of its methods have a number for.
+1. The *usual* seeds of a column are those that more than half of its methods have a number for. Variants of a method
+   (other parameters, another backend) share its one vote: many of them do not decide for everyone.
 2. A method is *compared* when it has all usual seeds. Others are shown, without a mark, a rank or a claim.
 3. Compared methods are compared by their means over the usual seeds alone, whatever else they have.
 
@@ -20,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 from llpbench.contracts.cell import SEARCHED
@@ -41,17 +43,29 @@ def may_compare(origin: str, rule: str) -> bool:
     return not origin.startswith(SEARCHED) or origin == SEARCHED + rule
 
 
-def shared_keys(keys_of: Mapping[str, Collection[K]]) -> Shared[K]:
-    """What methods are compared on (see the module); methods without any number are not counted."""
+def shared_keys(keys_of: Mapping[str, Collection[K]], variant_of: Mapping[str, str] | None = None) -> Shared[K]:
+    """What methods are compared on (see the module); methods without any number are not counted.
+
+    Args:
+        keys_of: the seeds (or cells) of each method as it is shown.
+        variant_of: the registered name of each; those of one name share a vote. Every one has its own when not given.
+    """
     there = {method: set(keys) for method, keys in keys_of.items() if keys}
-    counts = Counter(key for keys in there.values() for key in keys)
-    usual = frozenset(key for key, n in counts.items() if 2 * n > len(there))
+    base = {method: (variant_of or {}).get(method, method) for method in there}
+    family = Counter(base.values())
+    votes: dict[K, Fraction] = {}
+    for method, keys in there.items():
+        for key in keys:
+            votes[key] = votes.get(key, Fraction(0)) + Fraction(1, family[base[method]])
+    usual = frozenset(key for key, n in votes.items() if 2 * n > len(family))
     return Shared(usual, tuple(m for m, keys in there.items() if usual and usual <= keys))
 
 
-def shared_means(values_of: Mapping[str, Mapping[K, float]]) -> dict[str, float]:
+def shared_means(
+    values_of: Mapping[str, Mapping[K, float]], variant_of: Mapping[str, str] | None = None
+) -> dict[str, float]:
     """The means that are compared: of each compared method, over the usual seeds."""
-    shared = shared_keys({method: list(values) for method, values in values_of.items()})
+    shared = shared_keys({method: list(values) for method, values in values_of.items()}, variant_of)
     return {m: math.fsum(values_of[m][key] for key in shared.keys) / len(shared.keys) for m in shared.methods}
 
 

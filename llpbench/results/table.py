@@ -19,13 +19,12 @@ import msgspec
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import USUAL, Cell, bag_words
-from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.plan import Planned, without_trials
 from llpbench.experiment.privacy import epsilon_of
-from llpbench.plugins.options import parse_options
 from llpbench.results.metric_style import COSTS, MetricStyle
+from llpbench.results.naming import home_backends, method_name, named_options, unusual_noise
 from llpbench.results.shared import may_compare
 
 
@@ -35,7 +34,6 @@ class Setting(NamedTuple):
     Attributes:
         dataset: the dataset as it is shown: with its options, and with bags or rows that are not the usual ones.
         base_dataset: its registered name.
-        usual_data: whether bags are formed and split the usual way and features carry no noise.
         scheme: name of the bag scheme.
         split: what is split: rows or whole bags.
     """
@@ -46,7 +44,6 @@ class Setting(NamedTuple):
     delta: float
     mechanism: str
     base_dataset: str
-    usual_data: bool
     scheme: str = USUAL.scheme
     split: str = USUAL.split
 
@@ -126,8 +123,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a table: a method in one setting, over its seeds, for one metric under one selection rule.
 
     Attributes:
-        dataset: the dataset as it is shown; ``base_dataset`` is its registered name, ``usual_data`` says that bags and
-            rows are the usual ones.
+        dataset: the dataset as it is shown; ``base_dataset`` is its registered name.
         method: the method as it is shown; ``base_method`` is its registered name, ``options`` are those in its name.
         noise: name of the noise on counts; ``epsilon``, ``delta`` and ``mechanism`` define it (None and empty
             without noise).
@@ -167,7 +163,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     delta: float | None = None
     mechanism: str = ""
     base_dataset: str = ""
-    usual_data: bool = True
     base_method: str = ""
     options: dict[str, str] = {}
     params: dict[str, Scalar] = {}
@@ -225,19 +220,17 @@ def group_cells(
     planned = without_trials(planned)
     by_id = {result.id: result for result in results}
     days = older_settings(planned, by_id) if older is None else older
-    backends: dict[tuple[str, str, str], set[str]] = {}
+    homes = home_backends(planned)
     ids = [plan.cell.id for plan in planned]
-    for cell_id, plan in zip(ids, planned, strict=True):
-        backends.setdefault((plan.dataset_name, plan.method_name, days.get(cell_id, "")), set()).add(plan.cell.backend)
     groups: dict[tuple[Setting, str, str, str, bool], Group] = {}
     for cell_id, plan in zip(ids, planned, strict=True):
         backend, day = plan.cell.backend, days.get(cell_id, "")
         key = (setting_of(plan), plan.method_name, day, backend, plan.oracle)
         if key not in groups:
-            several = len(backends[plan.dataset_name, plan.method_name, day]) > 1
+            away = backend != homes[plan.method_name]
             groups[key] = Group(
                 setting=key[0],
-                method=method_name(plan.method_name, day, (backend or "no backend") if several else ""),
+                method=method_name(plan.method_name, day, (backend or "no backend") if away else ""),
                 base_method=plan.cell.method,
                 options=named_options(plan.method_name),
                 backend=backend,
@@ -252,9 +245,8 @@ def group_cells(
 def setting_of(plan: Planned | CellResult) -> Setting:
     """The setting of a cell."""
     cell = plan.cell
-    usual = cell.scheme == USUAL.scheme and cell.split == USUAL.split and not cell.feature_noise
     noise = (cell.noise, cell.delta, cell.mechanism)
-    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, usual, cell.scheme, cell.split)
+    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, cell.scheme, cell.split)
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
@@ -288,25 +280,6 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
         for label, kind, cells in older
         for cell in cells
     }
-
-
-def method_name(label: str, settings_of: str, backend: str) -> str:
-    """A method as tables show it; the last two where they are needed to tell it from others."""
-    return label + (f" (settings of {settings_of})" if settings_of else "") + (f" ({backend})" if backend else "")
-
-
-def named_options(label: str) -> dict[str, str]:
-    """The options of a name as a user types it; none where nobody could have typed it."""
-    try:
-        return {key: ";".join(values) for key, values in parse_options(label)[1].items()}
-    except UsageError:
-        return {}
-
-
-def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
-    """What is not usual about the noise on counts, in words; nothing without noise."""
-    words = [mechanism] if mechanism not in ("", USUAL.mechanism) else []
-    return words + ([f"delta {delta:g}"] if delta not in (None, USUAL.delta) else [])
 
 
 def data_key(cell: Cell) -> str:
@@ -347,7 +320,6 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
     return Row(
         dataset=setting.dataset,
         base_dataset=setting.base_dataset,
-        usual_data=setting.usual_data,
         bag_size=setting.bag_size,
         noise=setting.noise_name,
         epsilon=epsilon,

@@ -188,7 +188,7 @@ def test_published_results_stand_beside_ours() -> None:
     name = "simple-large-equal-far-global-cluster-None-None"
     spec = RunSpec(methods=["dllp"], datasets=["landscape", f"landscape[set={name}]"], bags=[ROWS], seeds=1)
     for plan in plan_cells(spec, load_registry()):
-        known = references_of(references, plan.dataset_name, "landscape", usual=False)
+        known = references_of(references, plan.dataset_name)
         assert len(known) == 8 * 3 * 2
         lines = published_on(known, plan.dataset_name, "bags", MetricStyle("f1"))
         assert [line.split(":")[0] for line in lines] == [

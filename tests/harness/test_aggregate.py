@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import FAILURES, STATUSES, Selected
-from llpbench.contracts.specs import MetricSpec
+from llpbench.contracts.specs import MetricSpec, Reference
 from llpbench.plugins.builtin import llpbench_metrics
 from llpbench.results.metric_style import MetricStyle, known_styles
+from llpbench.results.references import with_references
 from llpbench.results.table import Row, aggregate, group_cells, make_rows, mean_sd, value_of
 
 AUROC = known_styles(llpbench_metrics())["auroc"]
@@ -103,9 +104,15 @@ def test_settings_are_kept_apart() -> None:
 def test_engines_of_one_method_are_never_averaged() -> None:
     cells = [*seeds(2, backend="jax"), *seeds(2, backend="torch"), *seeds(2, method="plain")]
     rows = rows_of(cells, [make_result(c) for c in cells])
-    assert [(row.method, row.planned) for row in rows] == [("guess (jax)", 2), ("guess (torch)", 2), ("plain", 2)]
-    (alone,) = rows_of(cells[:2], [])
+    assert [(row.method, row.planned) for row in rows] == [("guess", 2), ("guess (torch)", 2), ("plain", 2)]
+    (alone,) = rows_of(cells[2:4], [])
     assert alone.method == "guess"
+
+
+def test_a_name_stands_for_the_backend_of_most_cells_whatever_one_more_is_run_on() -> None:
+    cells = [*seeds(4, backend="torch"), make_cell(backend="jax"), *seeds(2, dataset="second", backend="jax")]
+    names = [(row.dataset, row.method, row.planned) for row in rows_of(cells, [])]
+    assert names == [("toy", "guess", 4), ("toy", "guess (jax)", 1), ("second", "guess (jax)", 2)]
 
 
 def test_a_name_that_stood_for_other_settings_is_never_averaged() -> None:
@@ -170,7 +177,7 @@ def test_values_are_fields() -> None:
     results = [make_result(cells[0], 0.5), make_result(cells[2], 0.7)]
     (row,) = aggregate(plans, results, [AUROC], ["bags"])
     assert (row.epsilon, row.delta, row.mechanism) == (1.0, 1e-6, "analytic")
-    assert (row.base_dataset, row.usual_data, row.base_method, row.backend) == ("toy", True, "guess", "jax")
+    assert (row.base_dataset, row.base_method, row.backend) == ("toy", "guess", "jax")
     assert (row.options, row.params) == ({"lr": "0.1", "preset": "paper"}, {"lr": 0.1, "epochs": 5})
     assert (row.value_seeds, row.values) == ([0, 2], [pytest.approx(50.0), pytest.approx(70.0)])
     assert row.cell_ids == [c.id for c in cells]
@@ -243,3 +250,12 @@ def test_how_a_metric_is_read() -> None:
     assert {"bag_error", "fit_seconds", "tuning_seconds", "peak_memory_mb"} == set(styles) - {"half_life"}
     seconds = MetricStyle("fit_seconds", higher_is_better=False, percent=False)
     assert (seconds.title, seconds.scale) == ("fit_seconds", 1.0)
+
+
+@pytest.mark.parametrize("name", ["toy[file=sample]", "toy, own-bags", "toy, feature noise 0.1"])
+def test_another_task_of_a_dataset_has_no_published_values(name: str) -> None:
+    """A sample of a file is not what a paper reports on."""
+    reference = Reference(source="S", dataset="toy", title="T", method="guess", metric="auroc", mean=0.5, rule="bags")
+    for dataset, paper in ((name, None), ("toy", pytest.approx(50.0))):
+        rows = aggregate([make_plan(make_cell(), dataset=dataset)], [make_result(make_cell())], [AUROC], ["bags"])
+        assert [row.paper for row in with_references(rows, [reference], 100.0)] == [paper]

@@ -192,6 +192,61 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "c").rglob("*") if p.is_file() and b"mine" in p.read_bytes()]
 
 
+def test_test_scores_that_the_target_lacks_come_from_an_equal_result(tmp_path: Path) -> None:
+    a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6, 2: 0.7}, predictions=False), folder(tmp_path / "b", {0: 0.5, 1: 0.9})
+    kept = a.result_path(make_cell().id).read_bytes()
+    report = merge([a.root, b.root], a.root)
+    assert a.predictions_path(make_cell().id).read_bytes() == b"scores 0.5 of b"
+    assert a.result_path(make_cell().id).read_bytes() == kept
+    assert not a.predictions_path(make_cell(seed=1).id).exists()  # these are of another number
+    assert (report.copied, report.scores) == (0, 1)
+    assert f"test scores that {a.root} lacked for 1 of its results are taken over" in report.notes
+    b.predictions_path(make_cell().id).write_bytes(b"others")
+    assert merge([a.root, b.root], a.root).scores == 0  # what is there stays
+    assert a.predictions_path(make_cell().id).read_bytes() == b"scores 0.5 of b"
+
+
+def search(root: Path, *, studies: bool = True) -> Store:
+    """A folder as ``tune`` leaves it: a trial, and the history of its study."""
+    store, cell = Store(root), make_cell(tuning=True)
+    store.plan([make_plan(cell)], f"llpbench tune --out {root.name}", "0.1.0")
+    store.write(make_result(cell, 0.5))
+    if studies:
+        (root / "studies").mkdir()
+        (root / "studies" / "guess.json").write_text("{}")
+    return store
+
+
+@pytest.mark.parametrize("into", ["run", "tuned", "new"])
+@pytest.mark.parametrize("studies", [True, False])
+def test_a_search_is_not_merged_into_a_run(tmp_path: Path, into: str, studies: bool) -> None:
+    """The folder of the run was refused for every later run: it held trials."""
+    run, tuned = folder(tmp_path / "run", {0: 0.5}), search(tmp_path / "tuned", studies=studies)
+    before = contents(run), contents(tuned)
+    with pytest.raises(StoreError, match=rf"^{tuned.root} holds a search .* llpbench run --params {tuned.root}\. "):
+        merge([run.root, tuned.root], tmp_path / into)
+    assert (contents(run), contents(tuned)) == before
+    assert not (tmp_path / "new").exists()
+    run.refuse_others(tuning=False)
+
+
+def test_a_trial_outside_of_any_plan_is_not_merged_into_a_run(tmp_path: Path) -> None:
+    run, other = folder(tmp_path / "run", {0: 0.5}), folder(tmp_path / "other", {1: 0.6})
+    stray = make_result(make_cell(tuning=True), 0.9)
+    other.result_path(stray.id).write_bytes(encode_result(stray))
+    with pytest.raises(StoreError, match=f"^{other.root} holds a search"):
+        merge([run.root, other.root], run.root)
+    assert list(run.manifest().planned) == [make_cell().id]
+
+
+def test_two_searches_are_not_merged(tmp_path: Path) -> None:
+    """Their trials were put together, and their studies were not."""
+    first, second = search(tmp_path / "first"), search(tmp_path / "second")
+    with pytest.raises(StoreError, match=r"searches are not merged.* work on one folder"):
+        merge([first.root, second.root], tmp_path / "both")
+    assert not (tmp_path / "both").exists()
+
+
 @pytest.mark.parametrize("sources", [["a"], ["a", "a"]])
 def test_one_folder_is_no_merge(tmp_path: Path, sources: list[str]) -> None:
     a = folder(tmp_path / "a", {0: 0.5})

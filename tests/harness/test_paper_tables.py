@@ -98,7 +98,7 @@ def test_latex_of_every_part_is_balanced(part: str) -> None:
     own = results_of(blocks)
     tables = tables_of(blocks, own)
     text = paper_latex(SUITE, tables, parameters_of(SUITE, shown_cells(blocks, own, []), tables))
-    assert check_latex(text) == ["table*", "tabular"] * (len(tables) + 1)
+    assert check_latex(text) == ["table*", "adjustbox", "tabular"] * len(tables) + ["table*", "tabular"]
     labels = re.findall(r"\\label\{([^}]*)\}", text)
     assert len(labels) == len(set(labels)) == len(tables) + 1
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == len(tables) + 1
@@ -123,7 +123,9 @@ def test_a_table_for_each_dataset_and_noise_level() -> None:
     assert found["random"] == ["adult", "marketing", "criteo[file=train_12768.txt.gz]"]
     assert found["images"] == ["cifar-b", "cifar-s", "cifar10"]
     assert found["natural"] == ["Natural bags"]
-    assert found["privacy"] == [f"{d} noise {n}" for d in ("adult", "marketing") for n in ("medium", "high")]
+    assert found["privacy"] == [
+        f"{d} noise {n}" for d in ("adult", "marketing") for n in ("medium (epsilon 10)", "high (epsilon 1)")
+    ]
 
 
 def test_the_caption_names_metric_seeds_rule_and_whose_values_are_published() -> None:
@@ -137,6 +139,13 @@ def test_the_caption_names_metric_seeds_rule_and_whose_values_are_published() ->
         assert f"Selection rule: {rule}, version {REGISTRY.rules[rule].version} ({words}" in caption
         assert "published values, selected by rule instances" in caption
         assert ("another rule than ours" in caption) == (rule == "bags")
+
+
+def test_the_caption_of_noisy_counts_says_epsilon() -> None:
+    blocks = cells("privacy", seeds=[0], bags=[8])
+    sentences = {table.sentences[0] for table in tables_of(blocks, results_of(blocks))}
+    assert len(sentences) == 4
+    assert all("(epsilon 10)" in s if "noise medium" in s else "noise high (epsilon 1)" in s for s in sentences)
 
 
 def test_published_values_stand_in_columns_of_their_own() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.claims import LEVEL, compare_best, mark_best
+from llpbench.leaderboard.claims import compare_best, mark_best
 from llpbench.leaderboard.schema import BoardDataset, Score
-from llpbench.leaderboard.statistics import difference_interval, holm
+from llpbench.leaderboard.statistics import LEVEL, difference_interval, holm
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
@@ -82,6 +82,60 @@ def test_order_does_not_matter(values: dict[str, dict[int, float]], rng: random.
     names = list(values)
     rng.shuffle(names)
     assert shared_means({m: dict(sorted(values[m].items(), reverse=True)) for m in names}) == shared_means(values)
+
+
+@quick
+@given(columns, st.integers(1, 30), st.sets(st.integers(0, 9), min_size=1))
+def test_variants_share_the_vote_of_their_method(
+    values: dict[str, dict[int, float]], number: int, seeds: set[int]
+) -> None:
+    """However many variants of one method there are, they weigh no more than one method with some of the seeds."""
+    flood = {f"a[lr={i}]": dict.fromkeys(seeds, 1.0) for i in range(number)}
+    everything = {**values, **flood}
+    base = {m: m[0] for m in everything}
+    usual = shared_keys({m: list(v) for m, v in everything.items()}, base).keys
+    others = [m for m in values if m != "a" and values[m]]
+    for seed in range(10):
+        have = sum(seed in values[m] for m in others)
+        if 2 * have > len(others) + 1:
+            assert seed in usual
+        if 2 * (have + 1) <= len(others) + 1:
+            assert seed not in usual
+
+
+def test_a_flood_of_variants_moves_no_column() -> None:
+    results = grid({"a": [0.9] * 5, "b": [0.8] * 5, "c": [0.7] * 5})
+    flood = [
+        published(0.5, make_cell(method="c", seed=seed, params={"lr": float(i)}), method_name=f"c[lr={i}]")
+        for i in range(1, 30)
+        for seed in (7, 8)
+    ]
+    shown = make_board(content_of([*results, *flood])).datasets[0]
+    (claim,) = [c for c in shown.claims if (c.metric, c.rule) == ("auroc", "bags")]
+    assert claim.seeds == [0, 1, 2, 3, 4]
+    assert [r.method for r in shown.ranks["auroc"]["bags"][:3]] == ["a", "b", "c"]
+
+
+def test_the_spread_of_a_shared_mean_is_that_of_its_seeds() -> None:
+    more = [0.8, 0.7, 0.9, 0.1, 0.2]
+    results = grid({"a": [0.9] * 3, "b": [0.8] * 3, "c": more})
+    rows = {row.method: row for row in make_board(content_of(results)).datasets[0].rows}
+    score = rows["c"].cells["none"]["8"].scores["auroc"]["bags"]
+    assert score.shared == pytest.approx(80.0)
+    assert score.shared_sd == pytest.approx(100 * np.std(more[:3], ddof=1))
+    assert rows["a"].cells["none"]["8"].scores["auroc"]["bags"].shared_sd is None
+
+
+def test_seeds_are_told_of_rows_that_are_not_compared_and_of_bounds() -> None:
+    results = grid({"a": [0.9] * 3, "b": [0.8] * 3})
+    tuned = make_cell(method="a", preset="tuned-instances")
+    results.append(published(0.95, tuned, method_name="a[params=tuned-instances]"))
+    results += [published(0.99, make_cell(method="top", seed=s, bag_size=1), oracle=True) for s in range(5)]
+    shown = make_board(content_of(results)).datasets[0]
+    row = next(row for row in shown.rows if row.method == "a[params=tuned-instances]")
+    assert row.cells["none"]["8"].scores["auroc"]["bags"].note == "1 seed"
+    assert shown.bounds["auroc"]["bags"].note == "5 seeds"
+    assert "top 99.00 (0.00) [5 seeds]" in built_files(content_of(results))["tables/toy.md"].decode()
 
 
 def test_no_common_seed_is_no_comparison() -> None:
