@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llpbench.execution.jobs import Context
+from llpbench.leaderboard.brought import only_renamed
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.handed_in import check_submission
-from llpbench.leaderboard.lines import compact
+from llpbench.leaderboard.lines import Line, compact
 from llpbench.leaderboard.publish import Accepted, Desk, read_manifest
 from llpbench.leaderboard.rerun import compare, type_of
 from llpbench.leaderboard.submission import is_submission
 from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, canonical
+
+SHOWN = 8
+"""How many cells of a kind have a line each; of more than that the first are named."""
 
 
 @dataclass
@@ -46,11 +50,12 @@ def check_against(
 
     A cell that was published from another run (somebody else's, and this one made it too) has other seconds and
     another date: of these the numbers are compared, as ``llpbench rerun`` does. Whose run it was is said by the cell
-    alone; so where the leaderboard before is given, only cells that it holds may be of another run.
+    alone; so where the leaderboard before is given, only cells that it holds may be of another run, and numbers that it
+    does not hold must be in the results.
 
     Args:
         content: the leaderboard.
-        runs: results folders of its cells, or folders of predictions; cells they do not hold are not looked at.
+        runs: results folders of its cells, or folders of predictions; of cells they do not hold nothing is compared.
         registry: what is installed.
         tuned: folders of the searches that chose parameters.
         context: where predictions find the data that they are scored on.
@@ -74,12 +79,31 @@ def check_against(
                 found.problems.append(f"cell {cell_id}: its result in {run} is not sound: {problem}")
                 continue
             line = content.lines[cell_id]
-            new = before is not None and before.lines.get(cell_id) != line
-            if new or line.source == submission.source:
+            if _is_new(line, before, registry) or line.source == submission.source:
                 found.problems += _its_own(cell_id, submission, content, run)
             else:
                 _made_again(cell_id, submission, content, run, found)
+    found.problems += _nowhere(content, before, registry, found.cells)
     return found
+
+
+def _is_new(line: Line, before: Content | None, registry: Registry) -> bool:
+    """Whether the leaderboard before does not hold a cell as it is; another name alone is no change."""
+    known = None if before is None else before.lines.get(line.result.id)
+    return before is not None and (known is None or not (known == line or only_renamed(line, known, registry)))
+
+
+def _nowhere(content: Content, before: Content | None, registry: Registry, there: set[str]) -> list[str]:
+    """Cells with a number that the leaderboard before does not hold and no results folder holds either."""
+    lacking = [
+        cell_id
+        for cell_id, line in sorted(content.lines.items())
+        if line.result.status == "ok" and cell_id not in there and _is_new(line, before, registry)
+    ]
+    if len(lacking) > SHOWN:
+        first = ", ".join(lacking[:SHOWN])
+        return [f"{len(lacking)} cells are new, and in none of the results: {first} and {len(lacking) - SHOWN} more"]
+    return [f"cell {cell_id}: new, and in none of the results" for cell_id in lacking]
 
 
 def _its_own(cell_id: str, submission: Accepted, content: Content, run: Path) -> list[str]:

@@ -14,7 +14,7 @@ from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.predictions import above_bounds
 from llpbench.leaderboard.searched import check_search, is_tuned
 from llpbench.leaderboard.splits import Splits
-from llpbench.leaderboard.trace import check_named, check_stated, check_traced
+from llpbench.leaderboard.trace import check_label, check_named, check_stated, check_traced
 from llpbench.leaderboard.validate import Unsound
 from llpbench.leaderboard.verified import check_marks
 from llpbench.plugins.registry import Registry
@@ -93,6 +93,8 @@ def _check_alone(result: CellResult, content: Content, splits: Splits) -> None:
     stated = {name for chosen in result.selected.values() for name in chosen.metrics} - {"bag_error"}
     for name in sorted(stated - set(content.facts.metrics)):
         raise Unsound(f"facts.json knows no metric {name!r}")
+    if result.protocol > 1 and not result.predictions_only:  # these have a name of their own kind
+        check_label(result)
     machine = content.machines[result.machine]
     check_stated(result, machine)
     if result.status != "ok":

@@ -26,7 +26,8 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
 
     Marks of verification and scores of predictions are made by reviewers, and what is published already stays as it is
     until they replace it (``leaderboard add --replace``). What ``leaderboard add`` does by itself is no change: a cell
-    without a number gets one, a cell is shown under the name that today's defaults give it.
+    without a number gets one (but no other reason for having none), a cell is shown under the name that today's
+    defaults give it.
 
     Args:
         content: the leaderboard with the submission.
@@ -44,16 +45,21 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
 def _cells(content: Content, before: Content, registry: Registry) -> Iterator[str]:
     for cell_id, line in sorted(content.lines.items()):
         known = before.lines.get(cell_id)
-        if known is not None and known.digest == line.digest:
+        if known == line:
             continue
         if line.result.predictions_only:
             yield f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions"
-        elif known is not None and known.result.status == "ok" and not _only_renamed(line, known, registry):
+        elif known is not None and not (_repaired(line, known) or only_renamed(line, known, registry)):
             yield _replaced("cell", cell_id, "another")
     yield from (_replaced("cell", cell_id, "gone") for cell_id in sorted(set(before.lines) - set(content.lines)))
 
 
-def _only_renamed(line: Line, known: Line, registry: Registry) -> bool:
+def _repaired(line: Line, known: Line) -> bool:
+    """Whether a cell without a number got one; another failure in its place is no repair."""
+    return known.result.status != "ok" and line.result.status == "ok"
+
+
+def only_renamed(line: Line, known: Line, registry: Registry) -> bool:
     """Whether a cell is what it was, under the name that its settings have today."""
     entry = registry.methods.entries.get(line.result.cell.method)
     today = None if entry is None else name_today(line.result.cell, entry.spec)

@@ -91,34 +91,35 @@ def read_machine(path: Path) -> MachineFacts:
 
 
 def raw_files(content: Content) -> dict[str, bytes]:
-    """The files that hold a content, by their path in the folder: the same bytes for the same content."""
-    files: dict[str, bytes] = {}
-    by_dataset: dict[str, list[Line]] = {}
-    for _, line in sorted(content.lines.items()):
-        by_dataset.setdefault(line.result.cell.dataset, []).append(line)
-    for dataset, lines in by_dataset.items():
-        files[f"cells/{dataset}.jsonl"] = _joined(encode_line(line.result, line.source) for line in lines)
-        kept = [content.replicates[line.result.id] for line in lines if line.result.id in content.replicates]
-        if kept:
-            files[f"bootstrap/{dataset}.jsonl"] = _joined(
-                msgspec.json.encode(replicates, order="deterministic") for replicates in kept
-            )
-        marks = [content.marks[line.result.id] for line in lines if line.result.id in content.marks]
-        if marks:
-            files[f"verified/{dataset}.jsonl"] = _joined(msgspec.json.encode(m, order="deterministic") for m in marks)
-    for name, about in content.submissions.items():
-        files[f"submissions/{name}.json"] = _pretty(about)
+    """The files that hold a content, by their path in the folder: the same bytes for the same content.
+
+    They are in the order in which they are to be written. Cells are last, after the machines that they name, so that
+    the folder can be read whenever the writing stops. What stands beside a cell (its replicates, a mark that it lost)
+    is there before the cell itself: a cell that is published already is not added once more, so nothing would mend it.
+    """
+    files = {f"machines/{name}.json": _pretty(machine) for name, machine in content.machines.items()}
+    files["facts.json"] = _pretty(content.facts)
+    files |= {f"submissions/{name}.json": _pretty(about) for name, about in content.submissions.items()}
     for dataset in sorted({history.setting.cell.dataset for history in content.searches.values()}):
         of_dataset = [h for _, h in sorted(content.searches.items()) if h.setting.cell.dataset == dataset]
         files[f"searches/{dataset}.jsonl"] = _joined(msgspec.json.encode(h, order="deterministic") for h in of_dataset)
-    for name, machine in content.machines.items():
-        files[f"machines/{name}.json"] = _pretty(machine)
-    files["facts.json"] = _pretty(content.facts)
+    by_dataset: dict[str, list[Line]] = {}
+    for _, line in sorted(content.lines.items()):
+        by_dataset.setdefault(line.result.cell.dataset, []).append(line)
+    beside: tuple[tuple[str, dict[str, Any]], ...] = (("bootstrap", content.replicates), ("verified", content.marks))
+    for folder, known in beside:
+        for dataset, lines in by_dataset.items():
+            kept = [known[line.result.id] for line in lines if line.result.id in known]
+            if kept:
+                encoded = (msgspec.json.encode(one, order="deterministic") for one in kept)
+                files[f"{folder}/{dataset}.jsonl"] = _joined(encoded)
+    for dataset, lines in by_dataset.items():
+        files[f"cells/{dataset}.jsonl"] = _joined(encode_line(line.result, line.source) for line in lines)
     return files
 
 
 def write_files(root: Path, files: dict[str, bytes]) -> None:
-    """Write files below a folder; none is ever written through a symbolic link."""
+    """Write files below a folder, in the order given; none is ever written through a symbolic link."""
     try:
         for name, data in files.items():
             path = root / name

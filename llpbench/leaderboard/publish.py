@@ -15,7 +15,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.coverage import suite_coverage
 from llpbench.experiment.suites.file import read_suite, suite_files
 from llpbench.leaderboard.audit import protocol_of
-from llpbench.leaderboard.bootstrap import Replicates, read_predictions, replicate
+from llpbench.leaderboard.bootstrap import Replicates, check_replicates, read_predictions, replicate
 from llpbench.leaderboard.curve import check_curve
 from llpbench.leaderboard.derived import check_derived
 from llpbench.leaderboard.facts import MachineFacts, dataset_facts, method_facts, metric_facts, rule_facts
@@ -144,6 +144,8 @@ class Desk:
             check_curve(result, higher, kind_may_change=method.scores == "auto")
             fine = check_metrics(result, arrays, method, self.registry.metrics.specs)
             replicates = replicate(result, arrays) if fine else None
+            if replicates is not None:
+                check_replicates(result, replicates)
             self.splits.check(result, replicates)
             search = self._search(result) if is_tuned(result.cell) else None
         return Accepted(result, _source(data), machine, replicates, search)

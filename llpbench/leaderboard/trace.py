@@ -9,10 +9,11 @@ from functools import lru_cache
 from importlib.metadata import packages_distributions
 from typing import TypeVar
 
-from llpbench.contracts.cell import USUAL, Cell
+from llpbench.contracts.cell import SEARCHED, USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError, UsageError
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar, import_attribute
+from llpbench.execution.jobs import Limits
 from llpbench.experiment.grid import Variant, shown_data
 from llpbench.leaderboard.facts import MachineFacts
 from llpbench.leaderboard.origin import check_code
@@ -50,6 +51,8 @@ def check_traced(result: CellResult, registry: Registry) -> None:
 
 def check_stated(result: CellResult, machine: MachineFacts) -> None:
     """Refuse a result that lacks what every result states, whatever is installed; its machine must have its Python."""
+    if result.status in ("timeout", "memory"):
+        _check_limits(result)
     if result.status != "ok":
         return
     numeric = ("scipy", "scikit-learn") if result.protocol > 1 else ()
@@ -72,8 +75,19 @@ def check_stated(result: CellResult, machine: MachineFacts) -> None:
                 raise Unsound(f"it has no bag_error under {rule!r}")
 
 
+def _check_limits(result: CellResult) -> None:
+    """Refuse a method that was stopped before it had the time and memory that every cell has."""
+    usual = Limits()
+    for limit, least, unit in (("timeout", usual.timeout, "s"), ("memory_mb", usual.memory_mb, "MB")):
+        had = result.limits.get(limit)
+        if had is None or not had >= least:
+            text = "is not stated" if had is None else f"was {had:g} {unit}"
+            raise Unsound(f"it was stopped, and its limit {limit} {text}; others have {least:g} {unit}")
+
+
 def check_named(result: CellResult, method: MethodSpec) -> None:
     """Refuse a name that is not that of the settings."""
+    _check_preset(result, method)
     name = name_today(result.cell, method)
     if name is not None and name != result.method_name:
         raise Unsound(f"it is shown as {clip(result.method_name)}, its settings are those of {clip(name)}")
@@ -138,26 +152,50 @@ def name_today(cell: Cell, method: MethodSpec) -> str | None:
     return Variant(method, cell.params).name if stated else None
 
 
-def _check_preset_name(result: CellResult, method: MethodSpec) -> None:
-    """Refuse a name that does not state the preset, or that states settings which the cell does not have."""
+def check_label(result: CellResult) -> None:
+    """Refuse a name that hides whose settings a cell has: it states the method, a preset or search, and true values.
+
+    This much can be seen whatever is installed; ``check_named`` knows the defaults too.
+    """
     cell = result.cell
     try:
         name, options = parse_options(result.method_name)
     except UsageError as error:
         raise Unsound(f"its name cannot be read: {error}") from None
+    origin = {} if not cell.preset else {_origin(cell): [cell.preset]}
+    stated = {key: values for key, values in options.items() if key in ORIGINS}
     given = {key: values for key, values in options.items() if key not in ORIGINS}
-    honest = name == method.name and [cell.preset] in [options.get(key) for key in ORIGINS]
-    if not honest or any(values != [format_scalar(cell.params.get(key))] for key, values in given.items()):
+    false = any(values != [format_scalar(cell.params.get(key))] for key, values in given.items())
+    if name != cell.method or stated != origin or false:
         raise Unsound(f"its name {clip(result.method_name)} is not that of its settings")
+
+
+def _origin(cell: Cell) -> str:
+    """The option of a name that says where the parameters of a cell come from."""
+    return "params" if cell.preset.startswith(SEARCHED) else "preset"
+
+
+def _check_preset(result: CellResult, method: MethodSpec) -> None:
+    """Refuse parameters that are not those of the preset which a cell names, nor given beside it in its name."""
+    cell = result.cell
+    if not cell.preset or _origin(cell) != "preset":
+        return
+    source = dict(method.presets).get(cell.preset)
+    if source is None:
+        raise Unsound(f"{method.name} has no preset {clip(cell.preset)}")
+    values: dict[str, Scalar] = import_attribute(source)(cell.dataset, cell.bag_size)
+    given = {key: cell.params.get(key) for key in parse_options(result.method_name)[1] if key not in ORIGINS}
+    if method.resolve({**values, **given}) != cell.params:
+        raise Unsound(f"its parameters are not those of {clip(result.method_name)}")
 
 
 def set_names(result: CellResult, registry: Registry) -> None:
     """Name a traced result for what it is, whatever its run called it."""
     cell = result.cell
     method = registry.methods[cell.method]
-    if cell.preset:
-        _check_preset_name(result, method)
     result.method_name = name_today(cell, method) or result.method_name
+    check_label(result)
+    _check_preset(result, method)
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     without = result.oracle and cell.split == USUAL.split
     scheme = None if without else Variant(registered(registry.schemes, cell.scheme).spec, cell.scheme_options)

@@ -16,6 +16,7 @@ from test_verified import marks_of
 
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
+from llpbench.leaderboard.against import check_against
 from llpbench.leaderboard.brought import brought
 from llpbench.leaderboard.facts import DatasetFacts, Facts, MethodFacts, MetricFacts, RuleFacts
 from llpbench.leaderboard.folder import Content
@@ -67,6 +68,28 @@ def test_a_cell_without_a_number_may_get_one() -> None:
     before.lines[cell_id] = as_line(failed)
     assert brought(after, before, shared()) == []
     (problem,) = brought(before, after, shared())
+    assert problem.startswith(f"cell {cell_id}: it is another")
+
+
+def test_a_failure_is_not_made_another_failure() -> None:
+    """``this method needs a terabyte`` about somebody else's method is for reviewers to publish."""
+    before, after = board(), board()
+    (cell_id, *_) = before.lines
+    cell = before.lines[cell_id].result.cell
+    before.lines[cell_id] = as_line(make_result(cell, status="failed", reason="OSError: no such file"))
+    for status, reason in (("memory", "it needs a terabyte"), ("failed", "OSError: it is no good")):
+        after.lines[cell_id] = as_line(make_result(cell, status=status, reason=reason))
+        (problem,) = brought(after, before, shared())
+        assert problem.startswith(f"cell {cell_id}: it is another")
+    after.lines[cell_id] = before.lines[cell_id]
+    assert brought(after, before, shared()) == []
+
+
+def test_a_cell_stays_of_the_run_that_it_came_from() -> None:
+    before, after = board(), board()
+    (cell_id, *_) = after.lines
+    after.lines[cell_id] = seal(after.lines[cell_id].result, "1" * 32)
+    (problem,) = brought(after, before, shared())
     assert problem.startswith(f"cell {cell_id}: it is another")
 
 
@@ -182,3 +205,52 @@ def test_a_new_cell_is_not_excused_by_the_run_that_it_names(bench: Bench) -> Non
     found = llpbench("leaderboard", "check", "--results", "run", "--against", "before", cwd=bench.root)
     assert found.returncode == 1
     assert f"cell {line.result.id}: it is published otherwise than its result in run says" in found.stderr
+
+
+def of(method: str, content: Content) -> list[str]:
+    """The cells of a method, by id."""
+    return sorted(cell_id for cell_id, line in content.lines.items() if line.result.cell.method == method)
+
+
+def test_a_new_number_is_in_some_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results that hold none of what is new prove nothing of it."""
+    before, after = bench.board_of(WITNESS), bench.board_of(VICTIM, WITNESS)
+    assert check_against(after, [bench.run], shared(), before=before).problems == []
+    bench.edit_manifest(lambda plan: [plan["planned"].pop(cell_id) for cell_id in of(VICTIM, after)])
+    assert check_against(after, [bench.run], shared()).problems == []
+    lacking = of(VICTIM, after)
+    expected = [f"cell {cell_id}: new, and in none of the results" for cell_id in lacking]
+    assert check_against(after, [bench.run], shared(), before=before).problems == expected
+    write_board(bench.root / "before", before)
+    write_board(bench.root / "leaderboards", after)
+    found = llpbench("leaderboard", "check", "--results", "run", "--against", "before", cwd=bench.root)
+    assert found.returncode == 1
+    assert found.stderr.splitlines() == expected
+    monkeypatch.setattr("llpbench.leaderboard.against.SHOWN", 2)
+    (grouped,) = check_against(after, [bench.run], shared(), before=before).problems
+    more = f"{lacking[0]}, {lacking[1]} and {len(lacking) - 2} more"
+    assert grouped == f"{len(lacking)} cells are new, and in none of the results: {more}"
+
+
+def test_a_repaired_number_is_in_some_results_and_a_failure_need_not_be(bench: Bench) -> None:
+    before, after = bench.board_of(VICTIM, WITNESS), bench.board_of(VICTIM, WITNESS)
+    repaired, failed = of(VICTIM, after)[:2]
+    for content, cell_id in ((before, repaired), (after, failed)):
+        result = content.lines[cell_id].result
+        content.lines[cell_id] = seal(msgspec.structs.replace(result, status="failed", reason="OSError"), "0" * 32)
+    bench.edit_manifest(lambda plan: [plan["planned"].pop(cell_id) for cell_id in (repaired, failed)])
+    (problem,) = check_against(after, [bench.run], shared(), before=before).problems
+    assert problem == f"cell {repaired}: new, and in none of the results"
+
+
+def test_a_new_name_asks_for_no_results(bench: Bench) -> None:
+    """Names follow today's defaults; whoever adds a cell renames those of others. Its run may be elsewhere."""
+    before, after = bench.board_of(VICTIM, WITNESS), bench.board_of(VICTIM, WITNESS)
+    for cell_id in of(VICTIM, after):
+        result = after.lines[cell_id].result
+        before.lines[cell_id] = seal(msgspec.structs.replace(result, method_name=f"{VICTIM}[old=1]"), "0" * 32)
+        after.lines[cell_id] = seal(result, "0" * 32)
+    found = check_against(after, [bench.run], shared(), before=before)  # made again here: compared by numbers
+    assert (found.problems, sorted(found.again)) == ([], of(VICTIM, after))
+    bench.edit_manifest(lambda plan: [plan["planned"].pop(cell_id) for cell_id in of(VICTIM, after)])
+    assert check_against(after, [bench.run], shared(), before=before).problems == []

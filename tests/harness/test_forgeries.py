@@ -484,6 +484,18 @@ def no_spread(content: Content, result: CellResult) -> None:
     replicates_of(content, result, rules=rules)
 
 
+def wide_spread(content: Content, result: CellResult) -> None:
+    """Replicates around the published AUROC that would excuse any number on fresh seeds."""
+    kept = content.replicates[result.id].rules
+    far = {rule: unpack(p) + 10 * (unpack(p) - unpack(p).mean()) for rule, p in kept.items()}
+    replicates_of(content, result, rules={rule: pack(values) for rule, values in far.items()})
+
+
+def no_numbers(content: Content, result: CellResult) -> None:
+    rules = {rule: pack(np.full(128, np.nan)) for rule in content.replicates[result.id].rules}
+    replicates_of(content, result, rules=rules)
+
+
 def unknown_method(content: Content, result: CellResult) -> None:
     cell = msgspec.structs.replace(result.cell, method="miracle", params={})
     copy = msgspec.structs.replace(content.lines[result.id].result, id=cell.id, cell=cell, method_name="miracle")
@@ -516,6 +528,9 @@ CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "accuracy that no number of rows gives": (raise_metric("accuracy", 0.0123), "accuracy"),
     "replicates raised": (moved_replicates, "auroc"),
     "replicates without spread": (no_spread, "spread"),
+    "replicates too wide for the rows": (wide_spread, "give at most"),
+    "replicates without numbers": (no_numbers, "too few to tell a spread"),
+    "no known rate": (set_fields(rate=[]), "known rate"),
     "replicates taken away": (lambda c, r: c.replicates.pop(r.id), "replicates"),
     "other labels": (lambda c, r: replicates_of(c, r, test="1" * 16), "labels"),
     "another digest of the labels": (set_parts("digests", test_labels="1" * 64), "labels"),

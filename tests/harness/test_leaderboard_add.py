@@ -43,8 +43,10 @@ from llpbench.leaderboard.publish import Added, add_results
 from llpbench.leaderboard.recompute import LATER, check_metrics, tied_share
 from llpbench.leaderboard.schema_overall import SuiteAbout
 from llpbench.leaderboard.validate import Unsound
+from llpbench.plugins.options import format_scalar
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
+from llpbench_methods.mean_map import authors
 
 METHODS = ("mean-ridge", "best-feature")
 
@@ -216,14 +218,49 @@ def test_nothing_runs_under_another_name(tmp_path: Path) -> None:
 
 
 def test_a_preset_is_named_and_nothing_else_is_claimed(tmp_path: Path) -> None:
-    cell = real_cell(preset="paper")
+    params = shared().methods["mean-map"].resolve(authors("synthetic", 8))
+    cell = real_cell("mean-map", preset="authors", params=params)
     store = write_run(tmp_path / "run", [traced(cell)])
     assert "is not that of its settings" in the_reason(add(tmp_path / "run")[1])
-    for label in ("mean-ridge[preset=other]", "mean-ridge[penalty=7;preset=paper]"):
+    hidden = ("mean-map[preset=other]", "mean-map[sigma=7;preset=authors]", "mean-map[params=authors]", "mean-map")
+    for label in hidden:
         store.plan([make_plan(cell, method_name=label)], "llpbench run", "0.1.0")
         assert "is not that of its settings" in the_reason(add(tmp_path / "run")[1])
-    store.plan([make_plan(cell, method_name="mean-ridge[choice=evidence;preset=paper]")], "llpbench run", "0.1.0")
-    assert add(tmp_path / "run")[1].added == [cell.id]
+    variant = format_scalar(params["variant"])
+    store.plan([make_plan(cell, method_name=f"mean-map[preset=authors;variant={variant}]")], "llpbench run", "0.1.0")
+    content, report = add(tmp_path / "run")
+    assert report.added == [cell.id]
+    assert audit(content, shared()).problems == []
+    for label in hidden:
+        content.lines[cell.id] = as_line(msgspec.structs.replace(content.lines[cell.id].result, method_name=label))
+        assert "is not that of its settings" in "".join(audit(content, shared()).problems)
+
+
+@pytest.mark.parametrize("preset", ["authors", "no-such-preset"])
+def test_a_preset_has_the_settings_that_its_method_says(tmp_path: Path, preset: str) -> None:
+    params = {**shared().methods["mean-map"].resolve(authors("synthetic", 8)), "sigma": 0.123}
+    cell = real_cell("mean-map", preset=preset, params=params)
+    store = write_run(tmp_path / "run", [traced(cell)])
+    store.plan([make_plan(cell, method_name=f"mean-map[preset={preset}]")], "llpbench run", "0.1.0")
+    assert "are not those of" in (reason := the_reason(add(tmp_path / "run")[1])) or "has no preset" in reason
+
+
+def test_parameters_of_a_search_are_named_so(tmp_path: Path) -> None:
+    """``preset=tuned-instances`` would be compared under a rule that the search did not use."""
+    cell = real_cell(preset="tuned-instances")
+    store = write_run(tmp_path / "run", [traced(cell)])
+    store.plan([make_plan(cell, method_name="mean-ridge[preset=tuned-instances]")], "llpbench run", "0.1.0")
+    assert "is not that of its settings" in the_reason(add(tmp_path / "run")[1])
+
+
+@pytest.mark.parametrize("limits", [{}, {"timeout": 1.0, "memory_mb": 8192.0}, {"timeout": 3600.0, "memory_mb": 10.0}])
+@pytest.mark.parametrize("status", ["timeout", "memory"])
+def test_a_method_that_was_stopped_early_is_not_published_as_failing(
+    tmp_path: Path, status: Any, limits: dict[str, float]
+) -> None:
+    stopped = traced(real_cell(), status=status, reason="stopped", selected={}, limits=limits)
+    write_run(tmp_path / "run", [stopped])
+    assert "others have" in the_reason(add(tmp_path / "run")[1])
 
 
 def test_published_cells_are_named_anew_when_defaults_change(tmp_path: Path) -> None:
@@ -440,7 +477,9 @@ def test_ties_of_single_precision_are_no_forgery_but_say_nothing(tmp_path: Path)
     assert "its predictions give auroc" in the_reason(add(tmp_path / "newer")[1])
 
 
-def test_results_of_before_the_known_rate_need_not_have_its_metrics(tmp_path: Path) -> None:
+def test_results_of_before_the_known_rate_are_refused(tmp_path: Path) -> None:
+    """Nothing says of them how far their replicates may spread, so they are made again."""
+
     def without(result: CellResult, *kept: str) -> CellResult:
         write_run(tmp_path / "made", [result])
         for chosen in result.selected.values():
@@ -456,9 +495,10 @@ def test_results_of_before_the_known_rate_need_not_have_its_metrics(tmp_path: Pa
     for chosen in older.selected.values():
         assert {"auroc", "average_precision", "accuracy", "log_loss"} <= set(chosen.metrics)
     _, report = add(tmp_path / "made")
-    assert report.added == [older.id]
-    ((refused, reason),) = report.refused
-    assert (refused, "gives f1 nan" in reason.replace("give ", "gives ")) == (boasting.id, True)
+    assert report.added == []
+    reasons = dict(report.refused)
+    assert "does not state the known rate" in reasons[older.id]
+    assert "give f1 nan" in reasons[boasting.id]
 
 
 def test_noise_is_sized_for_the_classes_that_predictions_show() -> None:
