@@ -106,7 +106,7 @@ def _board_dataset(
     dataset: DatasetGroups, content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
 ) -> BoardDataset:
     bags, noises, setting = dataset.bags, list(dataset.epsilons), dataset.sample.setting
-    known = references_of(content.facts.references, setting.dataset, setting.base_dataset, setting.usual_data)
+    known = references_of(content.facts.references, setting.dataset)
     facts = content.facts.datasets.get(setting.base_dataset)
 
     def row(groups: dict[Place, Group]) -> BoardRow:
@@ -139,17 +139,15 @@ def _board_dataset(
         bags=bags,
         noises=noises,
         epsilons=dataset.epsilons,
-        bounds={style.name: _bounds(dataset.bounds_at(ANY_BAG), style, rules) for style in here}
-        if dataset.same_rows
-        else {},
+        bounds={style.name: _bounds(dataset, ANY_BAG, style, rules) for style in here} if dataset.same_rows else {},
         bag_bounds=UNSET
         if dataset.same_rows or not dataset.bounds
-        else {s.name: {str(b): _bounds(dataset.bounds_at(b), s, rules) for b in bags} for s in here},
+        else {s.name: {str(b): _bounds(dataset, b, s, rules) for b in bags} for s in here},
         rows=rows,
         paper=paper_rows(known, styles),
         ranks={style.name: {rule: _ranks(dataset, style, rule) for rule in rules} for style in here},
         pareto={style.name: {rule: _pareto(rows, bags, style, rule) for rule in rules} for style in here}
-        if "none" in noises
+        if NO_NOISE in noises
         else {},
         claims=claims,
         base=setting.base_dataset,
@@ -195,11 +193,18 @@ def _judge_column(
         and (score := row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)) is not None
     }
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
-    shared, means = shared_keys({m: list(v) for m, v in values.items()}), shared_means(values)
+    variant_of = {m: group.base_method for m, group in groups.items()}
+    shared = shared_keys({m: list(v) for m, v in values.items()}, variant_of)
+    means = shared_means(values, variant_of)
     usual = usual_number(map(len, values.values()))
     for method, score in scores.items():
-        score.note = seeds_note(values[method], usual)
         score.shared = rounded(means.get(method), style.scale)
+        if method in means and set(values[method]) != shared.keys:
+            score.shared_sd = rounded(mean_sd([values[method][seed] for seed in sorted(shared.keys)])[1], style.scale)
+    for row in rows:
+        told = row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)
+        if told is not None:
+            told.note = seeds_note(_by_seed(groups[row.method], style, rule), usual)
     ranked = mark_best(scores, means, style.higher_is_better)
     if style.name != JUDGED:
         return None
@@ -238,7 +243,7 @@ def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style:
     compared = [
         m for m, of in values.items() if len(of) > 1 and all(g.compared_under(rule) for g in groups[m].values())
     ]
-    usual = shared_keys({m: common[m] for m in compared}).keys
+    usual = shared_keys({m: common[m] for m in compared}, {row.method: row.name for row in rows}).keys
     for row in rows:
         seeds = usual if usual and usual <= common[row.method] else common[row.method]
         for noise, found in values[row.method].items():
@@ -254,19 +259,24 @@ def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:
     return {r.cell.seed: value for r in group.fine if (value := value_of(r, style.name, rule)) is not None}
 
 
-def _bounds(groups: dict[str, Group], style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
-    """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none)."""
+def _bounds(dataset: DatasetGroups, bag: int, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
+    """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none).
+
+    Its note says how many seeds it rests on where most of the dataset's numbers rest on others.
+    """
     bounds: dict[str, Mean] = {}
     if style.measured_on != TEST_ROWS:
         return bounds
-    for method, group in groups.items():
+    for method, group in dataset.bounds_at(bag).items():
         for rule in rules:
             score = make_score(group, style, rule)
             if score.mean is None:
                 continue
+            usual = usual_number(len(_by_seed(g, style, rule)) for g in dataset.groups)
+            note = seeds_note(_by_seed(group, style, rule), usual)
             known = bounds.get(rule)
             if known is None or known.mean is None or (score.mean > known.mean) == style.higher_is_better:
-                bounds[rule] = Mean(mean=score.mean, sd=score.sd, seeds=score.seeds, method=method)
+                bounds[rule] = Mean(mean=score.mean, sd=score.sd, seeds=score.seeds, method=method, note=note)
     return bounds
 
 
@@ -275,10 +285,11 @@ def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
 
     A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
     """
-    noises = ["none"] if "none" in dataset.epsilons else list(dataset.epsilons)
+    noises = [NO_NOISE] if NO_NOISE in dataset.epsilons else list(dataset.epsilons)
     ranked = {m: g for m, g in dataset.methods.items() if all(group.compared_under(rule) for group in g.values())}
     scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
-    shared = shared_keys({method: list(found) for method, found in scores.items()})
+    variant_of = {m: group.base_method for m, found in ranked.items() for group in found.values()}
+    shared = shared_keys({method: list(found) for method, found in scores.items()}, variant_of)
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
     ranks = [
@@ -305,7 +316,7 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     fronts = {}
     for bag in bags:
         compared = [row for row in rows if not row.oracle and row.predictions_only is UNSET]
-        entries = {row.method: row.cells["none"][str(bag)] for row in compared}
+        entries = {row.method: row.cells[NO_NOISE][str(bag)] for row in compared}
         there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:
             continue

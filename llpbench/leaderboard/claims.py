@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.bootstrap import METRIC, Replicates
 from llpbench.leaderboard.schema import Score
-from llpbench.leaderboard.statistics import Interval, difference_interval, holm, variance_of_difference
+from llpbench.leaderboard.statistics import LEVEL, Interval, difference_interval, holm, variance_of_difference
 from llpbench.results.table import value_of
 
-LEVEL = 0.05
 _BOTH, _SEEDS, _ONE = "seeds and test rows", "seeds only (no predictions)", "one seed"
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from llpbench.contracts.cell import OWN_SIZES, USUAL
+from llpbench.contracts.cell import OWN_SIZES, USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
 from llpbench.plugins.options import format_options, format_scalar, split_list
 from llpbench.results.table import Group
-
-USUAL_BACKENDS = ("", "jax")
-"""Backends that need not be named: none, and that of a run which names none."""
 
 
 def command(group: Group) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from llpbench.contracts.cell import USUAL
+from llpbench.contracts.cell import BOUND_BAGS, USUAL
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.results.table import Group, data_key
 
@@ -12,8 +12,8 @@ Place = tuple[str, int]  # noise level, bag size
 BLOCKS = ("random", "natural", "privacy", "images")
 """The parts of a leaderboard, by what its bags, counts and rows are."""
 NO_NOISE = "none"
-ANY_BAG = 1
-"""The bag size of a bound that holds for all of them: it was given rows one by one."""
+ANY_BAG = BOUND_BAGS
+"""The bag size of a bound that holds for all of them."""
 
 
 def block_of(scheme: str, noise: str, images: bool) -> str:

@@ -4,11 +4,12 @@ A table holds for each method its number in each cell, turned so that high is go
 declined. Cells are named by ``Key``: a dataset, a column of it (its bags and noise) and a seed.
 
 - *Who is ranked*: the rule of ``results.shared``. Usual cells are those that more than half of the methods have a
-  number for; ranked are the methods that were run in all of them. A failure or a refusal counts as the worst number
-  that a ranked method has in that cell, so that nobody gains by failing.
+  number for; ranked are the methods that were run in all of them. A failure or a refusal is ranked below every
+  number, loses every comparison with one, and counts in means as the worst number that a ranked method has in that
+  cell: nobody gains by failing.
 - *Weights*: datasets count alike, columns of a dataset alike, seeds of a column alike.
 - *Intervals*: percentiles of a bootstrap that draws datasets, and within each dataset seeds (the same ones for all its
-  columns, whose splits are the same).
+  columns of as many seeds, whose splits are the same).
 - *Ties*: columns are the pairs of Wilcoxon's signed-rank test, the p-values are corrected by Holm's method.
 """
 
@@ -24,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray
-from llpbench.leaderboard.statistics import holm
+from llpbench.leaderboard.statistics import LEVEL, holm, row_ranks
 from llpbench.results.shared import shared_keys
 
 REPLICATES = 500
-LEVEL = 0.05
 _SEED = 20_260_101
 _EXACT = 25  # columns up to which the signed-rank test counts all signs
 
@@ -46,16 +46,25 @@ Table = Mapping[str, Mapping[Key, float | None]]
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers of the ranked methods (columns) in the usual cells (lines), without a gap."""
+    """The numbers of the ranked methods (columns) in the usual cells (lines), without a gap.
+
+    ``failed`` marks the numbers that stand for a failure: the worst of their cell.
+    """
 
     methods: tuple[str, ...]
     keys: tuple[Key, ...]
     values: FloatArray
+    failed: NDArray[np.bool_]
 
     def only(self, keys: Collection[Key]) -> Grid:
         """The same methods in some of the cells."""
         kept = [i for i, key in enumerate(self.keys) if key in keys]
-        return Grid(self.methods, tuple(self.keys[i] for i in kept), self.values[kept])
+        return Grid(self.methods, tuple(self.keys[i] for i in kept), self.values[kept], self.failed[kept])
+
+    @property
+    def ranks(self) -> FloatArray:
+        """The place of each method in each cell, 1 the best; ties share places, failures are last."""
+        return row_ranks(np.where(self.failed, -np.inf, self.values))
 
 
 def ranked_grid(table: Table) -> Grid:
@@ -65,11 +74,15 @@ def ranked_grid(table: Table) -> Grid:
     keys = tuple(sorted(usual, key=lambda key: (key.dataset, str(key.column), key.seed)))
     numbers = np.array([[_or_nan(table[m][key]) for m in methods] for key in keys], dtype=np.float64)
     if len(methods) < 2:
-        return Grid((), (), np.zeros((0, 0)))
+        return Grid((), (), np.zeros((0, 0)), np.zeros((0, 0), dtype=np.bool_))
     known = np.flatnonzero(~np.isnan(numbers).all(axis=1))  # where only the unranked have a number nothing is said
     numbers, keys = numbers[known], tuple(keys[i] for i in known)
     worst = np.nanmin(numbers, axis=1, keepdims=True) if len(keys) else numbers
-    return Grid(methods, keys, np.where(np.isnan(numbers), worst, numbers))
+    return Grid(methods, keys, np.where(np.isnan(numbers), worst, numbers), np.isnan(numbers))
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value
 
 
 def _or_nan(value: float | None) -> float:
@@ -132,8 +145,11 @@ def percentile_interval(samples: FloatArray, level: float = LEVEL) -> tuple[Floa
 
 
 def win_share(ours: Mapping[Key, float | None], theirs: Mapping[Key, float | None]) -> tuple[float | None, int]:
-    """The share of cells, of those where both have a number, in which ours is higher (a tie is half), and how many."""
-    pairs = [(a, b) for key, a in ours.items() if a is not None and key in theirs and (b := theirs[key]) is not None]
+    """The share of cells, of those that both ran, in which ours is higher (a tie is half), and how many.
+
+    A failure loses against any number; two failures are a tie.
+    """
+    pairs = [(_or_least(a), _or_least(theirs[key])) for key, a in ours.items() if key in theirs]
     won = math.fsum(1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs)
     return (won / len(pairs) if pairs else None), len(pairs)
 

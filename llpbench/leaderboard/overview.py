@@ -15,7 +15,7 @@ from llpbench.leaderboard.facts import Facts, MethodFacts
 from llpbench.leaderboard.grouped import BLOCKS, DatasetGroups, block_of
 from llpbench.leaderboard.overall import Grid, Key
 from llpbench.leaderboard.schema_overall import BlockCoverage, Overall, OverallRow, Variant
-from llpbench.leaderboard.statistics import row_ranks
+from llpbench.leaderboard.statistics import LEVEL
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import may_compare
 from llpbench.results.table import Group, value_of
@@ -118,7 +118,7 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
     if not grid.keys:
         return None
     bags = {place.key: place.bag for row in cells.results.values() for place in row}
-    ranks = row_ranks(grid.values)
+    ranks = grid.ranks
     mean: list[float] = (overall.even_weights(grid.keys) @ ranks).tolist()
     low, high = overall.percentile_interval(overall.resampled_weights(grid.keys) @ ranks)
     order = sorted(range(len(grid.methods)), key=lambda m: (_rounded(mean[m]), grid.methods[m]))
@@ -129,14 +129,15 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
     scale = _scale(cells, numbers, grid, style, rule)
     machine, seconds = _seconds(cells, grid)
     main = style.name == JUDGED
-    shares = {m: {o: overall.win_share(table[m], table[o])[0] for o in grid.methods} for m in grid.methods}
+    ran = {m: {key: table[m][key] for key in grid.keys} for m in grid.methods}
+    shares = {m: {o: overall.win_share(ran[m], ran[o])[0] for o in grid.methods} for m in grid.methods}
     rows = [
         OverallRow(
             method=(name := grid.methods[m]),
             rank=_rounded(mean[m]),
             low=_round(low[m]),
             high=_round(high[m]),
-            tied=None if m == order[0] else p[m] > overall.LEVEL,
+            tied=None if m == order[0] else p[m] > LEVEL,
             p=None if m == order[0] else _round(p[m]),
             wins=_round(_mean([share for other, share in shares[name].items() if other != name])),
             scaled=_scaled(scale, dict(zip(grid.keys, grid.values[:, m], strict=True))),
@@ -181,7 +182,7 @@ def _numbers(row: Mapping[Place, CellResult], style: MetricStyle, rule: str, blo
 
 def _mean_ranks(grid: Grid, keys: Sequence[Key]) -> Sequence[float]:
     part = grid.only(set(keys))
-    return list(overall.even_weights(part.keys) @ row_ranks(part.values))
+    return list(overall.even_weights(part.keys) @ part.ranks)
 
 
 Scale = dict[tuple[str, object], tuple[list[Key], float, float]]

@@ -58,11 +58,13 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
     Whoever publishes more seeds than others does not make theirs incomplete. ``older`` tells methods of one name apart.
     """
     seeds: dict[Setting, dict[str, set[int]]] = {}
+    registered: dict[str, str] = {}
     for r in results:
         if _is_expected(r):
             method = repr((r.method_name, r.cell.backend, (older or {}).get(r.id, "")))
+            registered[method] = r.cell.method
             seeds.setdefault(setting_of(r), {}).setdefault(method, set()).add(r.cell.seed)
-    return {setting: set(shared_keys(of_method).keys) for setting, of_method in seeds.items()}
+    return {setting: set(shared_keys(of_method, registered).keys) for setting, of_method in seeds.items()}
 
 
 def _is_expected(r: CellResult) -> bool:

@@ -53,7 +53,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
         mean: over seeds, with ``sd`` (n - 1; None for one seed) and ``values`` in the order of the seeds.
         note: how many seeds are behind it where that is not usual in its column, or which where they were picked.
         shared: the mean that is compared: over the seeds that the compared methods of its column share. None when the
-            method lacks some of these and is not compared.
+            method lacks some of these and is not compared. ``shared_sd`` is of these seeds, where they are not all.
         at_all_noises: over the seeds that the method has at every noise level of its bag size, for a chart that is
             read from level to level; there where these are not the seeds of ``mean``. Its ``note`` names them.
         best: best of its column by ``shared``; ``second`` likewise.
@@ -68,6 +68,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: list[float]
     note: str = ""
     shared: float | None = None
+    shared_sd: float | None = None
     at_all_noises: Mean | None = None
     best: bool = False
     second: bool = False

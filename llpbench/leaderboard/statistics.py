@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from llpbench.contracts.data import FloatArray, IntArray
 
 REPLICATES = 128
+LEVEL = 0.05
+"""The chance of a wrong "separated" that is accepted, after correction for the number of rivals."""
 _CHUNK = 4_000_000  # weights held in memory at once
 
 

@@ -372,7 +372,7 @@ def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
 
 def test_engines_are_told_apart() -> None:
     results = [published(0.5, make_cell(method="net", backend=b)) for b in ("jax", "torch")]
-    assert [row.method for row in only(results).rows] == ["net (jax)", "net (torch)"]
+    assert [row.method for row in only(results).rows] == ["net", "net (torch)"]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

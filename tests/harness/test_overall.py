@@ -97,7 +97,8 @@ def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
 def test_two_shares_of_wins_make_one(a: dict[int, float | None], b: dict[int, float | None]) -> None:
     ours, theirs = ({Key("d", "c", s): v for s, v in row.items()} for row in (a, b))
     (won, n), (lost, again) = overall.win_share(ours, theirs), overall.win_share(theirs, ours)
-    pairs = [(x, b[s]) for s, x in a.items() if x is not None and b.get(s) is not None]
+    least = -math.inf  # a failure loses against any number
+    pairs = [(least if x is None else x, least if b[s] is None else b[s]) for s, x in a.items() if s in b]
     assert n == again == len(pairs)
     if not pairs:
         assert won is None

@@ -70,13 +70,36 @@ def test_only_methods_with_the_usual_cells_are_ranked_and_the_others_are_told() 
     assert found.unranked == {"c": 1}
 
 
-def test_a_failure_counts_as_the_worst_number_there() -> None:
+def test_a_failure_is_ranked_below_every_number() -> None:
     results = board_of(a=[0.9] * 3, b=[0.8] * 3, c=[0.7] * 3)
     failed = next(r for r in results if r.cell.method == "a" and r.cell.seed == 0)
     results[results.index(failed)] = published(None, failed.cell, status="failed", reason="out of memory")
     found = standing(content_of(results))
     assert row_of(found, "a").failed == 1
-    assert row_of(found, "a").rank == pytest.approx(1 + 1.5 / 6)  # places 2 and 3 are shared in one of six cells
+    assert row_of(found, "a").rank == pytest.approx(1 + 2 / 6, abs=1e-4)  # the last place in one of six cells
+    assert row_of(found, "a").wins == pytest.approx(5 / 6, abs=1e-4)
+
+
+def test_nobody_gains_by_failing() -> None:
+    """Who is last everywhere is no better off with failures, and its neighbour is no worse off."""
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3, c=[0.7] * 3)
+    honest = standing(content_of(results))
+    fails = [
+        published(None, r.cell, status="failed", reason="x") if r.cell.method == "c" and r.cell.seed else r
+        for r in results
+    ]
+    found = standing(content_of(fails))
+    for method in "abc":
+        assert row_of(found, method).rank == row_of(honest, method).rank
+        assert row_of(found, method).wins == row_of(honest, method).wins
+
+
+def test_wins_are_counted_in_the_ranked_cells() -> None:
+    """Further seeds that two methods have, and others do not, win nothing."""
+    results = board_of(a=[0.9] * 3, b=[0.8] * 3, c=[0.7] * 3, d=[0.6] * 3)
+    cells = [make_cell(method=method, seed=seed) for method in "bc" for seed in range(3, 9)]
+    more = [published(0.1 if cell.method == "b" else 0.9, cell) for cell in cells]
+    assert standing(content_of([*results, *more])).rows == standing(content_of(results)).rows
 
 
 def test_variants_are_not_ranked_but_told_against_their_defaults() -> None:
