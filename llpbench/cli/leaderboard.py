@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
+from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
 from llpbench.leaderboard.shipped import FOLDER as DEFAULT
@@ -192,6 +193,7 @@ def check(
 @click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
 @click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
 @click.option("--record", is_flag=True, help="Mark the cells in the leaderboard by what came out (verified/).")
+@click.option("-j", "--jobs", type=int, default=0, help="Cells at once.  [default: cores / threads]")
 @remake_options
 @plugin_options
 def verify(
@@ -201,6 +203,7 @@ def verify(
     draw: int | None,
     against: Path | None,
     record: bool,
+    jobs: int,
     timeout: float | None,
     memory: float | None,
     threads: int | None,
@@ -214,7 +217,9 @@ def verify(
     A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
     seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
     corrected for the number of settings). With --record what came out is written into the leaderboard, and its page
-    shows it. Methods that were handed in as predictions cannot be run and are not drawn. Exit code 1: there is doubt.
+    shows it. Methods that were handed in as predictions cannot be run and are not drawn; cells whose data is not here
+    are neither confirmed nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others
+    is said, and recorded. Exit code 1: there is doubt, or nothing was made again.
     """
     import secrets
 
@@ -245,15 +250,20 @@ def verify(
         f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}"
     )
     registry = load_registry(plugins, override)
-    for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
-        fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
     limits = (timeout, memory, threads)
-    report = room.verify(drawn, content, registry, context, QuietView(), seeds=seeds, limits=limits)
-    _tell_verification(report)
-    if record:
-        _record(report, content, folder)
-    sys.exit(1 if report.doubts else 0)
+    with exit_on_interrupt():
+        for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
+            fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
+        report = room.verify(drawn, content, registry, context, QuietView(), seeds=seeds, limits=limits, jobs=jobs)
+        _tell_verification(report)
+        if report.stopped:
+            click.echo(f"stopped: {len(report.remade)} of {len(drawn)} cells are done", err=True)
+        if record:
+            _record(report, content, folder)
+        if report.stopped:
+            raise KeyboardInterrupt
+    sys.exit(1 if report.doubts or not report.remade else 0)
 
 
 def _record(report: Verification, content: Content, folder: Path) -> None:
@@ -289,6 +299,9 @@ def _tell_verification(report: Verification) -> None:
     click.echo(
         f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
     )
+    if report.no_data:
+        sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
+        click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
     if report.fresh:
         agree = sum(not test.doubt for test in report.fresh)
         click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")

@@ -125,9 +125,9 @@ def run_again(result: CellResult, registry: Registry, context: Context, view: Vi
 
 
 def run_cells(
-    plans: Iterable[tuple[Planned, Limits]], registry: Registry, context: Context, view: View
+    plans: Iterable[tuple[Planned, Limits]], registry: Registry, context: Context, view: View, *, jobs: int = 1
 ) -> dict[str, CellResult]:
-    """Run cells in a temporary folder, those of equal limits together; what came out, by id."""
+    """Run cells in a temporary folder, those of equal limits together, ``jobs`` at once; what came out, by id."""
     from llpbench import __version__
 
     by_limits: dict[Limits, list[Planned]] = {}
@@ -140,7 +140,7 @@ def run_cells(
             with _scratch() as folder:
                 store = Store(folder)
                 store.plan(of, "llpbench rerun", __version__)
-                executor = registry.executor("local", ExecutorSettings(jobs=1, threads=limits.threads))
+                executor = registry.executor("local", ExecutorSettings(jobs=jobs, threads=limits.threads))
                 run_jobs(make_jobs(of, store, registry, limits, context), store, registry, executor, view)
                 for plan in of:
                     found = store.read(plan.cell.id)

@@ -22,14 +22,15 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
-from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import StoreError
+from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
+from llpbench.contracts.errors import DataUnavailableError, StoreError
+from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
+from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.bootstrap import METRIC, Replicates
-from llpbench.leaderboard.commands import USUAL_BACKENDS
 from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.rerun import Verdict, compare, limits_again, run_cells, type_of
 from llpbench.leaderboard.statistics import holm, student_p
@@ -61,12 +62,50 @@ class FreshTest:
 
 @dataclass
 class Verification:
-    """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id."""
+    """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id.
+
+    ``stopped`` says that it was interrupted: then it is of the cells that were done. ``no_data`` are cells whose data
+    cannot be had here: nothing is said of them.
+    """
 
     remade: list[tuple[CellResult, Verdict]] = field(default_factory=list)
     fresh: list[FreshTest] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     made: dict[str, CellResult] = field(default_factory=dict)
+    stopped: bool = False
+    no_data: list[CellResult] = field(default_factory=list)
+
+
+class _Keeping:
+    """Passes all on to another view, and keeps what was made: an interrupt leaves nothing else of it."""
+
+    def __init__(self, view: View) -> None:
+        self.view, self.made = view, dict[str, CellResult]()
+
+    def begin(self, total: int, kept: int) -> None:
+        """Pass it on."""
+        self.view.begin(total, kept)
+
+    def started(self, job: Job) -> None:
+        """Pass it on."""
+        self.view.started(job)
+
+    def finished(self, result: CellResult) -> None:
+        """Keep the result."""
+        self.made[result.id] = result
+        self.view.finished(result)
+
+    def warn(self, message: str) -> None:
+        """Pass it on."""
+        self.view.warn(message)
+
+    def note(self, message: str) -> None:
+        """Pass it on."""
+        self.view.note(message)
+
+    def end(self) -> None:
+        """Pass it on."""
+        self.view.end()
 
 
 def candidates(content: Content, known: Content | None = None) -> list[CellResult]:
@@ -119,8 +158,11 @@ def verify(
     *,
     seeds: Sequence[int] = (),
     limits: tuple[float | None, float | None, int | None] = (None, None, None),
+    jobs: int = 1,
 ) -> Verification:
     """Make drawn cells again, run their settings on fresh seeds, and compare.
+
+    An interrupt ends the running, not the report: it is of the cells that were made with all of their fresh seeds.
 
     Args:
         drawn: published cells.
@@ -130,6 +172,10 @@ def verify(
         view: told of cells as they end.
         seeds: the fresh seeds.
         limits: timeout, memory and threads where these are to be others than those of the cells.
+        jobs: how many cells run at once; 0 for as many as there are cores for.
+
+    Raises:
+        UsageError: there are not as many cores as ``jobs`` cells need.
     """
     report = Verification()
     able = []
@@ -142,19 +188,36 @@ def verify(
     plans: dict[str, tuple[Planned, Limits]] = {}
     for result in able:
         own = limits_again(result, *limits)
+        cells_at_once(jobs, own.threads)  # before anything runs: cells of other threads run one group after the other
         plans[result.id] = (Planned.of(result), own)
         for plan in _fresh_plans(result, seeds):
             plans.setdefault(plan.cell.id, (plan, own))
-    made = report.made = run_cells(plans.values(), registry, context, view)
-    for result in able:
+    keeping = _Keeping(view)
+    try:
+        made = run_cells(plans.values(), registry, context, keeping, jobs=jobs)
+    except KeyboardInterrupt:
+        report.stopped = True  # whoever ended this may have ended processes of cells, too
+        made = {cell_id: result for cell_id, result in keeping.made.items() if result.status != "crashed"}
+    report.made = made
+    report.no_data = [r for r in able if r.id in made and _lacks_data(made[r.id])]
+    done = [
+        r for r in able
+        if r.id in made and not _lacks_data(made[r.id]) and all(p.cell.id in made for p in _fresh_plans(r, seeds))
+    ]  # fmt: skip
+    for result in done:
         verdict = compare(result, made[result.id], made_on=type_of(content.machines[result.machine]))
         report.remade.append((result, verdict))
         if not verdict.reproduced:
             report.doubts.append(f"cell {result.id} ({result.method_name}): {verdict.text}")
     if seeds:
-        report.fresh = _judge(_fresh_tests(able, content, made, seeds, report))
+        report.fresh = _judge(_fresh_tests(done, content, made, seeds, report))
         report.doubts += [_doubt(test) for test in report.fresh if test.doubt]
     return report
+
+
+def _lacks_data(made: CellResult) -> bool:
+    """Whether a cell ended before its method began, for want of data: rows are counted when there is data."""
+    return made.status == "failed" and not made.rows and made.reason.startswith(DataUnavailableError.__name__)
 
 
 def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[str, object]]]:

@@ -197,6 +197,8 @@ def test_a_cell_of_a_results_folder(board: Path) -> None:
         (("zzzz",), "no cell has it"),
         (("../../etc",), "no cell has it"),
         (("--random", "--results", "a", "--board", "b"), "not both"),
+        (("--random", "--results", "nowhere"), "nowhere is not a results folder"),
+        (("--random", "--results", "leaderboards"), "leaderboards is not a results folder"),
         (("--random", "--leaderboard", "nowhere"), "not a leaderboards folder"),  # an older spelling
         (("--random", "--leaderboard", "a", "--board", "b"), "give --board once"),
     ],
@@ -205,6 +207,20 @@ def test_a_request_that_cannot_be_served(copy: Path, arguments: tuple[str, ...],
     done = llpbench("rerun", *arguments, cwd=copy)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_cell_that_only_the_shipped_board_has_is_found_there(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board of one's own, as ``leaderboard add`` makes it, stands before the shipped one."""
+    known = cell_of(copy, "best-feature").id
+    (tmp_path / "own" / "leaderboards").mkdir(parents=True)
+    monkeypatch.setattr("llpbench.leaderboard.shipped.shipped_board", lambda: copy / "leaderboards")
+    done = llpbench("rerun", known[:12], cwd=tmp_path / "own")
+    assert done.returncode == 2
+    assert f"cell '{known[:12]}': no cell has it in leaderboards (0 cells). But the leaderboard that" in done.stderr
+    assert done.stderr.endswith(f" has it: --board {copy / 'leaderboards'}\n")
+    assert "came with llpbench" not in llpbench("rerun", "zzzz", cwd=tmp_path / "own").stderr
 
 
 def test_a_method_that_is_not_installed_is_named(copy: Path) -> None:
@@ -312,7 +328,7 @@ from llpbench import Reference, hookimpl
 
 @hookimpl
 def llpbench_references():
-    facts = dict(source="Somebody 1999", dataset="synthetic", metric="auroc", rule="instances", title="MR")
+    facts = dict(source="Somebody 1999", dataset="synthetic[rows=600]", metric="auroc", rule="instances", title="MR")
     return [Reference(method="mean-ridge", bag_size=8, mean=0.5, sd=0.01, **facts)]
 """
 

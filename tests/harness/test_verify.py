@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -22,12 +23,15 @@ from helpers import make_cell, make_result
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
+from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard import verify as room
-from llpbench.leaderboard.folder import Content
+from llpbench.leaderboard.build import differences
+from llpbench.leaderboard.folder import Content, read_folder
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.rerun import TOLERANCE
+from llpbench.leaderboard.verified import make_marks
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
 
@@ -109,7 +113,8 @@ Make = Callable[[CellResult], CellResult]
 def verified(monkeypatch: pytest.MonkeyPatch, content: Content, make: Make, seeds: list[int]) -> room.Verification:
     """Verify every cell, with a driver that answers with what ``make`` gives for a cell."""
 
-    def run_cells(plans: Iterable[tuple[Planned, Limits]], *_: object) -> dict[str, CellResult]:
+    def run_cells(plans: Iterable[tuple[Planned, Limits]], *_: object, jobs: int) -> dict[str, CellResult]:
+        del jobs
         published = {i: line.result for i, line in content.lines.items()}
         found = {}
         for plan, _limits in plans:
@@ -143,6 +148,24 @@ def test_what_comes_out_as_published_raises_no_doubt(monkeypatch: pytest.MonkeyP
     assert [verdict.word for _, verdict in report.remade] == ["equal"] * 6
     assert len(report.fresh) == 4
     assert report.doubts == []
+
+
+def test_data_that_is_not_here_is_no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An honest submission on a file that a reviewer lacks is not called forged; a method cannot pretend to that."""
+
+    def lacking(r: CellResult) -> CellResult:
+        if r.cell.method != "a":
+            return r
+        rows = r.rows if r.cell.seed == 0 else {}  # the method was running: it raised that error itself
+        return msgspec.structs.replace(
+            r, status="failed", reason="DataUnavailableError: no file", rows=rows, selected={}
+        )
+
+    report = verified(monkeypatch, content_of(grid(HONEST)), lacking, FRESH)
+    assert sorted((r.cell.method, r.cell.seed) for r in report.no_data) == [("a", 1), ("a", 2)]
+    assert all(r.cell.method == "b" or r.cell.seed == 0 for r, _ in report.remade)
+    assert any("no file" in doubt for doubt in report.doubts)
+    assert set(make_marks(report, "cpu")) == {r.id for r, _ in report.remade}
 
 
 def test_a_number_that_differs_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +233,97 @@ def test_what_is_not_installed_is_a_doubt() -> None:
     assert make_cell().method not in registry.methods.entries
 
 
+# -- an interrupt ------------------------------------------------------------------------------------------------------
+
+
+def interrupted_after(
+    monkeypatch: pytest.MonkeyPatch, content: Content, cells: int, interrupt: Callable[[], None]
+) -> None:
+    """Have cells come out as published, until so many are made; then somebody interrupts."""
+
+    def run_cells(
+        plans: Iterable[tuple[Planned, Limits]], registry: Registry, context: Context, view: View, *, jobs: int
+    ) -> dict[str, CellResult]:
+        del registry, context, jobs
+        published = {line.result.cell.method: line.result for line in content.lines.values()}
+        for n, (plan, _) in enumerate(plans):
+            if n == cells:
+                interrupt()
+            same = content.lines[plan.cell.id].result if plan.cell.id in content.lines else published[plan.cell.method]
+            view.finished(msgspec.structs.replace(same, id=plan.cell.id, cell=plan.cell))
+        return {}
+
+    monkeypatch.setattr(room, "run_cells", run_cells)
+    monkeypatch.setattr(room, "_needs", lambda *_: [])
+
+
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def end_it() -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def test_an_interrupt_leaves_the_cells_that_were_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell is done when its fresh seeds have run, too: two of four cells, when the third lacks one of two."""
+    content = content_of(grid({m: [0.8] for m in "abcd"}))
+    interrupted_after(monkeypatch, content, 8, ctrl_c)
+    drawn = room.candidates(content)
+    report = room.verify(drawn, content, shared(), Context(), QuietView(), seeds=FRESH[:2])
+    assert report.stopped
+    assert [result.id for result, _ in report.remade] == [result.id for result in drawn[:2]]
+    assert {cell for test in report.fresh for cell in test.cells} == {result.id for result in drawn[:2]}
+    assert report.doubts == []
+
+
+def test_a_process_that_ended_with_an_interrupt_is_no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = content_of(grid({"a": [0.8], "b": [0.8]}))
+    first, second = room.candidates(content)
+
+    def run_cells(
+        plans: object, registry: Registry, context: Context, view: View, *, jobs: int
+    ) -> dict[str, CellResult]:
+        del plans, registry, context, jobs
+        view.finished(first)
+        view.finished(make_result(second.cell, None, status="crashed", reason="it was ended"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(room, "run_cells", run_cells)
+    monkeypatch.setattr(room, "_needs", lambda *_: [])
+    report = room.verify([first, second], content, shared(), Context(), QuietView())
+    assert ([result.id for result, _ in report.remade], report.doubts) == ([first.id], [])
+
+
+@pytest.mark.parametrize("interrupt", [ctrl_c, end_it], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("record", [True, False])
+def test_an_interrupt_at_the_last_cell_does_not_lose_the_marks_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], None], record: bool
+) -> None:
+    folder, content = tmp_path / "board", content_of(grid({m: [0.8] for m in "abcd"}))
+    write_board(folder, content)
+    interrupted_after(monkeypatch, content, 7, interrupt)
+    arguments = ("leaderboard", "verify", "--board", "board", "--cells", "4", "--fresh-seeds", "1", "--draw", "5")
+    done = llpbench(*arguments, *["--record"] * record, cwd=tmp_path)
+    assert done.returncode == 130, done.stdout + done.stderr
+    assert "made again: 3 equal to the bit, 0 within tolerance, 0 differ" in done.stdout
+    assert "stopped: 3 of 4 cells are done" in done.stderr
+    assert ("marked in board/verified: 3 cells verified, 0 in doubt" in done.stdout) == record
+    marks = read_folder(folder).marks
+    assert len(marks) == (3 if record else 0)
+    assert all(mark.verified and mark.fresh for mark in marks.values())
+    assert differences(folder, read_folder(folder)) == []
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_more_jobs_than_cores_are_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = content_of(grid({"a": [0.8]}))
+    write_board(tmp_path / "board", content)
+    interrupted_after(monkeypatch, content, 0, ctrl_c)
+    done = llpbench("leaderboard", "verify", "--board", "board", "-j", "9999", "--record", cwd=tmp_path)
+    assert (done.returncode, "--jobs 9999" in done.stderr) == (2, True)
 
 
 @pytest.mark.slow
@@ -222,6 +335,8 @@ def test_an_honest_board_is_verified(bench: Bench) -> None:
     assert done.stdout.startswith("draw 5: 2 of 8 cells, fresh seeds ")
     assert "made again: 2 equal to the bit, 0 within tolerance, 0 differ" in done.stdout
     assert re.search(r"fresh seeds: (\d) of \1 comparisons agree", done.stdout)
+    alone = llpbench(*arguments, "--jobs", "1", cwd=bench.root)
+    assert alone.stdout == done.stdout  # whatever runs beside a cell
     same = llpbench(*arguments, "--against", "leaderboards", cwd=bench.root)
     assert (same.returncode, "nothing to verify" in same.stdout) == (0, True)
 
