@@ -8,8 +8,9 @@ Datasets, bag sizes, selection rules and noise levels (``none`` if not said); ev
 the first line and of the first column are the author's: a line is about the method that its label names. Numbers are
 AUROC in percent, mean (standard deviation) over the seeds that all lines of the column have; no deviation where that is
 one seed. The best line is bold, but no control and no bound; none is where the comment says ``part of board:``, for a
-table of some methods. A bound stands once, in the first column of its dataset and rule. Lines that name no published
-method are left as they are.
+table of some methods. A bound stands once, in the first column of its dataset and rule; where whole bags are split,
+which decides what it is tested on, in the first column of each bag size. Lines that name no published method are left
+as they are.
 
 Columns may rest on different seeds: compare numbers down a column. For the price of noise, which is read along a line,
 take the noise tables of ``leaderboards/tables``, which have the same seeds along it.
@@ -32,13 +33,15 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from llpbench.contracts.cell import BOUND_BAGS
+
 SEEDS = Path(__file__).parents[1] / "leaderboards" / "seeds.csv"
 _MARKED = re.compile(
     r"^(?P<mark><!-- (?P<part>part of )?board: (?P<columns>.*?) -->\n)(?P<table>(?:\|.*\n)+)", flags=re.MULTILINE
 )
 _METHOD = re.compile(r"`([^`]+)`")
 _BOUND, _CONTROL = "bound ", "control "
-_BOUND_BAGS = "1"  # the bound knows the label of every row
+_OF_BAGS = "split=bags"  # in the name of a dataset: whole bags are split
 
 
 class Column(NamedTuple):
@@ -93,12 +96,12 @@ def _filled_table(table: str, columns: Sequence[Column], scores: Scores, *, mark
     if head.count("|") - 2 != len(columns):
         raise ValueError(f"{head.count('|') - 2} columns stand below a comment that names {len(columns)}")
     labels = [row.split("|")[1].strip() for row in body]
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, Column]] = set()
     texts = []
     for column in columns:
-        with_bound = (column.dataset, column.rule) not in seen
-        texts.append(_column_texts(labels, column, scores, with_bound=with_bound, mark_best=mark_best))
-        seen.add((column.dataset, column.rule))
+        bound = (column.dataset, _of_bound(column))
+        texts.append(_column_texts(labels, column, scores, with_bound=bound not in seen, mark_best=mark_best))
+        seen.add(bound)
     rows = [
         f"| {' | '.join((label, *cells))} |".replace("|  ", "| ") if any(cells) else row
         for row, label, *cells in zip(body, labels, *texts, strict=True)
@@ -135,14 +138,25 @@ def _lines(labels: Sequence[str], at: Column, scores: Scores, *, with_bound: boo
     """What the board has at one place of the methods that labels name."""
     found: dict[str, Seeds] = {}
     for label in labels:
-        place = at
-        if label.startswith(_BOUND):
-            place = at._replace(dataset=at.dataset.partition(", ")[0], bag_size=_BOUND_BAGS, noise="none")
+        place = _of_bound(at) if label.startswith(_BOUND) else at
         method = _METHOD.search(label)
         seeds = scores.get(place, {}).get(method[1], {}) if method else {}
         if seeds and (with_bound or place == at):
             found[label] = seeds
     return found
+
+
+def _of_bound(at: Column) -> Column:
+    """Where the board has the bounds of a place, which know no noise on counts and no folds.
+
+    Their rows are those of the dataset, whatever bags are made of them, and of these bags where whole bags are split.
+    """
+    data, *conditions = at.dataset.split(", ")
+    own = [text for text in conditions if not re.fullmatch(r"\d+ folds", text)]
+    if _OF_BAGS in own:
+        return at._replace(dataset=", ".join([data, *own]), noise="none")
+    own = [text for text in own if text.startswith("feature noise ")]
+    return at._replace(dataset=", ".join([data, *own]), bag_size=str(BOUND_BAGS), noise="none")
 
 
 def _on_shared_seeds(lines: Mapping[str, Seeds]) -> dict[str, list[float]]:

@@ -19,6 +19,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from llpbench.cli import cli
+from llpbench.leaderboard.about import FILES, GUIDES
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARD = "leaderboards/index.html"
-BOARD_PAGE = "leaderboard-page/index.html"
+BOARD_FOLDER = "leaderboard-page"
+BOARD_PAGE = f"{BOARD_FOLDER}/index.html"
 TUTORIALS = ("quickstart", "own-data", "new-method")
 
 USE = {
@@ -84,7 +86,7 @@ CONTRACTS = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and the leaderboard's page as it is."""
+    """Add the pages that are made, and the leaderboard's page with the files that it leads to."""
     registry = load_registry()
     methods = [entry.spec for entry in registry.methods if entry.plugin.builtin]
     datasets = [entry.spec for entry in registry.datasets if entry.plugin.builtin]
@@ -105,8 +107,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in TUTORIALS:
         text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         files.append(File.generated(config, f"notebooks/{name}.ipynb", content=notebook(text)))
-    files.append(File.generated(config, BOARD_PAGE, abs_src_path=str(ROOT / BOARD)))
+    board = ROOT / BOARD
+    files.append(File.generated(config, BOARD_PAGE, content=with_guides(board.read_text(encoding="utf-8"))))
+    for name in FILES:
+        files.append(File.generated(config, f"{BOARD_FOLDER}/{name}", abs_src_path=str(board.with_name(name))))
     return files
+
+
+def with_guides(page: str) -> str:
+    """The leaderboard's page with the addresses that pages of `docs/` have on the site.
+
+    They are part of its data, so the hashes of its scripts stay right.
+    """
+    for address in GUIDES:
+        guide = Path(address)
+        if not (ROOT / "docs" / guide.name).exists():
+            raise PluginError(f"{BOARD}: the link to {address} leads nowhere.")
+        page = page.replace(f'"{address}"', f'"../{guide.stem}.html"')
+    return page
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from importlib.metadata import PackageNotFoundError, metadata
 
+from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.citation import bibtex
 from llpbench.leaderboard.schema_overall import About
@@ -16,18 +18,13 @@ FILES = {
 }
 """What lies beside a published page."""
 
-STEPS = (
-    ("write it (the package that this makes runs as it is)", "llpbench new method mine && pip install ./llpbench-mine"),
-    (
-        "run it on the datasets and seeds of the others",
-        "llpbench run -m mine -d adult,marketing -s 0-2 -o results/mine",
-    ),
-    (
-        "see it beside the published rows; to publish it, see the guide on submitting",
-        "llpbench report results/mine --with leaderboard",
-    ),
-)
-"""Your method in three commands."""
+GUIDES = {
+    "../docs/submitting.md": "guide on submitting",
+    "../docs/suites.md": "suites",
+    "../docs/protocol.md": "protocol",
+    "../docs/findings.md": "findings",
+}
+"""Pages of the documentation as a published page leads to them; the site has them at other addresses."""
 
 WORDS = {
     "bag": "a group of rows of which only the count of each label is known, never which row has which label",
@@ -52,10 +49,65 @@ def about(results: Collection[CellResult], files: bool) -> About:
         version=version,
         citation=bibtex(version, f"Leaderboard, newest result of {day}") if day else "",
         links=addresses(),
-        files=FILES if files else {},
-        steps=STEPS,
+        files={**FILES, **GUIDES} if files else {},
+        steps=steps(results),
         words=WORDS,
     )
+
+
+def steps(results: Collection[CellResult]) -> tuple[tuple[str, str], ...]:
+    """Your method in three commands; where a suite is published, the page names that in the second."""
+    return (
+        (
+            "write it (the package that this makes runs as it is)",
+            "llpbench new method mine && pip install ./llpbench-mine",
+        ),
+        (
+            "run it on the cells of the others; it is ranked in a block when it has all cells of that block",
+            run_command(results),
+        ),
+        (
+            f"see it beside the published rows; to publish it, see the {GUIDES['../docs/submitting.md']}",
+            "llpbench report results/mine --with leaderboard",
+        ),
+    )
+
+
+def run_command(results: Collection[CellResult]) -> str:
+    """The command that runs a method on the bags and seeds that most methods have.
+
+    It is of random bags without noise, and of those datasets with the same bag sizes and seeds that have most cells.
+    """
+    found: dict[str, dict[tuple[int, int], set[str]]] = {}
+    methods: dict[str, set[str]] = {}
+    for result in results:
+        cell = result.cell
+        if not result.oracle and _with_usual_bags(cell):
+            methods.setdefault(result.dataset_name, set()).add(cell.method)
+            of = found.setdefault(result.dataset_name, {})
+            of.setdefault((cell.bag_size, cell.seed), set()).add(cell.method)
+    alike: dict[frozenset[tuple[int, int]], list[str]] = {}
+    for dataset, of in sorted(found.items()):
+        usual = frozenset(place for place, who in of.items() if 2 * len(who) > len(methods[dataset]))
+        if usual:
+            alike.setdefault(usual, []).append(dataset)
+    words = ["llpbench", "run", "-m", "mine"]
+    if alike:
+        places, datasets = max(alike.items(), key=lambda item: len(item[0]) * len(item[1]))
+        bags, seeds = (sorted(set(column)) for column in zip(*places, strict=True))
+        words += ["-d", ",".join(datasets), "-b", ",".join(map(str, bags)), "-s", _typed(seeds)]
+    return shlex.join([*words, "-o", "results/mine"])
+
+
+def _with_usual_bags(cell: Cell) -> bool:
+    """Whether nothing is unusual about how the bags of a cell are formed, so that a command need not say it."""
+    conditions = ("scheme", "scheme_options", "noise", "feature_noise", "split")
+    return all(getattr(cell, name) == getattr(USUAL, name) for name in conditions)
+
+
+def _typed(seeds: list[int]) -> str:
+    run = seeds == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]}-{seeds[-1]}" if run else ",".join(map(str, seeds))
 
 
 def addresses() -> dict[str, str]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page_runner import ROOT, module_of_docs
+
+from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.plugins.registry import load_registry
 
 board_tables = module_of_docs("board_tables")
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -89,6 +93,44 @@ def test_no_control_and_no_bound_is_the_best(tmp_path: Path) -> None:
     ]
     part = board_tables.filled(page_of("part of board: toy @ 8,32 / bags", "`mine`", columns=2), scores)
     assert lines_of(part) == ["| `mine` | 70.0 (.0) | 60.0 (.0) |"]
+
+
+def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags(tmp_path: Path) -> None:
+    """It stood with the number of other test rows: those of the split by rows."""
+    name = "toy, group-by[columns=a], split=bags"
+    given = [("toy", "truth", 1, 0.91), (name, "truth", 8, 0.85), (name, "truth", 32, 0.86)]
+    given += [(name, "mine", 8, 0.80), (name, "mine", 32, 0.70), (f"{name}, 5 folds", "mine", 8, 0.81)]
+    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    page = page_of(f"board: {name} @ 8,32 / bags", "`mine`", "bound `truth`", columns=2)
+    assert lines_of(board_tables.filled(page, scores)) == [
+        "| `mine` | **80.0** (.0) | **70.0** (.0) |",
+        "| bound `truth` | 85.0 (.0) | 86.0 (.0) |",
+    ]
+    folds = page_of(f"board: {name}, 5 folds @ 8 / bags", "`mine`", "bound `truth`")
+    assert lines_of(board_tables.filled(folds, scores))[1] == "| bound `truth` | 85.0 (.0) |"
+
+
+def test_a_bound_is_that_of_the_same_noise_on_features(tmp_path: Path) -> None:
+    given = [("toy", "truth", 1, 0.91), ("toy, feature noise 0.1", "truth", 1, 0.82)]
+    given.append(("toy, own-bags, feature noise 0.1", "mine", 0, 0.80))
+    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    page = page_of("board: toy, own-bags, feature noise 0.1 @ 0 / bags", "`mine`", "bound `truth`")
+    assert lines_of(board_tables.filled(page, scores))[1] == "| bound `truth` | 82.0 (.0) |"
+
+
+GROUPS = {"schemes": ["group-by[columns=education]"]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, GROUPS, {"feature_noise": [0.1]}, {"folds": 2}, {"split": "bags"}, {"split": "bags", "folds": 2, **GROUPS}],
+)
+def test_bounds_are_looked_for_where_a_run_keeps_them(settings: dict[str, Any]) -> None:
+    """The name and the bag size of a bound are those of the plan, not a convention of the page."""
+    spec = RunSpec(methods=["mean-ridge", "supervised"], bags=[8], seeds=1, **settings)
+    mine, bound = plan_cells(spec, load_registry())
+    at = board_tables.Column(mine.dataset_name, str(mine.cell.bag_size), "bags", "none")
+    assert board_tables._of_bound(at)[:2] == (bound.dataset_name, str(bound.cell.bag_size))
 
 
 def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have(tmp_path: Path) -> None:

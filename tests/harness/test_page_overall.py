@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from chromium import Chromium
 from fake_board import METHODS, fake_board, with_overall
 from test_page import CONTRAST, hash_of, needs_browser, written
+
+from llpbench.leaderboard.about import FILES, GUIDES, about
 
 ROWS = "[...document.querySelectorAll('table.overall tbody tr th')].map(r => r.querySelector('bdi').textContent)"
 DIALOG = "document.getElementById('detail')"
@@ -92,6 +95,46 @@ def test_variants_are_folded_under_their_method(seen: Chromium, page: Path) -> N
 
 
 @needs_browser
+@pytest.mark.parametrize("order", ["rank", "method", "bag-8", "time"])
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_variants_of_a_dataset_open_below_their_method(browser: Chromium, tmp_path: Path, order: str, way: str) -> None:
+    board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
+    (dataset,) = board["datasets"]
+    variant = next(row for row in dataset["rows"] if row["method"] == "bp[iterations=1]")
+    dataset["rows"] += [{**variant, "method": "dllp[lr=1]", "name": "dllp"}]
+    for cell in (cell for cells in variant["cells"].values() for cell in cells.values()):
+        cell["scores"] = {}
+    browser.open(written(tmp_path, board), f"#dataset=adult&open=bp%7Cdllp&sort={order}&dir={way}")
+    read = "[...document.querySelectorAll('table.board tbody tr[data-m]')].map(r => r.querySelector('bdi').textContent)"
+    shown = browser.run(read)
+    assert shown[shown.index("bp") + 1] == "bp[iterations=1]"
+    assert shown[shown.index("dllp") + 1] == "dllp[lr=1]"
+    assert len(shown) == len(set(shown)) == len(METHODS) + 3  # one more variant, two controls
+    variants = browser.run("[...document.querySelectorAll('tr.variant bdi')].map(b => b.textContent)")
+    assert set(variants) == {"bp[iterations=1]", "dllp[lr=1]"}
+    assert browser.problems == []
+
+
+@needs_browser
+def test_the_panel_of_a_method_counts_the_cells_made_again_on_all_datasets(browser: Chromium, tmp_path: Path) -> None:
+    board = with_overall(fake_board(3, bags=(8, 512), noises=("none",), holes=False))
+    first, second, third = ({row["method"]: row for row in dataset["rows"]} for dataset in board["datasets"])
+    second["bp"]["verified"] = {"cells": 2, "doubted": 0, "of": 6, "latest": "2026-11-17"}
+    third["bp"]["verified"] = {"cells": 1, "doubted": 1, "of": 6, "latest": "2026-11-09"}
+    first["dllp"]["verified"] = {"cells": 4, "doubted": 0, "of": 6, "latest": "2026-11-16"}
+    path = written(tmp_path, board)
+    lines = f"[...{DIALOG}.querySelectorAll('dl > div')].map(d => [...d.children].map(c => c.textContent))"
+    for method, told in {
+        "bp": "3 of 18 cells, latest 2026-11-17",
+        "dllp": "4 of 18 cells, latest 2026-11-16",
+        "easyllp": None,
+    }.items():
+        browser.open(path, f"#method={method}")
+        assert dict(browser.run(lines)).get("made again") == told
+    assert browser.problems == []
+
+
+@needs_browser
 def test_a_method_has_a_panel_with_an_address(seen: Chromium, page: Path) -> None:
     seen.click("[data-key='about-bp']")
     assert hash_of(seen) == {"method": "bp"}
@@ -140,6 +183,53 @@ def test_the_foot_says_how_to_cite_take_away_and_add(seen: Chromium) -> None:
         assert part in foot
     links = seen.run("[...document.querySelectorAll('#foot a')].map(a => a.getAttribute('href'))")
     assert links == ["results.csv", "seeds.csv", "https://example.org/"]
+
+
+HREFS = "[...document.querySelectorAll('#foot a')].map(a => [a.textContent, a.getAttribute('href')])"
+
+
+@needs_browser
+@pytest.mark.parametrize("files", [True, False])
+def test_the_foot_leads_to_the_guides_that_lie_beside_the_page(browser: Chromium, tmp_path: Path, files: bool) -> None:
+    """A page of one's own results has none beside it, and no link to one."""
+    board = with_overall(fake_board(1, bags=(8,), noises=("none",), holes=False))
+    board["about"] = msgspec.to_builtins(about([], files)) | {"links": {}}
+    browser.open(written(tmp_path, board))
+    guides = [[words.capitalize(), address] for address, words in GUIDES.items()]
+    inside = [["guide on submitting", "../docs/submitting.md"], *([name, name] for name in FILES), *guides]
+    assert browser.run(HREFS) == (inside if files else [])
+    assert "see the guide on submitting" in browser.run("document.querySelector('.steps').textContent")
+    assert browser.problems == []
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("suites", "command"),
+    [
+        ({}, "llpbench run -m mine -o results/mine"),
+        ({"s-1": {"state": "draft", "parts": ["random: none"]}}, "llpbench run -m mine -o results/mine"),
+        ({"s-1; rm": {"state": "published 2026-01-01", "parts": ["a: all"]}}, "llpbench run -m mine -o results/mine"),
+        (
+            {
+                "s-1": {"state": "published 2026-11-17", "parts": ["random: all 9 cells", "images: none"]},
+                "s-0": {"state": "published 2025-11-17", "parts": ["tables: all 9 cells"]},
+                "s-2": {"state": "draft", "parts": ["random: none"]},
+            },
+            "llpbench run --suite s-1/random --methods mine --out results/mine",
+        ),
+    ],
+)
+def test_a_method_is_added_by_running_the_newest_published_suite(
+    browser: Chromium, tmp_path: Path, suites: dict[str, Any], command: str
+) -> None:
+    board = fake_board(1, bags=(8,), noises=("none",), holes=False)
+    board |= {"about": msgspec.to_builtins(about([], files=True)), "suites": suites}
+    browser.open(written(tmp_path, board))
+    commands = browser.run("[...document.querySelectorAll('.steps code')].map(c => c.textContent)")
+    assert commands[1] == command
+    assert "new method mine" in commands[0]
+    assert commands[2].startswith("llpbench report")
+    assert browser.problems == []
 
 
 @needs_browser
@@ -242,6 +332,25 @@ def test_the_settings_of_a_tab_stand_side_by_side(browser: Chromium, tmp_path: P
 
 
 @needs_browser
+@pytest.mark.parametrize("width", [390, 600, 800])
+def test_the_settings_of_a_tab_keep_their_names_beside_many_methods(
+    browser: Chromium, tmp_path: Path, width: int
+) -> None:
+    board = with_overall(fake_board(2, bags=(0,), noises=("none",), holes=False))
+    for dataset, name in zip(board["datasets"], ("adult", "adult[bags=airport-month]"), strict=True):
+        dataset |= {"name": name, "base": "adult", "self_sized": "own-bags"}
+        like = dataset["rows"][0]
+        dataset["rows"] = [{**like, "method": f"method-{i}", "name": f"method-{i}"} for i in range(24)]
+    browser.size(width)
+    browser.open(written(tmp_path, board), "#dataset=adult")
+    heads = "[...document.querySelectorAll('.family tbody th')]"
+    assert min(browser.run(f"{heads}.map(h => h.offsetWidth)")) >= 100
+    assert max(browser.run(f"{heads}.map(h => h.offsetHeight)")) < 70
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.problems == []
+
+
+@needs_browser
 def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
     bp, variant, count, *_ = board["datasets"][0]["rows"]
@@ -266,6 +375,31 @@ def test_no_two_methods_look_alike(browser: Chromium, tmp_path: Path) -> None:
     browser.open(written(tmp_path, board), "#dataset=adult")
     glyphs = browser.run("[...document.querySelectorAll('.board tbody .glyph')].map(g => g.innerHTML)")
     assert len(glyphs) == len(set(glyphs)) == 40
+    assert browser.problems == []
+
+
+@needs_browser
+@pytest.mark.parametrize("number", [3, 12, 60])
+def test_no_two_phases_look_alike(browser: Chromium, tmp_path: Path, number: int) -> None:
+    """Neither in the bars nor in their key, which agree."""
+    board = fake_board(1, bags=(8,), noises=("none",), holes=False)
+    phases = {f"phase-{i}": 1.0 for i in range(number)}
+    for cell in (row["cells"]["none"]["8"] for row in board["datasets"][0]["rows"] if not row["oracle"]):
+        cell["seconds"] = {"fit": number + 1.0, "phases": phases}
+    browser.open(written(tmp_path, board), "#dataset=adult")
+    look = (
+        "(r) => { const over = r.nextElementSibling?.matches('.over') ? r.nextElementSibling.getAttribute('fill') : '';"
+        " const lines = over && document.querySelector(over.slice(4, -1));"
+        " return getComputedStyle(r).fill + (over && lines.getAttribute('width') +"
+        " lines.getAttribute('patternTransform')); }"
+    )
+    bars = browser.run(f"[...document.querySelector('figure.phases .plot > g').querySelectorAll('.phase')].map({look})")
+    assert len(bars) == len(set(bars)) == number + 1
+    assert browser.run(f"[...document.querySelectorAll('figure.phases .key .phase')].map({look})") == bars
+    assert browser.run("[...document.querySelectorAll('figure.phases .key li')].map(l => l.textContent)") == [
+        *phases,
+        "other",
+    ]
     assert browser.problems == []
 
 

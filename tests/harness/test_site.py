@@ -13,7 +13,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from fake_board import fake_board, with_overall
 from page_runner import ROOT, blocks, cheap_page, module_of_docs
+
+from llpbench.leaderboard.about import FILES, GUIDES
+from llpbench.leaderboard.page import render_page
 
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)")
 
@@ -74,6 +78,43 @@ def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
 
 
+def test_the_leaderboard_leads_to_pages_of_the_site() -> None:
+    """The guides beside the page have other addresses there; its scripts and their hashes stay as they are."""
+    board = with_overall(fake_board(1, bags=(8,), noises=("none",)))
+    board["about"]["files"] = {**FILES, **GUIDES}
+    page = render_page(board)
+    moved = build_site().with_guides(page)
+    assert "../docs/" not in moved
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for address in GUIDES:
+        name = Path(address).stem
+        assert f'"../{name}.html"' in moved
+        assert f": {name}.md" in nav
+        moved = moved.replace(f'"../{name}.html"', f'"{address}"')
+    assert moved == page
+
+
+def test_a_guide_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = build_site()
+    monkeypatch.setattr(module, "GUIDES", {"../docs/no-such-page.md": "nothing"})
+    with pytest.raises(module.PluginError, match="leads nowhere"):
+        module.with_guides("")
+
+
+def test_the_files_of_the_leaderboard_are_on_the_site() -> None:
+    module = build_site()
+    from mkdocs.config import load_config
+    from mkdocs.structure.files import Files
+
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    files = config.plugins.on_files(Files([]), config=config)
+    folder = Path(module.BOARD_PAGE).parent
+    for name in FILES:
+        found = files.get_file_from_path(str(folder / name))
+        assert found is not None
+        assert found.content_bytes == (ROOT / "leaderboards" / name).read_bytes()
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_needs_no_other_host(tmp_path: Path) -> None:
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
@@ -88,7 +129,11 @@ def test_the_site_builds_and_needs_no_other_host(tmp_path: Path) -> None:
         assert f'id="{name}"' in pages["api/use.html"]
     assert 'id="llpbench.contracts.data.Bags"' in pages["api/contracts.html"]
     assert 'id="llpbench_methods.inference.propagation.marginals"' in pages["api/inference.html"]
-    assert "leaderboard-page/index.html" in pages
+    board = tmp_path / "site" / "leaderboard-page"
+    assert {path.name for path in board.iterdir()} == {"index.html", *FILES}
+    assert "../docs/" not in pages["leaderboard-page/index.html"]
+    for guide in re.findall(r'"\.\./([\w-]+\.html)"', pages["leaderboard-page/index.html"]):
+        assert guide in pages
     assert (tmp_path / "site" / "notebooks" / "new-method.ipynb").exists()
 
 

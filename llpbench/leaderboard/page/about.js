@@ -45,11 +45,7 @@ function methodPanel(method) {
       ['code', row.unreleased ? 'unreleased (an editable install)' : ''],
       ['handed in by', told.who && name(told.who)],
       ['their hardware', told.hardware && name(told.hardware)],
-      [
-        'made again',
-        row.verified &&
-          `${str(row.verified.cells)} of ${str(row.verified.of)} cells, latest ${str(row.verified.latest)}`,
-      ],
+      ['made again', madeAgain(rows)],
     ]),
     told.mark ? h('p', {class: 'state'}, str(told.mark)) : null,
     resultsSection(method, rows),
@@ -57,6 +53,22 @@ function methodPanel(method) {
     belowSection(rows),
     paramSection(about),
   ];
+}
+
+/** How many cells of a method, over all its rows, were made again and came out as published; '' where none was. */
+function madeAgain(rows) {
+  const marks = rows.map(({row}) => dict(row.verified));
+  const latest = marks.map((mark) => str(mark.latest)).sort();
+  const count = (row) =>
+    new Set(
+      Object.values(dict(row.cells)).flatMap((cells) =>
+        Object.values(dict(cells)).flatMap((cell) => list(dict(cell).seed_ids).map(str)),
+      ),
+    ).size;
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const cells = sum(marks.map((mark) => num(mark.cells) || 0));
+  const of = sum(rows.map(({row}, i) => num(marks[i].of) ?? count(row)));
+  return marks.some((mark) => num(mark.of) !== null) ? `${cells} of ${of} cells, latest ${latest.pop()}` : '';
 }
 
 const linkPairs = (title, entries) =>

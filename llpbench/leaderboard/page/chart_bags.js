@@ -19,7 +19,7 @@ function bagChart(view, styles, width) {
     .filter((r) => !r.control)
     .flatMap((r) => r.points)
     .filter((p) => plot(p.at) !== null);
-  const ends = main.flatMap((p) => [p.at - (plot(p.sd) || 0), p.at + (plot(p.sd) || 0)]);
+  const ends = main.flatMap((p) => [p.at - (p.spread || 0), p.at + (p.spread || 0)]);
   const rest = points.filter((r) => r.control).flatMap((r) => r.points.map((p) => plot(p.at)));
   const means = withoutWorst(
     main.map((p) => p.at),
@@ -49,8 +49,11 @@ function bagChart(view, styles, width) {
         plot(p.at) === null
           ? null
           : [
-              plot(p.sd) && p.at >= domain[0] && p.at <= domain[1]
-                ? s('path', {class: `bar ${r.style.hue}`, d: errorBar(at(r, i), y(p.at - p.sd), y(p.at + p.sd))})
+              p.spread && p.at >= domain[0] && p.at <= domain[1]
+                ? s('path', {
+                    class: `bar ${r.style.hue}`,
+                    d: errorBar(at(r, i), y(p.at - p.spread), y(p.at + p.spread)),
+                  })
                 : null,
               marker(
                 r.style,
@@ -152,8 +155,12 @@ function bagChart(view, styles, width) {
   });
 }
 
-/** A score with the mean at which it is drawn. */
-const drawnScore = (score) => ({...score, at: drawnOf(score)});
+/** A score with the mean at which it is drawn; its spread is of the same seeds. */
+const drawnScore = (score) => ({
+  ...score,
+  at: drawnOf(score),
+  spread: plot(own(score, 'shared_sd') ? score.shared_sd : score.sd),
+});
 
 const errorBar = (x, low, high) => `M${x - 2.5},${low}h5M${x},${low}V${high}M${x - 2.5},${high}h5`;
 

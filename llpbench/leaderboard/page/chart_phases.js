@@ -9,6 +9,38 @@ function phasesOf(cell) {
   return rest > 0.01 * (fit || 0) ? [...parts, ['other', rest]] : parts;
 }
 
+const TINTS = 8;
+
+/** The look of a phase: one of the colours, and from the second turn through them on lines across it. */
+function phaseLook(phases, phase) {
+  const place = phases.indexOf(phase);
+  return phase === 'other'
+    ? {tint: 'px', turn: 0}
+    : {tint: `p${place % TINTS}`, turn: Math.floor(place / TINTS)};
+}
+
+/** The lines of a turn; each turn has other ones. */
+function hatch(turn) {
+  const gap = 5 + 3 * Math.floor((turn - 1) / 4);
+  return s(
+    'pattern',
+    {
+      id: `hatch-${turn}`,
+      width: gap,
+      height: gap,
+      patternUnits: 'userSpaceOnUse',
+      patternTransform: `rotate(${[45, -45, 90, 0][(turn - 1) % 4]})`,
+    },
+    s('rect', {class: 'hatch', width: 2, height: gap}),
+  );
+}
+
+/** A box that looks like a phase; `props` are of the box that is pointed at. */
+const phaseBox = ({tint, turn}, place, props) => [
+  s('rect', {...place, ...props, class: `phase ${tint}`}),
+  turn ? s('rect', {...place, class: 'over', fill: `url(#hatch-${turn})`}) : null,
+];
+
 function phaseChart(view, styles, width, actions) {
   const {noise, state} = view;
   const bag = state.bag;
@@ -23,7 +55,7 @@ function phaseChart(view, styles, width, actions) {
   const phases = [...new Set(items.flatMap((r) => r.parts.map(([phase]) => phase)))].sort(
     by((phase) => phase === 'other'),
   );
-  const tint = (phase) => `p${phase === 'other' ? 'x' : phases.indexOf(phase) % 8}`;
+  const turns = Math.max(0, ...phases.map((phase) => phaseLook(phases, phase).turn));
   const step = 26;
   const height = 12 + step * items.length;
   const left = Math.min(130, width * 0.3);
@@ -42,15 +74,11 @@ function phaseChart(view, styles, width, actions) {
       ),
       r.parts.map(([phase, v]) => {
         const w = (v / (state.share ? r.total : most)) * (right - left);
-        const piece = s('rect', {
-          class: `phase ${tint(phase)}`,
-          x,
-          y: top,
-          width: Math.max(w - 1, 0.6),
-          height: 18,
-          rx: 1.5,
-          ...spot(r.style, `${r.method} · ${phase} ${seconds(v)} (${fixed((100 * v) / r.total, 0)} %)`, r.method, bag),
-        });
+        const piece = phaseBox(
+          phaseLook(phases, phase),
+          {x, y: top, width: Math.max(w - 1, 0.6), height: 18, rx: 1.5},
+          spot(r.style, `${r.method} · ${phase} ${seconds(v)} (${fixed((100 * v) / r.total, 0)} %)`, r.method, bag),
+        );
         x += w;
         return piece;
       }),
@@ -95,12 +123,28 @@ function phaseChart(view, styles, width, actions) {
         'ul',
         {class: 'key'},
         phases.map((phase) =>
-          h('li', null, h('span', {class: `swatch ${tint(phase)}`, 'aria-hidden': 'true'}), name(clip(phase, 24))),
+          h(
+            'li',
+            null,
+            s(
+              'svg',
+              {class: 'swatch', width: 14, height: 14, 'aria-hidden': 'true'},
+              phaseBox(phaseLook(phases, phase), {width: 14, height: 14, rx: 3}),
+            ),
+            name(clip(phase, 24)),
+          ),
         ),
       ),
     ),
     empty: items.length ? null : 'No times here.',
-    draw: items.map(bar),
+    draw: [
+      s(
+        'defs',
+        null,
+        Array.from({length: turns}, (_, i) => hatch(i + 1)),
+      ),
+      items.map(bar),
+    ],
     columns: ['method', 'seconds', ...phases],
     rows: items.map((r) => [
       r.method,

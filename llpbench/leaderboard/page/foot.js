@@ -26,8 +26,41 @@ function renderFoot() {
   );
 }
 
+/** Pages of the documentation beside this one: pairs of an address and words. */
+const guidesOf = (about) =>
+  Object.entries(dict(about.files))
+    .filter(([address]) => /^\.\.\/(docs\/)?[\w-]+\.(md|html)$/.test(address))
+    .map(([address, words]) => [address, str(words)]);
+
+/** A text in which the words of a guide lead to it. */
+function withGuide(text, guides) {
+  const [address, words] = guides.find(([, w]) => w && text.includes(w)) || [];
+  if (!address) return text;
+  const at = text.indexOf(words);
+  return [text.slice(0, at), h('a', {href: address}, words), text.slice(at + words.length)];
+}
+
+/** The first part of the newest published suite of the board, as --suite takes it; '' without a suite. */
+function publishedPart() {
+  const plain = (word) => /^[\w.-]+$/.test(word);
+  const [newest] = Object.entries(dict(board.suites))
+    .map(([suite, about]) => [str(dict(about).state), suite, str(list(dict(about).parts)[0]).split(':')[0]])
+    .filter(([status, suite, part]) => status.startsWith('published') && plain(suite) && plain(part))
+    .sort(([a], [b]) => b.localeCompare(a));
+  return newest ? newest.slice(1).join('/') : '';
+}
+
+/** Where a suite is published, its cells are the ones to run. */
+function stepCommand(command) {
+  const part = publishedPart();
+  return part && command.startsWith('llpbench run ')
+    ? `llpbench run --suite ${part} --methods mine --out results/mine`
+    : command;
+}
+
 function addSection(about) {
   const steps = list(about.steps);
+  const guides = guidesOf(about);
   return steps.length
     ? h(
         'section',
@@ -36,7 +69,9 @@ function addSection(about) {
         h(
           'ol',
           {class: 'steps'},
-          steps.map(([what, command], i) => h('li', null, str(what), commandBox(str(command), `step-${i}`))),
+          steps.map(([what, command], i) =>
+            h('li', null, withGuide(str(what), guides), commandBox(stepCommand(str(command)), `step-${i}`)),
+          ),
         ),
       )
     : '';
@@ -83,7 +118,8 @@ function wordSection(about) {
 
 function stateSection(about) {
   const built = str(board.built);
-  const files = Object.entries(dict(about.files));
+  const guides = guidesOf(about);
+  const files = Object.entries(dict(about.files)).filter(([file]) => !guides.some(([address]) => address === file));
   const links = Object.entries(dict(about.links));
   const lines = (overalls(board).length ? [] : list(board.coverage)).map((c) => str(dict(c).text)).filter(Boolean);
   return h(
@@ -113,10 +149,11 @@ function stateSection(about) {
           ),
         )
       : null,
-    links.length
+    guides.length || links.length
       ? h(
           'p',
           {class: 'links'},
+          guides.map(([address, words]) => h('span', null, h('a', {href: address}, capital(words)))),
           links.map(([label, address]) => h('span', null, outward(address, str(label)))),
         )
       : null,

@@ -138,7 +138,7 @@ function overallLegend(view) {
       null,
       'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset and datasets count alike. The range beside a mean rank is its 95 % interval when datasets and seeds are drawn again',
       num(found.datasets) < 5 ? `, which is rough with ${plural(num(found.datasets) || 0, 'dataset')}. ` : '. ',
-      '“Tied with the first” means that Wilcoxon’s test over columns, corrected for the number of rivals (Holm), does not tell them apart; bag sizes of one dataset share rows, so the tests are a little too sure.',
+      '“Tied with the first” means that Wilcoxon’s test over columns, corrected for the number of rivals (Holm), does not tell them apart in these columns. Columns of one dataset share rows, so the tests say little of a further dataset; the interval, which draws datasets, does.',
       2 ** (1 - (num(found.columns) || 0)) * (list(found.rows).length - 1) > 0.05
         ? ` ${plural(num(found.columns) || 0, 'column')} are too few for this test to separate anybody.`
         : '',

@@ -57,8 +57,9 @@ function renderTable(view, actions) {
   const extents = bags.map((_, i) => extent(view.rows.filter((r) => !r.control).map((r) => r.drawn[i])));
   const spark = (control) => extent(view.rows.filter((r) => r.control === control).flatMap((r) => r.drawn));
   const line = (r) => tableRow(view, r, extents, spark(r.control), actions);
-  const methods = view.rows.filter((r) => !r.control);
-  const controls = view.rows.filter((r) => r.control);
+  const rows = withVariantsBelow(view.rows, view.state.open);
+  const methods = rows.filter((r) => !r.control);
+  const controls = rows.filter((r) => r.control);
   const width = bags.length + 4;
   const none = view.rows.length
     ? null
@@ -118,6 +119,15 @@ function renderTable(view, actions) {
   );
 }
 
+/** Rows with the variants of an opened method right below it, whatever the order is. */
+function withVariantsBelow(rows, open) {
+  const opened = new Set(rows.map((r) => r.method).filter((method) => open.includes(method)));
+  const of = (r) => (r.method !== str(r.row.name) && opened.has(str(r.row.name)) ? str(r.row.name) : null);
+  return rows
+    .filter((r) => of(r) === null)
+    .flatMap((r) => [r, ...rows.filter((v) => of(v) === r.method).map((v) => ({...v, below: true}))]);
+}
+
 /** The head of a column: its bag size, or how bags are formed that size themselves. */
 const bagHead = (dataset, bag) => (bag === '0' ? bagName(dataset, bag) : [h('span', {class: 'unit'}, 'bag '), bag]);
 
@@ -141,7 +151,7 @@ function rowMarks(row, allUnreleased) {
 function tableRow(view, r, extents, spark, actions) {
   return h(
     'tr',
-    {'data-m': actions.styles.get(r.method).id},
+    {class: r.below ? 'variant' : null, 'data-m': actions.styles.get(r.method).id},
     h('td', {class: 'rank'}, r.control ? h('span', {class: 'muted'}, '–') : placeOf(view, r)),
     h(
       'th',

@@ -72,7 +72,7 @@ def _score(score: Tree, metric: str, digits: int) -> Tree:
     dropped |= {"note"} if not score.get("note") else set()
     kept = {**{key: value for key, value in score.items() if key not in dropped}, "shared": score.get("shared")}
     if metric != MAIN_METRIC:
-        kept |= {key: _round(kept.get(key), digits) for key in ("mean", "sd", "shared")}
+        kept |= {key: _round(kept.get(key), digits) for key in ("mean", "sd", "shared", "shared_sd") if key in kept}
     if kept["shared"] is not None and kept["shared"] == kept.get("mean"):
         del kept["shared"]
     if level := kept.pop("at_all_noises", None):
