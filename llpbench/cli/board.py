@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,28 @@ from llpbench.leaderboard.shipped import FOLDER as DEFAULT
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 OR_SHIPPED = f"{DEFAULT}, else the one that came with llpbench"
+NONE_OR_SHIPPED = (
+    f"none, only FOLDER is read; needs --suite; {DEFAULT}, where there is no such folder, is the one that came with "
+    "llpbench"
+)
 
 
 def board_to_read(named: Path | None) -> Path:
     """The leaderboard that a command reads; says so (to standard error) when it is the one that came with llpbench."""
     from llpbench import __version__
-    from llpbench.leaderboard.shipped import find_board, shipped_board
+    from llpbench.leaderboard.shipped import find_board
 
     folder = find_board(named)
-    if named is None and folder == shipped_board():
+    if folder != (named or Path(DEFAULT)):
         click.echo(f"the leaderboard that came with llpbench {__version__}: {folder}", err=True)
     return folder
+
+
+def shipped_has(what: str, shipped: Path) -> str:
+    """Says that the leaderboard that came with llpbench has what another one has not, and how to read it."""
+    from llpbench import __version__
+
+    return f"the leaderboard that came with llpbench {__version__} has {what}: --board {shlex.quote(str(shipped))}"
 
 
 def board_option(*older: str, default: str = DEFAULT) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

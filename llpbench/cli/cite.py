@@ -1,16 +1,30 @@
-"""``cite``: how to cite llpbench."""
+"""``cite``: how to cite llpbench, or a suite."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
 
 
-@click.command(short_help="Print how to cite llpbench, as BibTeX.")
-def cite() -> None:
-    """Print BibTeX for llpbench in this version and for the paper it was built from."""
-    from llpbench import __version__
-    from llpbench.leaderboard.citation import bibtex
+@click.command(short_help="Print how to cite llpbench, or a suite, as BibTeX.")
+@click.argument("suite", required=False, shell_complete=complete_suites)
+@plugin_options
+def cite(suite: str | None, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
+    """Print BibTeX for llpbench in this version and for the paper it was built from.
 
-    say(bibtex(__version__))
+    With SUITE (a name or a file, or SUITE/PART) it prints the entry of that suite instead.
+    """
+    from llpbench import __version__
+    from llpbench.leaderboard.citation import bibtex, frozen_bibtex
+
+    if suite is None:
+        say(bibtex(__version__))
+        return
+    from llpbench.experiment.suites.file import find_suite
+    from llpbench.plugins.registry import load_registry
+
+    say(frozen_bibtex(*find_suite(suite, load_registry(plugins, override)), __version__))

@@ -79,6 +79,8 @@ def show(
 ) -> None:
     """Show everything about one method, dataset, metric, bag scheme, selection rule, executor or suite.
 
+    A part of a suite is named as in a run: SUITE/PART.
+
     With --bags, --schemes or --split it shows what the bags of a dataset are like (seed 0; the data is loaded):
     how many, of which sizes, how their proportions and features differ, and which rows are left out.
     """
@@ -95,7 +97,7 @@ def show(
     found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
     if not found:
         suites = suite_files(registry)
-        if name in suites or name.endswith(".toml"):
+        if name.partition("/")[0] in suites or name.endswith(".toml") or ".toml/" in name:
             _show_suite(registry, name, as_json)
             return
         known = [*suites, *(n for shelf in shelves for n in shelf.entries)]
@@ -108,14 +110,16 @@ def show(
 
 
 def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
+    """Print what a suite has, or the part of it that is named."""
     from llpbench.cli.suite import print_suite
     from llpbench.experiment.suites.file import find_suite
 
-    suite, _ = find_suite(name, registry)
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(suite), indent=1).decode())
-    else:
-        print_suite(suite, registry)
+    if not as_json:
+        print_suite(name, registry)
+        return
+    suite, part = find_suite(name, registry)
+    shown = msgspec.structs.replace(suite, parts={of: suite.parts[of] for of in suite.part_names(part)})
+    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=1).decode())
 
 
 def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:

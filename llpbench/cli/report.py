@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.board import OR_SHIPPED, board_option, board_to_read
+from llpbench.cli.board import OR_SHIPPED, board_option, board_to_read, shipped_has
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import open_store
@@ -43,12 +43,19 @@ def report(
     """
     from llpbench.leaderboard.folder import read_folder
     from llpbench.leaderboard.own_page import published_beside, write_page
+    from llpbench.leaderboard.shipped import shipped_instead_of
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
-    published = read_folder(board_to_read(board)) if beside or board else None
+    read = board_to_read(board) if beside or board else None
+    published = None if read is None else read_folder(read)
     say(f"wrote {write_page(store, load_registry(plugins, override), out, published)}")
-    if published is not None and not published_beside(published.lines.values(), store.results()):
-        say(
-            "note: nothing is published of the same datasets, bags, noise and seeds: the page has yours alone", err=True
-        )
+    if read is None or published is None or published_beside(published.lines.values(), store.results()):
+        return
+    shipped = shipped_instead_of(read)
+    others = shipped is not None and published_beside(read_folder(shipped).lines.values(), store.results())
+    say(
+        f"note: {read} has no other methods on the same datasets, bags, noise and seeds: the page has yours alone"
+        + (f"; {shipped_has('some', shipped)}" if shipped and others else ""),
+        err=True,
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
+from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read, shipped_has
 from llpbench.cli.options import plugin_options, remake_options
+from llpbench.cli.results import open_store
 from llpbench.contracts.cell import setting_name
 from llpbench.contracts.result import CellResult
 
@@ -56,8 +58,14 @@ def rerun(
         raise UsageError("give the id of a cell, or --random to have one chosen.")
     if results is not None and board is not None:
         raise UsageError("give --results or --board, not both.")
+    if results is not None:
+        open_store(results).manifest()  # a leaderboard is none
     folder = results or board_to_read(board)
-    before = choose(published_results(folder), cell, folder)
+    known = published_results(folder)
+    try:
+        before = choose(known, cell, folder)
+    except UsageError as error:
+        raise UsageError(f"{error}{_shipped_has_it(cell, known, folder) if results is None else ''}") from None
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
     _describe(before)
@@ -74,6 +82,18 @@ def rerun(
         click.echo(f"other than when it was made: {', '.join(verdict.changed)}")
     click.echo(verdict.text)
     sys.exit(0 if verdict.reproduced else 1)
+
+
+def _shipped_has_it(cell: str | None, known: Iterable[str], folder: Path) -> str:
+    """Where to find a cell that a leaderboard does not have and the one that came with llpbench has; else nothing."""
+    from llpbench.leaderboard.rerun import published_results
+    from llpbench.leaderboard.shipped import shipped_instead_of
+
+    shipped = shipped_instead_of(folder)
+    if not cell or shipped is None or any(one.startswith(cell) for one in known):
+        return ""
+    there = any(one.startswith(cell) for one in published_results(shipped))
+    return f" But {shipped_has('it', shipped)}" if there else ""
 
 
 def _describe(result: CellResult) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.board import board_option
+from llpbench.cli.board import NONE_OR_SHIPPED, board_option
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.contracts.cell import setting_name
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     shell_complete=complete_suites,
     help="The tables of a suite, or of a part, as a paper prints them, with the parameters of all methods.",
 )
-@board_option(default="none: only FOLDER is read; needs --suite")
+@board_option(default=NONE_OR_SHIPPED)
 @click.option(
     "--kind",
     type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
@@ -74,12 +74,12 @@ def table(
     others.
 
     With --suite the numbers are those of FOLDER, of the leaderboard of --board, or of both; published values stand in
-    columns of their own. LaTeX needs the package booktabs.
+    columns of their own. LaTeX needs the packages booktabs and adjustbox.
     """
     from llpbench.plugins.registry import load_registry
     from llpbench.report.render import ALL_RULES, choose, render
 
-    if suite or board:
+    if suite is not None or board is not None:
         from llpbench.cli.suite import show_suite_tables
 
         if kind != "scores":

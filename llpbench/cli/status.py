@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from llpbench.cli.board import board_option
+from llpbench.cli.board import NONE_OR_SHIPPED, board_option
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, open_store, plural
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = (("llpbench", "run"), ("llpbench", "tune"))
 _CALLS = ("llpbench.run(", "llpbench.tune(")
+_SEARCHES = ("llpbench tune", "llpbench.tune(")
 
 
 @click.command(short_help="How far a run is, what went wrong and where.")
@@ -38,7 +39,7 @@ _CALLS = ("llpbench.run(", "llpbench.tune(")
     shell_complete=complete_suites,
     help="What is missing of a suite, or of a part, in one line for each part.",
 )
-@board_option(default="none: only FOLDER is read; needs --suite")
+@board_option(default=NONE_OR_SHIPPED)
 @click.option("--traceback", is_flag=True, help="Print the full traceback of every cell that failed.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -61,7 +62,7 @@ def status(
 
     With --suite it says instead how much of a suite the folder, or the leaderboard of --board, holds.
     """
-    if suite or board:
+    if suite is not None or board is not None:
         _suite_status(suite, folder, board, as_json, plugins, override)
         return
     store = open_store(folder)
@@ -156,7 +157,12 @@ def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], ov
 
 
 def with_rerun(command: str, which: Rerun) -> str:
-    """A command as it was typed, or a call as it was written, with the cells it is to make again."""
+    """A command as it was typed, or a call as it was written, with the cells it is to make again.
+
+    A search keeps its trials as they ended, and does not go on with those of other code: it is made in a new folder.
+    """
+    if command.startswith(_SEARCHES):
+        return in_folder(command, _beside(_folder_of_search(command)))
     if not command.startswith("llpbench.run("):
         return f"{command} --rerun {which}"
     others = re.sub(r", rerun='\w+'|(?<=\()rerun='\w+', ", "", command)
@@ -187,6 +193,26 @@ def in_folder(command: str, folder: Path) -> str:
     return shlex.join([*words[:start], "--out", str(folder), *words[start:]])
 
 
+def _folder_of_search(command: str) -> Path:
+    """The folder that a search fills."""
+    from llpbench.tuning.request import OUT
+
+    if command.startswith(_CALLS):
+        body = _called(command)
+        given = None if body is None else _given_folder(body)
+        return Path(str(given.value) if isinstance(given, ast.Constant) else OUT)
+    try:
+        named = _named_folders(shlex.split(command))
+    except ValueError:  # edited by hand
+        named = []
+    return Path(named[-1].folder if named else OUT)
+
+
+def _beside(folder: Path) -> Path:
+    """A folder for what is made again, beside the one that has it."""
+    return Path(f"{folder if folder.name.strip('.') else folder.resolve()}-again")
+
+
 @dataclass(frozen=True)
 class _Named:
     """Where a command names a folder: from one word up to another."""
@@ -209,13 +235,10 @@ def _named_folders(words: list[str]) -> list[_Named]:
 
 def _call_in_folder(call: str, folder: Path) -> str:
     """A call of ``llpbench.run`` whose ``out`` is this folder; as it is where it is no call any more."""
-    try:
-        body = ast.parse(call, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # edited by hand
+    body = _called(call)
+    if body is None:
         return call
-    if not isinstance(body, ast.Call) or "\n" in call:
-        return call
-    given = next((keyword.value for keyword in body.keywords if keyword.arg == "out"), None)
+    given = _given_folder(body)
     if given is None:
         before = ", " if body.args or body.keywords else ""
         return f"{call.rstrip().removesuffix(')')}{before}out={str(folder)!r})"
@@ -225,16 +248,33 @@ def _call_in_folder(call: str, folder: Path) -> str:
     return (text[: given.col_offset] + repr(str(folder)).encode() + text[given.end_col_offset :]).decode()
 
 
+def _called(call: str) -> ast.Call | None:
+    """What a call is made of; None where it is no call any more."""
+    try:
+        body = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # edited by hand
+        return None
+    return body if isinstance(body, ast.Call) and "\n" not in call else None
+
+
+def _given_folder(body: ast.Call) -> ast.expr | None:
+    """The folder that a call names; None where it names none."""
+    return next((keyword.value for keyword in body.keywords if keyword.arg == "out"), None)
+
+
 def _print_advice(counts: Counter[str], commands: list[str], older: int, other: int) -> None:
     command = printable(commands[-1]) if commands else "llpbench run ..."
+    search = command.startswith(_SEARCHES)
     if older:
-        say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): the next run makes them again")
+        then = "a search does not go on with them" if search else "the next run makes them again"
+        say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): {then}")
     if other:
         say(f"{plural(other, 'cell')} made by other code than is here now; again with: {with_rerun(command, 'stale')}")
-    if counts["missing"] or counts["damaged"]:
+    if (counts["missing"] or counts["damaged"]) and not (search and older):
         say(f"go on with: {command}")
-    elif any(counts[name] for name in FAILURES):
-        say(f"run failed cells again with: {with_rerun(command, 'failed')}")
+    elif (search and older) or any(counts[name] for name in FAILURES):
+        what = "trials stay as they ended; search again with" if search else "run failed cells again with"
+        say(f"{what}: {with_rerun(command, 'failed')}")
     elif not other:
         return
     different = {re.sub(r" --rerun[ =]\w+", "", known) for known in commands}

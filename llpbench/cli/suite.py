@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
+from llpbench.cli.board import board_to_read
 from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import open_store, plural
@@ -77,17 +80,20 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
     """Results of a folder, of a leaderboard, or of both; of the newest folder when neither is given.
 
     Raises:
-        UsageError: a leaderboard without a suite.
+        UsageError: a leaderboard without a suite, or a suite without a name.
     """
     from llpbench.contracts.errors import UsageError
     from llpbench.leaderboard.folder import read_folder
 
-    if not suite:
+    if suite is None:
         raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")
+    if not suite.strip():
+        raise UsageError("--suite needs the name of a suite, or its file (llpbench list suites).")
     own = []
     if folder is not None or board is None:
         own = open_store(folder).results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
-    return Read(own, [line.result for line in read_folder(board).lines.values()] if board is not None else [])
+    published = [] if board is None else read_folder(board_to_read(board)).lines.values()
+    return Read(own, [line.result for line in published])
 
 
 def coverage_of(name: str, registry: Registry, results: Iterable[CellResult]) -> list[Coverage]:
@@ -122,18 +128,25 @@ def show_suite_tables(
     fmt: str,
     registry: Registry,
 ) -> None:
-    """Print the tables of a suite from results of one's own, published ones, or both."""
+    """Print the tables of a suite from results of one's own, published ones, or both.
+
+    Every format has the same numbers: those of the suite's protocol, averaged in each part by itself.
+    """
     from llpbench.contracts.specs import DEFAULT_RULE
     from llpbench.experiment.suites.file import find_suite
     from llpbench.experiment.suites.plan import Limits, plan_suite
     from llpbench.report.paper import paper_tables, parameters_of, shown_cells
     from llpbench.report.paper_text import paper_latex, paper_markdown, with_caption
-    from llpbench.report.render import choose, render
+    from llpbench.report.render import choose, rows_as_text, table_rows
 
     read = read_results(name, folder, board)
     suite, part = find_suite(name or "", registry)
-    shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), read.own, read.published)
-    results = list({result.id: result for result in (*read.published, *read.own)}.values())
+    own, published = ([r for r in found if r.protocol == suite.protocol] for found in read)
+    left_out = len(read.own) + len(read.published) - len(own) - len(published)
+    if left_out:
+        say(f"warning: {plural(left_out, 'cell')} left out: {suite.name} is of protocol {suite.protocol}", err=True)
+    shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), own, published)
+    results = list({result.id: result for result in (*published, *own)}.values())
     wanted = choose(registry, results, metric, rule or DEFAULT_RULE, paper=True)
     tables = paper_tables(suite, shown, results, wanted, registry)
     as_text = {"latex": paper_latex, "markdown": paper_markdown}
@@ -148,8 +161,9 @@ def show_suite_tables(
     elif fmt in as_text:
         say(as_text[fmt](suite, tables, parameters_of(suite, shown, tables)))
     else:
-        planned = {plan.cell.id: plan for of_part in shown for plan in of_part.planned}
-        say(render(planned.values(), results, wanted, fmt))
+        rows = [row for of_part in shown for row in table_rows(of_part.planned, results, wanted)]
+        different = {msgspec.json.encode(row): row for row in rows}  # parts may share cells
+        say(rows_as_text(different.values(), fmt))
 
 
 def list_suites(registry: Registry) -> dict[str, str]:
@@ -170,23 +184,25 @@ def list_suites(registry: Registry) -> dict[str, str]:
     return found
 
 
-def print_suite(suite: Suite, registry: Registry) -> None:
-    """What is in a suite: parts, blocks, methods, numbers of cells; how to run and cite it."""
-    from llpbench.experiment.suites.plan import all_cells, plan_suite
+def print_suite(named: str, registry: Registry) -> None:
+    """What is in a suite, or in a part: blocks, methods, numbers of cells; how to run and cite it."""
+    from llpbench.experiment.suites.file import find_suite
+    from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
 
-    blocks = plan_suite(suite, registry)
-    say(suite.name, bold=True, nl=False)
+    suite, part = find_suite(named, registry)
+    blocks = plan_suite(suite, registry, Limits(part=part))
+    say(f"{suite.name}/{part}" if part else suite.name, bold=True, nl=False)
     say(f"  {suite.title}")
     facts = [("version", f"{suite.version}, {suite.state}"), ("protocol", str(suite.protocol))]
     facts += [("backend", suite.backend), ("cells", f"{len(all_cells(blocks)):,}")]
-    facts += [(role, ", ".join(names)) for role, names in methods_by_role(suite, registry).items() if names]
+    facts += [(role, ", ".join(names)) for role, names in methods_by_role(suite, registry, part).items() if names]
     facts += [("frozen", f"values of {suite.frozen.by}"), ("citation", suite.citation)]
     for key, value in facts:
         say(f"  {key:<10}{value}")
-    for name, part in suite.parts.items():
-        of_part = [block for block in blocks if block.part == name]
-        say(f"\n  {name}", bold=True, nl=False)
-        say(f"  {part.title}: {plural(len(all_cells(of_part)), 'cell')}")
+    for of in suite.part_names(part):
+        of_part = [block for block in blocks if block.part == of]
+        say(f"\n  {of}", bold=True, nl=False)
+        say(f"  {suite.parts[of].title}: {plural(len(all_cells(of_part)), 'cell')}")
         for planned in of_part:
             block = planned.block
             axes = [_datasets(block.datasets)]
@@ -197,15 +213,18 @@ def print_suite(suite: Suite, registry: Registry) -> None:
             axes += [f"only {', '.join(block.methods)}"] if block.methods else []
             say(f"    {block.title or _datasets(block.datasets)} ({plural(len(planned.cells), 'cell')})")
             say(f"      {'; '.join(axes)}")
-    say(f"\n  run it: llpbench run --suite {suite.name}, or a part: --suite {suite.name}/{next(iter(suite.parts))}")
+    typed = shlex.quote(named)
+    one = "" if part else f", or a part: --suite {shlex.quote(f'{named}/{next(iter(suite.parts))}')}"
+    say(f"\n  run it: llpbench run --suite {typed}{one}\n  cite it: llpbench cite {typed}")
 
 
-def methods_by_role(suite: Suite, registry: Registry) -> dict[str, list[str]]:
-    """The methods of a suite: those that are ranked, controls, bounds."""
+def methods_by_role(suite: Suite, registry: Registry, part: str = "") -> dict[str, list[str]]:
+    """The methods of a suite, or of one part of it: those that are ranked, controls, bounds."""
     from llpbench.experiment.suites.file import base_name
 
     roles: dict[str, list[str]] = {"methods": [], "controls": [], "bounds": []}
-    for text in suite.methods:
+    used = {text for _, block in suite.blocks(part) for text in block.methods or suite.methods}
+    for text in filter(used.__contains__, suite.methods):
         spec = registry.methods[base_name(text)]
         roles["bounds" if spec.oracle else "controls" if spec.control else "methods"].append(text)
     return roles

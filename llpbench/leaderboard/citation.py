@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-TITLE = "llpbench: a benchmark suite for learning from label proportions"
+if TYPE_CHECKING:
+    from llpbench.experiment.suites.file import Suite
+
+_WHAT = "a benchmark suite for learning from label proportions"
+TITLE = f"llpbench: {_WHAT}"
 DEVELOPERS = "The llpbench developers"
 _SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\~{}", "^": r"\^{}"}
 
@@ -39,9 +44,26 @@ PAPER = Paper(
 
 
 def suite_bibtex(version: str, note: str = "") -> str:
-    """The suite as a BibTeX entry; ``note`` may say which board or suite was used."""
+    """The software as a BibTeX entry; ``note`` may say which board or suite was used."""
     fields = {"title": f"{{{TITLE}}}", "author": f"{{{DEVELOPERS}}}", "version": version, "note": tex(note)}
     return _entry("software", "llpbench", fields)
+
+
+def frozen_bibtex(suite: Suite, part: str, version: str) -> str:
+    """A frozen suite, or a part of it, as it is run with a version of llpbench, as a BibTeX entry.
+
+    What the file of the suite says of its citation is in it unless that only repeats the name.
+    """
+    note = f"Suite version {suite.version}, "
+    note += f"part {part}, " if part else ""
+    note += "" if suite.published else "a draft, "
+    fields = {
+        "title": f"{{{tex(f'{suite.name}: {_WHAT}')}}}",
+        "howpublished": "" if suite.citation.startswith(suite.name) else tex(suite.citation),
+        "note": tex(f"{note}protocol {suite.protocol}, llpbench {version}"),
+        "year": suite.published[:4],
+    }
+    return _entry("misc", suite.name, fields)
 
 
 def paper_bibtex(paper: Paper = PAPER) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from cli_runner import FAULTY, llpbench, table
 from click.testing import CliRunner
-from helpers import make_plan, make_result
+from helpers import make_cell, make_plan, make_result
 
 from llpbench import UsageError
 from llpbench.cli.status import in_folder, status, with_rerun
+from llpbench.cli.tune import tune
+from llpbench.contracts.result import PROTOCOL
 from llpbench.execution.local import cells_at_once
 from llpbench.results.store import Store
 
@@ -161,6 +164,42 @@ def test_advice_can_be_typed_as_it_stands(tmp_path: Path, command: str, advice: 
     store.write(make_result(status="failed", reason="because"))
     shown = CliRunner().invoke(status, [str(tmp_path)])
     assert f"again with: {with_rerun(in_folder(command, tmp_path), 'failed')}\n" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("llpbench tune -m guess --out tuned", "llpbench tune -m guess --out tuned-again"),
+        ("llpbench tune -o 'x y/t' -m guess", "llpbench tune --out 'x y/t-again' -m guess"),
+        ("llpbench tune -m guess", "llpbench tune -m guess --out tuned-again"),
+        ("llpbench.tune(methods=['guess'], out='tuned')", "llpbench.tune(methods=['guess'], out='tuned-again')"),
+        ("llpbench.tune(methods='guess')", "llpbench.tune(methods='guess', out='tuned-again')"),
+        ("llpbench tune --out .", f"llpbench tune --out {shlex.quote(f'{Path().resolve()}-again')}"),
+        ("llpbench tune 'by hand", "llpbench tune 'by hand"),
+    ],
+)
+def test_advice_for_a_search_has_no_option_that_tune_lacks(command: str, advice: str) -> None:
+    """A search takes no --rerun: its trials stay as they ended, and those of other code are refused."""
+    for which in ("failed", "stale"):
+        assert with_rerun(command, which) == advice
+    if advice != command and not advice.startswith("llpbench.tune("):
+        assert tune.make_context("tune", shlex.split(advice)[2:]).params["out"]
+
+
+def test_the_status_of_a_search_says_how_to_search_again(tmp_path: Path) -> None:
+    store, cell = Store(tmp_path / "tuned"), make_cell(tuning=True)
+    store.plan([make_plan(cell)], "llpbench tune -m guess", "0.1.0")
+    going = f"llpbench tune -m guess --out {store.root}"
+    assert f"\ngo on with: {going}\n" in CliRunner().invoke(status, [str(store.root)]).stdout
+    store.write(make_result(cell, status="failed", reason="because", protocol=PROTOCOL))
+    shown = CliRunner().invoke(status, [str(store.root)]).stdout
+    assert f"\ntrials stay as they ended; search again with: {going}-again\n" in shown
+    store.plan([make_plan(make_cell(tuning=True, seed=1))], "llpbench tune -m guess", "0.1.0")
+    store.write(make_result(cell, 0.5, protocol=1))
+    shown = CliRunner().invoke(status, [str(store.root)]).stdout
+    assert f"1 cell of another protocol (this is {PROTOCOL}): a search does not go on with them\n" in shown
+    assert f"search again with: {going}-again\n" in shown
+    assert "go on with:" not in shown
 
 
 def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:

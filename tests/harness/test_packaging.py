@@ -62,16 +62,22 @@ def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
     from llpbench.leaderboard import shipped
 
     monkeypatch.chdir(tmp_path)
-    assert shipped.find_board() == BOARD  # a checkout has no copy of its board inside the package
+    named = (None, Path("leaderboards"), Path("./leaderboards/"))  # the folder's usual name says no more than none
+    for name in named:
+        assert shipped.find_board(name) == BOARD  # a checkout has no copy of its board inside the package
     (tmp_path / "leaderboards").mkdir()
-    assert shipped.find_board() == Path("leaderboards")
+    for name in named:
+        assert shipped.find_board(name) == Path("leaderboards")
     assert shipped.find_board(Path("other")) == Path("other")
+    assert shipped.shipped_instead_of(Path("leaderboards")) == BOARD
+    assert shipped.shipped_instead_of(BOARD) is None
     (tmp_path / "leaderboards").rmdir()
     package = tmp_path / "site" / "llpbench" / "leaderboard"
     package.mkdir(parents=True)
     monkeypatch.setattr(shipped, "__file__", str(package / "shipped.py"))
     with pytest.raises(StoreError, match="name one with --board"):
         shipped.find_board()
+    assert shipped.shipped_instead_of(BOARD) is None
     (package / "published").mkdir()
     (package / "published" / "facts.json").write_text("{}")
     assert shipped.find_board() == package / "published"
@@ -85,6 +91,21 @@ def test_a_command_says_which_board_it_read_and_never_writes_into_the_shipped_on
     done = llpbench("leaderboard", "verify", "--record", cwd=tmp_path)
     assert done.returncode == 2
     assert "--record writes into a leaderboard of your own" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "table"])
+def test_the_shipped_board_is_read_by_the_name_of_the_folder_that_is_not_there(verb: str, tmp_path: Path) -> None:
+    from llpbench import __version__
+
+    arguments = (verb, "--suite", "llpbench-2026.1/privacy", "--board")
+    done = llpbench(*arguments, "leaderboards", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"the leaderboard that came with llpbench {__version__}: {BOARD}\n" in done.stderr
+    assert "privacy: " in done.stdout if verb == "status" else "mean-ridge" in done.stdout
+    assert not (tmp_path / "leaderboards").exists()
+    other = llpbench(*arguments, "nowhere", cwd=tmp_path)
+    assert other.returncode != 0
+    assert "nowhere is not a leaderboards folder" in other.stderr
 
 
 def test_the_citation_is_that_of_the_version() -> None:

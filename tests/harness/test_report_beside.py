@@ -104,4 +104,24 @@ def test_a_page_with_nothing_beside_it_says_so(tmp_path: Path) -> None:
     for folder, alone in (("mine", False), ("other", True)):
         done = llpbench("report", folder, "--with", "leaderboard", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert ("nothing is published of the same datasets" in done.stderr) is alone
+        assert ("note: leaderboards has no other methods on the same datasets" in done.stderr) is alone
+        assert "came with llpbench" not in done.stderr
+
+
+def test_where_a_board_of_ones_own_has_nothing_the_shipped_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder that ``leaderboard add`` makes has one's own cells alone, and hid what is published."""
+    mine = grid({"mine": [0.9, 0.8]})
+    folder_of(tmp_path / "mine", mine)
+    shipped = tmp_path / "with a space"
+    for folder, results in (("leaderboards", mine), (shipped.name, grid({"their-own": [0.7, 0.7]}))):
+        write_files(tmp_path / folder, raw_files(content_of(results)))
+    monkeypatch.setattr("llpbench.leaderboard.shipped.shipped_board", lambda: shipped)
+    done = llpbench("report", "mine", "--with", "leaderboard", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("note: leaderboards has no other methods on the same datasets")
+    assert done.stderr.endswith(f" has some: --board '{shipped}'\n")
+    again = llpbench("report", "mine", "--board", str(shipped), cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "their-own" in (tmp_path / "mine" / "report.html").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_install import SOURCES, with_plugins
 
-from llpbench.cli.suite import list_suites
+from llpbench.cli.suite import list_suites, methods_by_role
 from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param
 from llpbench.execution.suite_run import plan_suite_run
@@ -440,6 +440,53 @@ def test_list_show_and_check(draft: Path, tmp_path: Path) -> None:
     assert (drift.returncode, "penalty is 4 in the suite, 3 here" in drift.stdout) == (1, True)
     frozen = llpbench("suite", "freeze", draft.name, cwd=draft.parent)
     assert "~ methods.bag-logistic.penalty = 3.0, was 4.0" in frozen.stdout
+
+
+def test_a_part_is_shown_alone(draft: Path, tmp_path: Path) -> None:
+    shown = llpbench("show", f"{draft.name}/mixed", cwd=draft.parent)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("draft-1/mixed  Generated data\n")
+    assert "cells     7\n" in shown.stdout
+    assert "more seeds" not in shown.stdout
+    assert "run it: llpbench run --suite draft-1.toml/mixed\n" in shown.stdout
+    whole = llpbench("show", draft.name, cwd=draft.parent).stdout
+    assert "--suite draft-1.toml, or a part: --suite draft-1.toml/random\n" in whole
+    facts = json.loads(llpbench("show", f"{draft.name}/mixed", "--json", cwd=draft.parent).stdout)
+    assert (facts["name"], list(facts["parts"])) == ("draft-1", ["mixed"])
+    assert "privacy  " in llpbench("show", "llpbench-2026.1/privacy", cwd=tmp_path).stdout
+    typo = llpbench("show", "llpbench-2026.1/privac", cwd=tmp_path)
+    assert (typo.returncode, "Did you mean 'privacy'" in typo.stderr) == (2, True)
+
+
+def test_the_methods_of_a_part_are_those_that_run_in_it(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "draft-1.toml"
+    path.write_text(DRAFT.replace("seeds = 1\n", 'seeds = 1\nmethods = ["mean-ridge"]\n'))
+    suite = read_suite(path)
+    assert methods_by_role(suite, registry, "mixed") == {"methods": ["mean-ridge"], "controls": [], "bounds": []}
+    assert methods_by_role(suite, registry)["controls"] == ["best-feature"]
+
+
+@pytest.mark.parametrize("verb", ["table", "status"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_refused(tmp_path: Path, verb: str, name: str) -> None:
+    done = llpbench(verb, "--suite", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--suite needs the name of a suite" in done.stderr
+
+
+def test_a_suite_is_cited_by_its_name_and_as_its_page_prints_it(draft: Path, tmp_path: Path) -> None:
+    done = llpbench("cite", "llpbench-2026.1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (SOURCES.parents[1] / "docs" / "suites.md").read_text(encoding="utf-8")
+    assert f"```text\n{done.stdout}```\n" in page
+    assert "version 2026.1, part random, protocol 2" in llpbench("cite", "llpbench-2026.1/random", cwd=tmp_path).stdout
+    draft.write_text(draft.read_text().replace('citation = "draft-1"', 'citation = "Doe & Roe (2026)"'))
+    own = llpbench("cite", draft.name, cwd=draft.parent).stdout
+    assert r"howpublished = {Doe \& Roe (2026)}," in own
+    assert "note      = {Suite version 1, a draft, protocol 2, llpbench " in own
+    assert "year" not in own
+    unknown = llpbench("cite", "llpbench-2026.11", cwd=tmp_path)
+    assert (unknown.returncode, "Did you mean 'llpbench-2026.1'" in unknown.stderr) == (2, True)
 
 
 @pytest.mark.slow
