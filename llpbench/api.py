@@ -209,7 +209,9 @@ def plan_run(
     registry = load_registry(plugins, override)
     if suite and config:
         raise UsageError("--suite and --config both say what to run; give one of them.")
-    asked = plan_suite_run(str(suite), settings, registry) if suite else _plan_grid(config, settings, registry)
+    asked = (
+        plan_suite_run(str(suite), settings, registry) if suite is not None else _plan_grid(config, settings, registry)
+    )
     how = asked.how
     context = context_of(how.data, how.offline, plugins, tuple(override), predictions=how.predictions)
     store = Store(Path(how.out) if how.out else Path("results") / asked.name)
