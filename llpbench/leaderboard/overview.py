@@ -16,6 +16,7 @@ from llpbench.leaderboard.grouped import BLOCKS, DatasetGroups, block_of
 from llpbench.leaderboard.overall import Grid, Key
 from llpbench.leaderboard.schema_overall import BlockCoverage, Overall, OverallRow, Variant
 from llpbench.leaderboard.statistics import LEVEL
+from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import may_compare
 from llpbench.results.table import Group, value_of
@@ -40,10 +41,12 @@ class Cells:
 
     Attributes:
         results: by method, then by place; bounds are apart.
-        bounds: by dataset as it is shown and bag size, then by bound, its results by seed.
+        bounds: the bounds that come with llpbench: by dataset as it is shown and bag size, then by bound, its results
+            by seed.
         defaults: the methods that are ranked: those at their defaults, and those that nobody ran so.
         variant_of: for every other method (a variant) the one whose settings it changes.
-        controls: the yardsticks among the defaults, which are not ranked.
+        controls: the controls that come with llpbench. No control is ranked; these are where scores begin. A method of
+            somebody else that calls itself a control or a bound is out of the ranks, and moves nobody's score.
     """
 
     results: dict[str, dict[Place, CellResult]]
@@ -69,7 +72,9 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
     for dataset in datasets:
         for bag in dataset.bags:
             bounds[dataset.sample.setting.dataset, bag] = {
-                method: {r.cell.seed: r for r in group.fine} for method, group in dataset.bounds_at(bag).items()
+                method: {r.cell.seed: r for r in group.fine}
+                for method, group in dataset.bounds_at(bag).items()
+                if _comes_along(facts.methods.get(group.base_method, MethodFacts()))
             }
         for method, groups in dataset.methods.items():
             for group in groups.values():
@@ -88,9 +93,14 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
         bounds,
         tuple(m for m in ranked if not known[m].control),
         variant_of,
-        tuple(m for m in ranked if known[m].control),
+        tuple(m for m in ranked if known[m].control and _comes_along(known[m])),
         planned,
     )
+
+
+def _comes_along(facts: MethodFacts) -> bool:
+    """Whether a method comes with llpbench."""
+    return facts.origin.partition(" ")[0] in ("", OWN)
 
 
 def _block(group: Group, facts: Facts) -> str:

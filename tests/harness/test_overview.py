@@ -126,6 +126,24 @@ def with_yardsticks(bound: float, control: float, **values: list[float]) -> Cont
     return content
 
 
+def test_a_control_or_bound_of_somebody_else_moves_no_score() -> None:
+    content = with_yardsticks(0.9, 0.5, a=[0.9] * 3, b=[0.7] * 3, c=[0.4] * 3)
+    before = standing(content)
+    more = [published(0.85, make_cell(method="theirs", dataset=d, seed=s)) for d in ("toy", "other") for s in range(3)]
+    more += [
+        published(0.99, make_cell(method="top", dataset=d, seed=s, bag_size=1), oracle=True)
+        for d in ("toy", "other")
+        for s in range(3)
+    ]
+    foreign = content_of([line.result for line in content.lines.values()] + more)
+    foreign.facts.methods |= {
+        **content.facts.methods,
+        "theirs": MethodFacts(control=True, origin="llpbench-theirs 1.0"),
+        "top": MethodFacts(oracle=True, origin="llpbench-theirs 1.0"),
+    }
+    assert [(row.method, row.scaled) for row in standing(foreign).rows] == [(r.method, r.scaled) for r in before.rows]
+
+
 def test_scores_lie_between_the_best_control_and_the_bound_and_controls_are_not_ranked() -> None:
     found = standing(with_yardsticks(0.9, 0.5, a=[0.9] * 3, b=[0.7] * 3, c=[0.4] * 3))
     assert {row.method: row.scaled for row in found.rows} == {"a": 1.0, "b": 0.5, "c": -0.25}
