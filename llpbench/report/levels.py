@@ -19,6 +19,15 @@ def common_seeds(levels: Iterable[Collection[int]]) -> frozenset[int]:
     return frozenset.intersection(*there) if there else frozenset()
 
 
+def across_levels(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows by dataset, rule and bag size, where these have several noise levels. A bound has none."""
+    places: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        if not row.oracle:
+            places.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
+    return [place for place in places.values() if len({row.noise for row in place}) > 1]
+
+
 def on_common_seeds(rows: list[Row]) -> list[Row]:
     """Rows of several noise levels, each on the seeds that its method has at all of them (``common_seeds``)."""
     levels: dict[str, list[list[int]]] = {}

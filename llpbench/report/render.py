@@ -12,7 +12,7 @@ from llpbench.contracts.specs import Reference
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
 from llpbench.report import phases, protocol, tables
-from llpbench.report.levels import on_common_seeds
+from llpbench.report.levels import across_levels, on_common_seeds
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
 from llpbench.results.table import Row, aggregate, group_cells
@@ -93,7 +93,9 @@ def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wa
     """Tables as text in one of the file formats: ``markdown``, ``latex``, ``csv``, ``json``."""
     if fmt in ("csv", "json") and wanted.kind in ("scores", "noise"):
         rows = table_rows(planned, results, wanted)
-        return rows_as_text(_across_noise(rows) if wanted.kind == "noise" else rows, fmt)
+        if wanted.kind == "noise":
+            rows = [row for place in across_levels(rows) for row in on_common_seeds(place)]
+        return rows_as_text(rows, fmt)
     built = make_tables(planned, results, wanted)
     write = {
         "csv": tables.entries_to_csv,
@@ -107,16 +109,3 @@ def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wa
 def rows_as_text(rows: Iterable[Row], fmt: str) -> str:
     """Rows with all their digits, as ``csv`` or ``json``."""
     return tables.to_json(rows) if fmt == "json" else tables.to_csv(rows)
-
-
-def _across_noise(rows: Iterable[Row]) -> list[Row]:
-    """The rows behind the tables by noise level (``tables.build_noise_tables``): the same places, on the same seeds.
-
-    A bound has no noise level, and a place with one level has no such table.
-    """
-    places: dict[tuple[str, str, int], list[Row]] = {}
-    for row in rows:
-        if not row.oracle:
-            places.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
-    several = (place for place in places.values() if len({row.noise for row in place}) > 1)
-    return [row for place in several for row in on_common_seeds(place)]

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from llpbench.contracts.result import PREDICTIONS_ONLY
-from llpbench.report.levels import on_common_seeds, usual_seeds
+from llpbench.report.levels import across_levels, on_common_seeds, usual_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
@@ -108,11 +108,7 @@ def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
 
     Such a table is read along its lines, so a method stands with the seeds that it has at every level.
     """
-    groups: dict[tuple[str, str, int], list[Row]] = {}
-    for row in rows:
-        if row.metric == metric.name and not row.oracle:
-            groups.setdefault((row.dataset, row.rule, row.bag_size), []).append(row)
-    return [_noise_table(group, metric) for group in groups.values() if len({row.noise for row in group}) > 1]
+    return [_noise_table(group, metric) for group in across_levels(row for row in rows if row.metric == metric.name)]
 
 
 def _noise_table(group: list[Row], metric: MetricStyle) -> Table:
