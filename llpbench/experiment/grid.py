@@ -173,7 +173,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
             bags |= {"noise": noise} | ({} if noise == "none" else {"delta": spec.delta})
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
             bags |= {"folds": spec.folds}
-        params, name, preset = _settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
+        params, name, preset = named_settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
         found = tuned(cell, method.given) if tuned is not None else None
@@ -234,7 +234,7 @@ def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], regist
     return asked
 
 
-def _settings(
+def named_settings(
     method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
 ) -> tuple[dict[str, Scalar], str, str]:
     """Parameters, name and preset of a method: what was given wins over the preset, which wins over defaults."""

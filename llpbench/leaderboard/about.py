@@ -10,6 +10,7 @@ from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.citation import bibtex
 from llpbench.leaderboard.schema_overall import About
+from llpbench.results.shared import shared_keys
 
 FILES = {
     "results.csv": "means over seeds, every metric and rule",
@@ -78,17 +79,15 @@ def run_command(results: Collection[CellResult]) -> str:
 
     It is of random bags without noise, and of those datasets with the same bag sizes and seeds that have most cells.
     """
-    found: dict[str, dict[tuple[int, int], set[str]]] = {}
-    methods: dict[str, set[str]] = {}
+    found: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for result in results:
         cell = result.cell
         if not result.oracle and _with_usual_bags(cell):
-            methods.setdefault(result.dataset_name, set()).add(cell.method)
             of = found.setdefault(result.dataset_name, {})
-            of.setdefault((cell.bag_size, cell.seed), set()).add(cell.method)
+            of.setdefault(cell.method, set()).add((cell.bag_size, cell.seed))
     alike: dict[frozenset[tuple[int, int]], list[str]] = {}
     for dataset, of in sorted(found.items()):
-        usual = frozenset(place for place, who in of.items() if 2 * len(who) > len(methods[dataset]))
+        usual = shared_keys(of).keys
         if usual:
             alike.setdefault(usual, []).append(dataset)
     words = ["llpbench", "run", "-m", "mine"]

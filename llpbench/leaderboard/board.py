@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.contracts.cell import OWN_SIZES
+from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.leaderboard.about import about
 from llpbench.leaderboard.bootstrap import METRIC as JUDGED
@@ -19,7 +19,7 @@ from llpbench.leaderboard.claims import compare_best, mark_best
 from llpbench.leaderboard.entries import DIGITS, make_entry, make_score, paper_rows, rounded
 from llpbench.leaderboard.facts import MethodFacts, rules_of, styles_of
 from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.grouped import ANY_BAG, NO_NOISE, DatasetGroups, Place, block_of, by_dataset
+from llpbench.leaderboard.grouped import NO_NOISE, DatasetGroups, Place, block_of, by_dataset
 from llpbench.leaderboard.origin import is_unreleased
 from llpbench.leaderboard.overview import cells_of, coverage_of, standings_of
 from llpbench.leaderboard.plan import board_groups
@@ -139,7 +139,7 @@ def _board_dataset(
         bags=bags,
         noises=noises,
         epsilons=dataset.epsilons,
-        bounds={style.name: _bounds(dataset, ANY_BAG, style, rules) for style in here} if dataset.same_rows else {},
+        bounds={style.name: _bounds(dataset, BOUND_BAGS, style, rules) for style in here} if dataset.same_rows else {},
         bag_bounds=UNSET
         if dataset.same_rows or not dataset.bounds
         else {s.name: {str(b): _bounds(dataset, b, s, rules) for b in bags} for s in here},

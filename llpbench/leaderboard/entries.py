@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from llpbench.contracts.cell import BOUND_BAGS
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.leaderboard.commands import command
@@ -66,7 +67,7 @@ def paper_rows(references: Iterable[Reference], styles: Sequence[MetricStyle]) -
                 method=r.title, metric=r.metric, name=r.method, cells={}, noise=r.noise, rule=r.rule, source=r.source
             ),
         )
-        bag = "1" if r.bag_size is None else str(r.bag_size)
+        bag = str(BOUND_BAGS) if r.bag_size is None else str(r.bag_size)
         scale = by_name[r.metric].scale
         row.cells[bag] = Mean(mean=rounded(r.mean, scale), sd=rounded(r.sd, scale), note=r.note)
     return list(rows.values())

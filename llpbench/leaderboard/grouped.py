@@ -12,8 +12,6 @@ Place = tuple[str, int]  # noise level, bag size
 BLOCKS = ("random", "natural", "privacy", "images")
 """The parts of a leaderboard, by what its bags, counts and rows are."""
 NO_NOISE = "none"
-ANY_BAG = BOUND_BAGS
-"""The bag size of a bound that holds for all of them."""
 
 
 def block_of(scheme: str, noise: str, images: bool) -> str:
@@ -28,7 +26,7 @@ class DatasetGroups:
     """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
 
     ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows: by the bag size
-    that these rows are of, or ``ANY_BAG`` where all bag sizes have the same rows.
+    that these rows are of, or ``BOUND_BAGS`` where all bag sizes have the same rows.
     """
 
     sample: Group
@@ -52,7 +50,7 @@ class DatasetGroups:
 
     def bounds_at(self, bag: int) -> dict[str, Group]:
         """The bounds of a bag size, by method."""
-        size = ANY_BAG if self.same_rows else bag
+        size = BOUND_BAGS if self.same_rows else bag
         return {method: found[size] for method, found in self.bounds.items() if size in found}
 
     @property
@@ -90,5 +88,5 @@ def by_dataset(groups: list[Group]) -> list[DatasetGroups]:
         for dataset in datasets.values():
             cell = g.plans[0].cell
             if data_key(cell) in dataset.rows:
-                dataset.bounds.setdefault(g.method, {})[ANY_BAG if dataset.same_rows else cell.bag_size] = g
+                dataset.bounds.setdefault(g.method, {})[BOUND_BAGS if dataset.same_rows else cell.bag_size] = g
     return list(datasets.values())

@@ -12,9 +12,9 @@ from typing import TypeVar
 from llpbench.contracts.cell import SEARCHED, USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError, UsageError
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar, import_attribute
+from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
 from llpbench.execution.jobs import Limits
-from llpbench.experiment.grid import Variant, shown_data
+from llpbench.experiment.grid import Variant, named_settings, shown_data
 from llpbench.leaderboard.facts import MachineFacts
 from llpbench.leaderboard.origin import check_code
 from llpbench.leaderboard.validate import Unsound, clip
@@ -180,12 +180,11 @@ def _check_preset(result: CellResult, method: MethodSpec) -> None:
     cell = result.cell
     if not cell.preset or _origin(cell) != "preset":
         return
-    source = dict(method.presets).get(cell.preset)
-    if source is None:
+    if cell.preset not in dict(method.presets):
         raise Unsound(f"{method.name} has no preset {clip(cell.preset)}")
-    values: dict[str, Scalar] = import_attribute(source)(cell.dataset, cell.bag_size)
     given = {key: cell.params.get(key) for key in parse_options(result.method_name)[1] if key not in ORIGINS}
-    if method.resolve({**values, **given}) != cell.params:
+    params, _, _ = named_settings(Variant(method, given), cell.preset, cell.dataset, cell.bag_size)
+    if params != cell.params:
         raise Unsound(f"its parameters are not those of {clip(result.method_name)}")
 
 
