@@ -6,6 +6,7 @@ may redraw the field by describing others' methods, numbers of publications or m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
@@ -20,6 +21,8 @@ from llpbench.leaderboard.verified import new_marks
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import canonical
 
+_DAY = 86_400  # clocks differ, but not by more
+
 
 def brought(content: Content, before: Content, registry: Registry) -> list[str]:
     """What a submission changes that is for reviewers to change.
@@ -27,7 +30,7 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
     Marks of verification and scores of predictions are made by reviewers, and what is published already stays as it is
     until they replace it (``leaderboard add --replace``). What ``leaderboard add`` does by itself is no change: a cell
     without a number gets one (but no other reason for having none), a cell is shown under the name that today's
-    defaults give it.
+    defaults give it. Failures of a method that is published come with numbers of it, or not at all.
 
     Args:
         content: the leaderboard with the submission.
@@ -43,6 +46,10 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
 
 
 def _cells(content: Content, before: Content, registry: Registry) -> Iterator[str]:
+    news = [line.result for cell_id, line in content.lines.items() if cell_id not in before.lines]
+    others = {line.result.cell.method for line in before.lines.values()}
+    others -= {result.cell.method for result in news if result.status == "ok"}  # who brings numbers may bring failures
+    tomorrow = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + _DAY))
     for cell_id, line in sorted(content.lines.items()):
         known = before.lines.get(cell_id)
         if known == line:
@@ -51,6 +58,10 @@ def _cells(content: Content, before: Content, registry: Registry) -> Iterator[st
             yield f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions"
         elif known is not None and not (_repaired(line, known) or only_renamed(line, known, registry)):
             yield _replaced("cell", cell_id, "another")
+        elif known is None and line.result.status != "ok" and line.result.cell.method in others:
+            yield f"cell {cell_id}: a failure, and no number, of {line.result.cell.method}; reviewers add such"
+        if line.result.started > tomorrow:
+            yield f"cell {cell_id}: it says that it was made at {line.result.started}, which is to come"
     yield from (_replaced("cell", cell_id, "gone") for cell_id in sorted(set(before.lines) - set(content.lines)))
 
 

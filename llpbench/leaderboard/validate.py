@@ -6,6 +6,7 @@ import math
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,13 @@ def check_machine(text: str) -> str:
 
 
 def check_date(text: str) -> str:
-    """A moment in UTC, as results write it."""
-    return _formed(_DATE, text, "time {} does not read like 2025-01-31T12:00:00Z")
+    """A moment in UTC, as results write it, that a calendar has."""
+    _formed(_DATE, text, "time {} does not read like 2025-01-31T12:00:00Z")
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise Unsound(f"time {clip(text)} is in no calendar") from None
+    return text
 
 
 def _formed(pattern: re.Pattern[str], text: str, complaint: str) -> str:

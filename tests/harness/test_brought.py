@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from board_samples import as_line, content_of, grid, real_cell, shared, traced
+from board_samples import as_line, content_of, grid, published, real_cell, shared, traced
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, write_board
 from helpers import make_cell, make_result
@@ -23,6 +23,7 @@ from llpbench.leaderboard.folder import Content
 from llpbench.leaderboard.lines import seal
 from llpbench.leaderboard.publish import refresh_facts, refresh_suites
 from llpbench.leaderboard.schema_overall import SuiteAbout
+from llpbench.leaderboard.validate import Unsound, check_date
 
 
 def board() -> Content:
@@ -83,6 +84,29 @@ def test_a_failure_is_not_made_another_failure() -> None:
         assert problem.startswith(f"cell {cell_id}: it is another")
     after.lines[cell_id] = before.lines[cell_id]
     assert brought(after, before, shared()) == []
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped", "timeout"])
+def test_failures_of_others_come_with_numbers_of_theirs(status: str) -> None:
+    """A new seed at which a rival ``fails`` cannot be made again from any number."""
+    before, after = board(), board()
+    at_fault = make_result(make_cell(method="b", seed=7), status=status, reason="it gives up on hard data")
+    after.lines[at_fault.id] = as_line(at_fault)
+    (problem,) = brought(after, before, shared())
+    assert problem == f"cell {at_fault.id}: a failure, and no number, of b; reviewers add such"
+    number = published(0.7, make_cell(method="b", seed=8))
+    after.lines[number.id] = as_line(number)
+    assert brought(after, before, shared()) == []
+
+
+def test_nothing_was_made_in_the_future() -> None:
+    before, after = board(), board()
+    new = published(0.7, make_cell(method="b", seed=8), started="2999-01-01T00:00:00Z")
+    after.lines[new.id] = as_line(new)
+    (problem,) = brought(after, before, shared())
+    assert problem == f"cell {new.id}: it says that it was made at 2999-01-01T00:00:00Z, which is to come"
+    with pytest.raises(Unsound, match="in no calendar"):
+        check_date("9999-99-99T00:00:00Z")
 
 
 def test_a_cell_stays_of_the_run_that_it_came_from() -> None:
