@@ -304,7 +304,9 @@ def test_charts_and_colours_are_of_the_seeds_that_methods_share(browser: Chromiu
         score = scores_at(board, row["method"]).get("auroc", {}) if not row["oracle"] else {}
         mean = told.get(row["method"], 75.0)
         score["bags"] = score.get("bags", {}) | {"mean": mean, "sd": 1.0, "shared": mean, "note": ""}
-    scores_at(board, "easyllp")["auroc"]["bags"] |= {"mean": 95.0, "shared": 80.0, "note": "10 seeds"}
+    scores_at(board, "easyllp")["auroc"]["bags"] |= {
+        "mean": 95.0, "shared": 80.0, "shared_sd": 3.0, "note": "10 seeds",
+    }  # fmt: skip
     browser.size(1280)
     browser.open(written(tmp_path, board), "#bag=8")
     for figure in ("bags", "cost"):
@@ -318,7 +320,26 @@ def test_charts_and_colours_are_of_the_seeds_that_methods_share(browser: Chromiu
     warmth = "document.querySelector('[data-key=\"cell-8-{}\"]').className.split(' ').pop()"
     shown = {method: browser.run(warmth.format(method)) for method in told}
     assert shown["easyllp"] == shown["dllp"] != shown["genbags"] == "h4"
+    text = browser.run("document.querySelector('[data-key=\"cell-8-easyllp\"]').innerText").split()
+    assert text[:2] == ["80.00", "(3.00)"]  # the large number is the one that is compared
+    assert " ".join(text).endswith("10 seeds: 95.00")
     assert browser.problems == []
+
+
+@needs_browser
+@pytest.mark.parametrize(("rule", "below"), [("bags", True), ("instances", False)])
+def test_a_number_below_a_control_is_marked(browser: Chromium, tmp_path: Path, rule: str, below: bool) -> None:
+    board = fake_board(1, bags=(8, 512), noises=("none",), holes=False)
+    for row in board["datasets"][0]["rows"]:
+        if not row["oracle"]:
+            for found, control in (("bags", 82.0), ("instances", 60.0)):
+                mean = control if row["control"] else 80.0
+                scores_at(board, row["method"])["auroc"][found] |= {"mean": mean, "shared": mean, "note": ""}
+    browser.open(written(tmp_path, board), f"#rule={rule}")
+    cell = "document.querySelector('[data-key=\"cell-8-dllp\"]')"
+    assert ("▽" in browser.run(f"{cell}.textContent")) == below
+    assert ("below a control" in browser.run(f"{cell}.ariaLabel")) == below
+    assert "▽" not in browser.run("document.querySelector('[data-key=\"cell-8-best-feature\"]').textContent")
 
 
 @needs_browser
@@ -391,7 +412,7 @@ def test_a_third_rule_is_a_choice(browser: Chromium, tmp_path: Path) -> None:
     row = board["datasets"][0]["rows"][0]
     for cell in row["cells"]["none"].values():
         for scores in cell["scores"].values():
-            scores["third"] = {**scores["bags"], "mean": 12.5}
+            scores["third"] = {**scores["bags"], "mean": 12.5, "shared": 12.5}
     browser.open(written(tmp_path, board), "#rule=third")
     assert browser.run("[...document.querySelectorAll('input[name=rule]')].map(e => e.value)") == [
         "bags", "instances", "third",

@@ -49,7 +49,7 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     assert f"{first['rank']:.2f}" in table
     assert f"{first['low']:.1f}–{first['high']:.1f}" in table
     note = seen.run("document.querySelector('.heading .note').textContent")
-    for part in ("36 cells", "2 datasets", "12 columns", "seeds 0 to 2"):
+    for part in ("36 cells", "2 datasets", "12 columns", "2 to 3 seeds a column"):
         assert part in note
     assert "late (4 of 36)" in seen.run("document.querySelector('.legend').textContent")
     assert seen.run("document.querySelectorAll('figure.ranks .clique').length") == len(standing["bars"])
@@ -60,7 +60,14 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     lines = seen.run("[...document.querySelectorAll('.coverage li')].map(li => li.textContent)")
     assert lines == [board["coverage"][0]["text"], *suite["parts"]]
     heading = seen.run("document.querySelector('.coverage h4').textContent")
-    assert heading == "Of the suite suite-1 (published 2026-11-16)"
+    assert heading == "Of the suite suite-1 (published 2026-11-16), controls and bounds included"
+    answer = seen.run("document.querySelector('.answer').textContent")
+    assert answer.startswith(
+        "bp has the best mean rank over everything: 1.2 (0.8 to 2.0) of 9; "
+        "not separated from it: bp-count and count-nll."
+    )
+    assert answer.endswith("random: bp 1.2, 2 not separatedprivacy: bp 1.2, 2 not separated")
+    assert seen.run("document.querySelector('.heat thead').textContent").endswith("10242 sets20481 set")
     coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
     assert not seen.run(f"{coordinates}.some(v => /NaN|undefined|Infinity|null/.test(v))")
 
@@ -82,6 +89,51 @@ def test_block_metric_filter_and_order_are_kept_in_the_address(seen: Chromium) -
     seen.type("belief")
     assert seen.run(ROWS) == ["bp"]
     assert seen.run("document.getElementById('live').textContent") == "1 of 9 methods shown"
+
+
+@needs_browser
+def test_the_best_is_on_top_whatever_a_tab_is_sorted_by(seen: Chromium) -> None:
+    """A column begins with its good end up; an order that another tab does not have is not taken there."""
+    best = seen.run(ROWS)[0]
+    for column in ("wins", "scaled"):
+        seen.click(f"[data-key='sort-{column}']")
+        assert hash_of(seen) == {"sort": column}
+        assert seen.run(ROWS)[0] == best
+    seen.click("[data-key='tab-adult']")
+    assert hash_of(seen) == {"dataset": "adult"}
+    seen.click("[data-key='sort-bag-8']")
+    seen.click("[data-key='noise-high']")
+    seen.click("[data-key='bag-32']")
+    assert hash_of(seen) == {"dataset": "adult", "sort": "bag-8", "noise": "high", "bag": "32"}
+    seen.click("[data-key='tab-marketing']")
+    assert hash_of(seen) == {"dataset": "marketing", "sort": "bag-8", "noise": "high", "bag": "32"}
+    seen.click("[data-key='tab-All']")
+    assert hash_of(seen) == {}
+    assert seen.run(ROWS)[0] == best
+
+
+@needs_browser
+def test_a_panel_says_where_a_method_is_furthest_behind(browser: Chromium, tmp_path: Path) -> None:
+    board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
+    (dataset,) = board["datasets"]
+    rivals = [row for row in dataset["rows"] if not (row["oracle"] or row["control"]) and "[" not in row["method"]]
+    for place, row in enumerate(rivals):
+        for bag, step in (("8", 1.0), ("512", 2.0)):
+            row["cells"]["none"][bag]["scores"]["auroc"]["bags"] |= {
+                "mean": 90 - step * place,
+                "shared": 90 - step * place,
+            }
+    browser.open(written(tmp_path, board), f"#method={rivals[2]['method']}")
+    sections = "[...document.querySelectorAll('#detail section')].map(s => [...s.querySelectorAll('h3, li')])"
+    texts = browser.run(f"{sections}.map(s => s.map(e => e.textContent))")
+    (found,) = [lines for title, *lines in texts if title == "Where it is furthest behind"]
+    first = rivals[0]["method"]
+    assert found == [
+        f"adult, bag 512: 86.00, place 3 of {len(rivals)}; {first} has 90.00",
+        f"adult, bag 8: 88.00, place 3 of {len(rivals)}; {first} has 90.00",
+    ]
+    browser.open(written(tmp_path, board), f"#method={first}")
+    assert "furthest behind" not in browser.run("document.getElementById('detail').textContent")
 
 
 @needs_browser
@@ -310,20 +362,23 @@ def test_the_settings_of_a_tab_stand_side_by_side(browser: Chromium, tmp_path: P
     read = "[...document.querySelectorAll('.family tr')].map(r => [...r.children].map(c => c.textContent))"
     (_, *methods), (first, *means), *lines = browser.run(read)
     assert set(methods) == {m for m in METHODS if "[" not in m}
-    assert [line[0] for line in lines] == ["adult (defaults)", "a-b", long]
+    assert [line[0] for line in lines] == ["a-b", long, "adult (defaults)"]  # what most methods have is first
     assert first == "mean of 2"
-    for dataset, (_, *shown) in zip(board["datasets"], lines, strict=True):
+    ordered = [*board["datasets"][1:], board["datasets"][0]]
+    for dataset, (_, *shown) in zip(ordered, lines, strict=True):
         cells = {row["method"]: row["cells"]["none"].get("0") for row in dataset["rows"]}
         means_of = {m: cell["scores"]["auroc"]["bags"]["mean"] for m, cell in cells.items() if cell}
         assert shown == [f"{means_of[m]:.2f}" if m in means_of else "–" for m in methods]
         known = [float(number) for number in shown if number != "–"]
-        line = f".family tbody + tbody tr:nth-child({board['datasets'].index(dataset) + 1})"
+        line = f".family tbody + tbody tr:nth-child({ordered.index(dataset) + 1})"
         bold = browser.run(f"[...document.querySelectorAll('{line} b')].map(b => b.textContent)")
         assert bold == [f"{max(known):.2f}"]
     for place, mean in enumerate(means, start=1):
-        assert abs(float(mean) - (float(lines[1][place]) + float(lines[2][place])) / 2) < 0.011
-    browser.run("document.querySelectorAll('.family tbody button')[2].click()")
+        assert abs(float(mean) - (float(lines[0][place]) + float(lines[1][place])) / 2) < 0.011
+    browser.run("document.querySelectorAll('.family tbody button')[1].click()")
     assert browser.run("document.querySelector('#panel h2').textContent") == names[2]
+    browser.open(written(tmp_path, board), "#dataset=adult")
+    assert browser.run("document.querySelector('#panel h2').textContent") == names[1]  # the tab: with most methods
     assert browser.run(CONTRAST) == []
     browser.size(390)
     assert browser.run("document.documentElement.scrollWidth") <= 390

@@ -39,7 +39,7 @@ function methodPanel(method) {
     ),
     linkPairs('Where it comes from', [
       ['paper', about.paper && outward(about.paper)],
-      ['reference', about.citation && name(about.citation)],
+      ['reference', about.citation ? name(about.citation) : 'none: no publication is named'],
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
       ['code', row.unreleased ? 'unreleased (an editable install)' : ''],
@@ -48,6 +48,7 @@ function methodPanel(method) {
       ['made again', madeAgain(rows)],
     ]),
     told.mark ? h('p', {class: 'state'}, str(told.mark)) : null,
+    behindSection(method, rows),
     resultsSection(method, rows),
     failureSection(rows),
     belowSection(rows),
@@ -122,7 +123,7 @@ function resultsSection(method, rows) {
               {class: 'scores'},
               bags.map((bag) => {
                 const found = scoreOf(cells[bag], metric, rule);
-                const value = num(found.mean) === null ? str(cells[bag].status) : fixed(found.mean, digits);
+                const value = num(found.mean) === null ? str(cells[bag].status) : fixed(drawnOf(found), digits);
                 return h(
                   'li',
                   null,
@@ -157,7 +158,7 @@ function failureSection(rows) {
     for (const [noise, cells] of Object.entries(dict(row.cells))) {
       for (const [bag, cell] of Object.entries(dict(cells))) {
         if (['ok', 'missing'].includes(str(cell.status)) || !cell.reason) continue;
-        const where = `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}`;
+        const where = placeWords(dataset, bag, noise);
         const key = `${statusWords(str(cell.status))}: ${str(cell.reason).replace(/seed \d+: /g, '')}`;
         reasons.set(key, [...(reasons.get(key) || []), where]);
       }
@@ -177,6 +178,64 @@ function failureSection(rows) {
     : null;
 }
 
+const FURTHEST = 5;
+
+/** The columns in which a method is furthest behind the best one, with its place there. */
+function behindSection(method, rows) {
+  const {metric, rule} = state;
+  const low = lowIsBest(board, metric);
+  const digits = num(metricOf(board, metric).digits) ?? 2;
+  const found = [];
+  for (const {dataset, row} of rows) {
+    if (row.oracle || row.control) return null;
+    const rivals = list(dataset.rows).filter((r) => !r.oracle && !r.control && str(r.method) === str(r.name));
+    for (const [noise, cells] of Object.entries(dict(row.cells))) {
+      for (const bag of Object.keys(dict(cells))) {
+        const value = (r) => fairOf(scoreOf(cellOf(r, noise, bag), metric, rule));
+        const ours = value(row);
+        const others = rivals.filter((r) => str(r.method) !== method && value(r) !== null);
+        if (ours === null || !others.length) continue;
+        const [best] = others.sort(by((r) => (low ? value(r) : -value(r))));
+        const gap = low ? ours - value(best) : value(best) - ours;
+        const place = 1 + others.filter((r) => (low ? value(r) < ours : value(r) > ours)).length;
+        if (gap > 0)
+          found.push({
+            gap,
+            place,
+            of: others.length + 1,
+            best,
+            where: placeWords(dataset, bag, noise),
+            ours,
+            top: value(best),
+          });
+      }
+    }
+  }
+  const worst = found.sort(by((f) => -f.gap)).slice(0, FURTHEST);
+  return worst.length
+    ? section(
+        'Where it is furthest behind',
+        h(
+          'ul',
+          {class: 'reasons'},
+          worst.map((f) =>
+            h(
+              'li',
+              null,
+              name(
+                `${f.where}: ${fixed(f.ours, digits)}, place ${f.place} of ${f.of}; ${str(f.best.method)} has ${fixed(f.top, digits)}`,
+              ),
+            ),
+          ),
+        ),
+      )
+    : null;
+}
+
+/** A column in words. */
+const placeWords = (dataset, bag, noise) =>
+  `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}`;
+
 /** Where the best control does better. */
 function belowSection(rows) {
   const {metric, rule} = state;
@@ -195,9 +254,7 @@ function belowSection(rows) {
         if (ours === null || !theirs.length) continue;
         const best = low ? Math.min(...theirs) : Math.max(...theirs);
         if (low ? ours > best : ours < best)
-          below.push(
-            `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}: ${fixed(ours, digits)} against ${fixed(best, digits)}`,
-          );
+          below.push(`${placeWords(dataset, bag, noise)}: ${fixed(ours, digits)} against ${fixed(best, digits)}`);
       }
     }
   }

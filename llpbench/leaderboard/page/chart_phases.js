@@ -14,9 +14,7 @@ const TINTS = 8;
 /** The look of a phase: one of the colours, and from the second turn through them on lines across it. */
 function phaseLook(phases, phase) {
   const place = phases.indexOf(phase);
-  return phase === 'other'
-    ? {tint: 'px', turn: 0}
-    : {tint: `p${place % TINTS}`, turn: Math.floor(place / TINTS)};
+  return phase === 'other' ? {tint: 'px', turn: 0} : {tint: `p${place % TINTS}`, turn: Math.floor(place / TINTS)};
 }
 
 /** The lines of a turn; each turn has other ones. */

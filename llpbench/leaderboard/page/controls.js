@@ -3,8 +3,7 @@
 /** A tab for all datasets together, and one for each dataset; those that differ in their bags or options share one. */
 function tabsOf() {
   const first = overalls(board).length ? [{label: 'All', name: '', title: 'All datasets', here: state.overall}] : [];
-  const bases = new Map();
-  for (const d of list(board.datasets)) if (!bases.has(baseOf(d))) bases.set(baseOf(d), d);
+  const bases = new Map(list(board.datasets).map((d) => [baseOf(d), datasetNamed(list(board.datasets), baseOf(d))]));
   const now = list(board.datasets).find((d) => d.name === state.dataset);
   return [
     ...first,

@@ -46,7 +46,8 @@ function familyLines(view, family) {
     const column = usual.map(({values}) => values[j]);
     return column.length && column.every((v) => v !== null) ? column.reduce((a, b) => a + b, 0) / column.length : null;
   });
-  return {methods, lines: there, usual, means};
+  const rest = there.filter((line) => !usual.includes(line));
+  return {methods, lines: [...usual, ...rest], usual, means};
 }
 
 /** All settings of a tab in one table; pressing a line opens it above. Nothing where there is only one setting. */

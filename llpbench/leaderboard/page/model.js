@@ -128,11 +128,18 @@ function viewOf(board, state) {
       drawn: bags.map((bag) => drawnOf(score(cellOf(row, noise, bag)))),
       fair: bags.map((bag) => fair(row, noise, bag)),
     }));
+  /** The number of the best control at each bag size; null where there is none. */
+  const yardsticks = bags.map((bag) => {
+    const found = all.filter((row) => row.control).map((row) => drawnOf(score(cellOf(row, noise, bag))));
+    const range = extent(found);
+    return range && range[low ? 0 : 1];
+  });
   return {
     board,
     dataset,
     state,
     bags,
+    yardsticks,
     rule,
     rules,
     noise,

@@ -58,6 +58,7 @@ function overallPanel(view) {
   const width = two ? Math.floor((inner - 20) * 0.58) - 34 : inner - 34;
   return [
     overallHeading(view, blocks),
+    overallAnswer(view, blocks),
     overallTable(view),
     overallLegend(view),
     h(
@@ -78,7 +79,6 @@ function overallPanel(view) {
 
 function overallHeading(view, blocks) {
   const {found, state} = view;
-  const seeds = list(found.seeds);
   return h(
     'div',
     {class: 'heading'},
@@ -95,7 +95,7 @@ function overallHeading(view, blocks) {
               `${plural(list(found.rows).length, 'method')} ranked on ${plural(num(found.cells) || 0, 'cell')} that they share`,
               plural(num(found.datasets) || 0, 'dataset'),
               plural(num(found.columns) || 0, 'column'),
-              `seeds ${seedsText(seeds)}`,
+              seedsOfColumns(found),
             ].join(' · '),
           )
         : null,
@@ -121,6 +121,58 @@ function overallHeading(view, blocks) {
   );
 }
 
+/** How many seeds a column has: 3 seeds, or 2 to 5 seeds, a column. */
+function seedsOfColumns(found) {
+  const [fewest, most] = list(found.column_seeds);
+  return fewest === most ? `${plural(num(most) || 0, 'seed')} a column` : `${fewest} to ${most} seeds a column`;
+}
+
+/** Which method is first, how sure that is, and who is first in each block: the answer before the table. */
+function overallAnswer(view, blocks) {
+  const {found, all, state} = view;
+  const [first] = all;
+  const tied = (o) => list(o.rows).filter((r) => r.tied === true);
+  const tested = all.some((r) => own(r, 'tied'));
+  const names = (rows) => rows.map((r, i) => [i ? (i === rows.length - 1 ? ' and ' : ', ') : '', name(str(r.method))]);
+  const others = tied(found);
+  const range = num(first.low) === null ? '' : ` (${fixed(first.low, 1)} to ${fixed(first.high, 1)})`;
+  const sure = !tested
+    ? ''
+    : !others.length
+      ? '; every other method is separated from it'
+      : others.length === all.length - 1
+        ? '; no other method is separated from it'
+        : ['; not separated from it: ', names(others)];
+  const parts = state.block === ALL ? blocks.filter((block) => block !== ALL) : [];
+  const leader = (block) => {
+    const o = overallOf(board, {...state, block});
+    const [best] = list(o.rows);
+    if (!best) return null;
+    const near = tied(o).length;
+    const words = !tested
+      ? ''
+      : near === list(o.rows).length - 1
+        ? ', nobody separated'
+        : near
+          ? `, ${near} not separated`
+          : '';
+    return h('li', null, `${block}: `, h('b', null, name(str(best.method))), ` ${fixed(best.rank, 1)}${words}`);
+  };
+  return h(
+    'div',
+    {class: 'answer'},
+    h(
+      'p',
+      null,
+      h('b', null, name(str(first.method))),
+      ` has the best mean rank ${state.block === ALL ? 'over everything' : `over ${state.block}`}: ${fixed(first.rank, 1)}${range} of ${all.length}`,
+      sure,
+      '.',
+    ),
+    parts.length ? h('ul', null, parts.map(leader).filter(Boolean)) : null,
+  );
+}
+
 /** Seeds in few words: 0 to 4, or one by one. */
 function seedsText(seeds) {
   const run = seeds.length > 2 && seeds.every((seed, i) => seed === seeds[0] + i);
@@ -130,6 +182,8 @@ function seedsText(seeds) {
 function overallLegend(view) {
   const {found} = view;
   const unranked = Object.entries(dict(found.unranked)).filter(([, lacks]) => num(lacks));
+  const tested = list(found.rows).some((r) => own(r, 'tied'));
+  const pairs = (list(found.rows).length * (list(found.rows).length - 1)) / 2;
   return h(
     'div',
     {class: 'legend column'},
@@ -138,8 +192,11 @@ function overallLegend(view) {
       null,
       'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset and datasets count alike. The range beside a mean rank is its 95 % interval when datasets and seeds are drawn again',
       num(found.datasets) < 5 ? `, which is rough with ${plural(num(found.datasets) || 0, 'dataset')}. ` : '. ',
-      '“Tied with the first” means that Wilcoxon’s test over columns, corrected for the number of rivals (Holm), does not tell them apart in these columns. Columns of one dataset share rows, so the tests say little of a further dataset; the interval, which draws datasets, does.',
-      2 ** (1 - (num(found.columns) || 0)) * (list(found.rows).length - 1) > 0.05
+      'Won is the share of cells won against the others, with the same weights. Score: 0 is the best control, 1 the bound; below 0 is worse than the control. ',
+      tested
+        ? '“Tied with the first” means not separated from it: Wilcoxon’s test over columns, all pairs corrected together (Holm), does not tell them apart in these columns. Columns of one dataset share rows, so the tests say little of a further dataset; the interval, which draws datasets, does.'
+        : 'There is no test for this metric.',
+      tested && 2 ** (1 - (num(found.columns) || 0)) * pairs > 0.05
         ? ` ${plural(num(found.columns) || 0, 'column')} are too few for this test to separate anybody.`
         : '',
     ),
@@ -155,11 +212,12 @@ function overallLegend(view) {
 
 /** Mean rank at each bag size. */
 function bagTable(view) {
-  const {bags, rows} = view;
+  const {bags, rows, found} = view;
+  const counts = list(found.bag_datasets).map(num);
   return smallTable(
     'By bag size',
-    'Mean rank at each bag size, over datasets.',
-    bags.map(bagShort),
+    'Mean rank at each bag size, and below the size over how many datasets: not the same ones everywhere.',
+    bags.map((bag, i) => [bagShort(bag), counts[i] ? h('span', {class: 'of'}, plural(counts[i], 'set')) : null]),
     rows.map((r) => [str(r.method), list(r.bags).map(num)]),
   );
 }
@@ -218,7 +276,7 @@ function winMatrix(view) {
   };
   return tableCard({
     title: 'Who beats whom',
-    note: 'Share of shared cells (dataset, bags, noise, seed), in percent, in which the method of the row beats that of the column. Columns are the places of the rows.',
+    note: 'Share of shared cells (dataset, bags, noise, seed), in percent, datasets counting alike, in which the method of the row beats that of the column. Columns are the places of the rows.',
     kind: 'matrix',
     caption: 'Share of cells won, rows against columns',
     head: [
@@ -260,7 +318,7 @@ function coverageList() {
         h('h3', null, 'What is here'),
         lines(blocks),
         suites.map(([suite, about]) => [
-          h('h4', null, 'Of the suite ', name(suite), ' (', name(dict(about).state), ')'),
+          h('h4', null, 'Of the suite ', name(suite), ' (', name(dict(about).state), '), controls and bounds included'),
           lines(list(dict(about).parts)),
         ]),
       )

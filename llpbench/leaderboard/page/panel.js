@@ -1,5 +1,6 @@
 // What lies below the controls: heading, table, notes, charts and what the seeds can tell.
 
+const MANY_SETTINGS = 8; // with more of them their table is what a reader of the tab looks for
 let drawnWidth = 0; // of the charts; drawn again when the page is another
 
 function panel(view) {
@@ -40,9 +41,14 @@ function panel(view) {
     h('b', null, 'best'),
     h('u', null, 'second'),
     view.rows.some((r) => view.bags.some((bag) => view.score(cellOf(r.row, view.noise, bag)).note))
-      ? h('span', null, 'compared on the seeds that methods share; other numbers of seeds are told')
+      ? h('span', null, 'means over the seeds that methods share; means over other seeds stand below')
       : null,
     view.judged ? h('span', null, '≈ not separated from the best (for the best: from the second)') : null,
+    view.rows.some(
+      (r) => !r.control && view.bags.some((bag, i) => r.drawn[i] !== null && belowControl(view, bag, r.drawn[i])),
+    )
+      ? h('span', null, '▽ below a control')
+      : null,
     view.rows.some((r) => view.bags.some((bag) => cellOf(r.row, view.noise, bag).status === 'partial'))
       ? h('span', null, '◌ some seeds are missing')
       : null,
@@ -59,6 +65,7 @@ function panel(view) {
     h('span', {class: 'keys'}, 'Open a cell for its parameters, seeds and command (arrow keys and Enter)'),
   );
   const unjudged = unjudgedNote(view);
+  const many = familyOf(dataset).length > MANY_SETTINGS;
   const inner = mainWidth();
   const two = inner >= 900;
   const gap = 20;
@@ -79,10 +86,11 @@ function panel(view) {
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
-    familyTable(view),
+    many ? null : familyTable(view),
     protocolBlock(view),
   ];
-  return [heading, renderTable(view, actions), legend, unjudged, missingNotes(view), ...charts].filter(Boolean);
+  const above = [heading, renderTable(view, actions), legend, unjudged, missingNotes(view)];
+  return [...above, many ? familyTable(view) : null, ...charts].filter(Boolean);
 }
 
 /** Opens the panel of a dataset. */

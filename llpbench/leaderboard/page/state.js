@@ -12,12 +12,21 @@ const metricOf = (board, metric) =>
     .find((m) => str(m.name) === metric) || dict();
 const lowIsBest = (board, metric) => metricOf(board, metric).higher === false;
 
+/** Whether a column that is sorted for the first time has its large values on top: the good ones. */
+const startsDown = (sort, lowIsBest) => ['wins', 'scaled'].includes(sort) || (sort.startsWith('bag-') && !lowIsBest);
+
+/** The dataset that a name opens: the one of that name, or of its tab the usual bags, else the one with most methods. */
+function datasetNamed(datasets, wanted) {
+  const family = datasets.filter((d) => baseOf(d) === wanted);
+  const most = Math.max(...family.map((d) => list(d.rows).length));
+  return datasets.find((d) => str(d.name) === wanted) || family.find((d) => list(d.rows).length === most);
+}
+
 /** The state an address asks for; whatever does not fit the board falls back to the default. */
 function readState(hash, board) {
   const asked = new URLSearchParams(hash.replace(/^#/, ''));
   const datasets = list(board.datasets);
-  const wanted = asked.get('dataset');
-  const chosen = datasets.find((d) => d.name === wanted) || datasets.find((d) => baseOf(d) === wanted);
+  const chosen = datasetNamed(datasets, asked.get('dataset'));
   const overall = !chosen && overalls(board).length > 0; // the first tab is about all datasets
   const dataset = overall ? dict() : chosen || datasets[0] || dict();
   const blocks = overallBlocks(board);
@@ -29,7 +38,6 @@ function readState(hash, board) {
   const rules = ruleNames(board);
   const metrics = overall ? overallMetrics(board) : list(dataset.metrics).map(str);
   const metric = pick('metric', metrics, metrics.includes(MAIN_METRIC) ? MAIN_METRIC : metrics[0] || '');
-  const firstDown = ['wins', 'scaled'].includes(sort) || (sort.startsWith('bag-') && !lowIsBest(board, metric));
   return {
     overall,
     dataset: str(dataset.name),
@@ -42,7 +50,7 @@ function readState(hash, board) {
     noise,
     filter: (asked.get('filter') || '').slice(0, 200),
     sort,
-    down: pick('dir', ['up', 'down'], firstDown ? 'down' : 'up') === 'down',
+    down: pick('dir', ['up', 'down'], startsDown(sort, lowIsBest(board, metric)) ? 'down' : 'up') === 'down',
     bag: pick('bag', bags, bags.includes('512') ? '512' : bags[bags.length - 1] || ''),
     paper: asked.get('paper') === '1',
     share: asked.get('share') === '1',
@@ -56,11 +64,13 @@ function readCell(text) {
   return at > 0 ? {bag: text.slice(0, at), method: text.slice(at + 1)} : null;
 }
 
-/** The address of a state: only what differs from the defaults. */
+/** The address of a state: only what differs from the defaults, and what the tab does not have is left out. */
 function writeState(state, board) {
-  const kept = new URLSearchParams({dataset: state.dataset, sort: state.sort, metric: state.metric});
-  const usual = readState(kept.toString(), board);
-  const first = readState(`dataset=${encodeURIComponent(state.dataset)}`, board);
+  const {dataset, sort, metric, noise, bag} = state;
+  const read = (asked) => readState(new URLSearchParams(asked).toString(), board);
+  const usual = read({dataset, sort, metric});
+  const first = read({dataset});
+  const kept = read({dataset, sort, metric, noise, bag});
   const out = new URLSearchParams();
   const put = (key, value, standard) => {
     if (value !== standard) out.set(key, value);
@@ -69,11 +79,11 @@ function writeState(state, board) {
   put('block', state.block, usual.block);
   put('metric', state.metric, first.metric);
   put('rule', state.rule, usual.rule);
-  put('noise', state.noise, usual.noise);
+  put('noise', kept.noise, usual.noise);
   put('filter', state.filter, '');
-  put('sort', state.sort, 'rank');
-  put('dir', state.down ? 'down' : 'up', usual.down ? 'down' : 'up');
-  put('bag', state.bag, usual.bag);
+  put('sort', kept.sort, 'rank');
+  if (kept.sort === sort) put('dir', state.down ? 'down' : 'up', usual.down ? 'down' : 'up');
+  put('bag', kept.bag, read({dataset, noise: kept.noise}).bag);
   put('paper', state.paper ? '1' : '0', '0');
   put('share', state.share ? '1' : '0', '0');
   put('controls', state.controls ? '1' : '0', '1');

@@ -13,7 +13,6 @@ const statusWords = (status) => (own(STATUS, status) ? STATUS[status] : status);
 function sortHeader(view, key, label, props, change) {
   const {sort, down} = view.state;
   const active = sort === key;
-  const firstDown = key.startsWith('bag-') && !view.lowIsBest;
   return h(
     'th',
     {scope: 'col', 'aria-sort': active ? (down ? 'descending' : 'ascending') : 'none', ...props},
@@ -23,13 +22,16 @@ function sortHeader(view, key, label, props, change) {
         type: 'button',
         class: 'sort',
         'data-key': `sort-${key}`,
-        click: () => change({sort: key, down: active ? !down : firstDown}),
+        click: () => change({sort: key, down: active ? !down : startsDown(key, view.lowIsBest)}),
       },
       label,
       h('span', {class: 'dir', 'aria-hidden': 'true'}, active ? (down ? '▼' : '▲') : ''),
     ),
   );
 }
+
+/** Whether there is more than one bag size, so that a line can be drawn. */
+const hasTrend = (view) => view.bags.length > 1;
 
 function renderTable(view, actions) {
   const {bags, dataset} = view;
@@ -45,7 +47,7 @@ function renderTable(view, actions) {
     ),
     sortHeader(view, 'method', 'Method', {class: 'method'}, actions.change),
     bags.map((bag) => sortHeader(view, `bag-${bag}`, bagHead(view.dataset, bag), {class: 'num'}, actions.change)),
-    h('th', {scope: 'col', class: 'spark'}, 'Trend'),
+    hasTrend(view) ? h('th', {scope: 'col', class: 'spark'}, 'Trend') : null,
     sortHeader(
       view,
       'time',
@@ -60,7 +62,7 @@ function renderTable(view, actions) {
   const rows = withVariantsBelow(view.rows, view.state.open);
   const methods = rows.filter((r) => !r.control);
   const controls = rows.filter((r) => r.control);
-  const width = bags.length + 4;
+  const width = bags.length + (hasTrend(view) ? 4 : 3);
   const none = view.rows.length
     ? null
     : h(
@@ -168,7 +170,7 @@ function tableRow(view, r, extents, spark, actions) {
     view.bags.map((bag, i) =>
       h('td', {class: 'num'}, cellButton(view, r, bag, heat(r.drawn[i], extents[i], view.lowIsBest), actions)),
     ),
-    h('td', {class: 'spark'}, sparkline(r.drawn, spark, actions.styles.get(r.method))),
+    hasTrend(view) ? h('td', {class: 'spark'}, sparkline(r.drawn, spark, actions.styles.get(r.method))) : null,
     h('td', {class: 'num time'}, amount(r.fit)),
   );
 }
@@ -210,6 +212,18 @@ function seedsNote(view, score) {
     .join(', ');
 }
 
+/** A score as a table shows it: the mean that is compared is the large one, that over other seeds stands below it. */
+function shownScore(view, score) {
+  const mean = drawnOf(score);
+  const compared = mean === null || view.number(mean) === view.number(score.mean);
+  const note = str(score.note);
+  return {
+    mean: mean === null ? null : view.number(compared ? score.mean : mean),
+    sd: num(compared ? score.sd : score.shared_sd),
+    note: compared || !note ? note : `${note}: ${view.number(score.mean)}`,
+  };
+}
+
 /** A mean with its deviation and what must be said of its seeds, for a note by the pointer and the data of a chart. */
 const toldMean = (view, score) => [view.meanSd(score), seedsNote(view, score)].filter(Boolean).join(' · ');
 /** What is said below a chart where points are not at the means of all seeds. */
@@ -218,23 +232,30 @@ const drawnNote = (scores) =>
     ? ' Methods with other seeds than most are drawn at their mean over the seeds that methods share.'
     : '';
 
+/** Whether a number is worse than that of the best control. */
+function belowControl(view, bag, value) {
+  const yardstick = view.yardsticks[view.bags.indexOf(bag)];
+  return yardstick !== null && (view.lowIsBest ? value > yardstick : value < yardstick);
+}
+
 function cellButton(view, r, bag, warmth, actions) {
   const cell = cellOf(r.row, view.noise, bag);
   const score = view.score(cell);
   const status = str(cell.status || 'missing');
   const has = num(score.mean) !== null;
+  const shown = shownScore(view, score);
   const mark = has ? (score.best ? 'best' : score.second ? 'second' : '') : 'status';
   const tied = has && score.separated === false;
+  const under = has && !r.control && belowControl(view, bag, drawnOf(score));
   const paper = view.state.paper ? view.paper(r.row, bag) : null;
   const said = [
     `${r.method}, ${bagName(view.dataset, bag)}:`,
-    has
-      ? `${view.number(score.mean)}${num(score.sd) === null ? '' : `, standard deviation ${view.number(score.sd)}`}`
-      : status,
+    has ? `${shown.mean}${shown.sd === null ? '' : `, standard deviation ${view.number(shown.sd)}`}` : status,
     score.best ? ', best' : score.second ? ', second' : '',
     tied ? (score.best ? ', not separated from the second' : ', not separated from the best') : '',
+    under ? ', below a control' : '',
     has && status !== 'ok' ? `, ${statusWords(status)}` : '',
-    has && score.note ? `, ${seedsNote(view, score)}` : '',
+    has && shown.note ? `, ${shown.note}` : '',
     paper ? `, paper ${view.number(paper.mean)}` : '',
   ]
     .join(' ')
@@ -254,12 +275,12 @@ function cellButton(view, r, bag, warmth, actions) {
     },
     has
       ? [
-          h('span', {class: 'mean'}, view.number(score.mean)),
-          h('span', {class: 'sd'}, num(score.sd) === null ? '' : `(${view.number(score.sd)})`),
-          h('span', {class: 'tie'}, tied ? '≈' : status === 'ok' ? '' : '◌'),
+          h('span', {class: 'mean'}, shown.mean),
+          h('span', {class: 'sd'}, shown.sd === null ? '' : `(${view.number(shown.sd)})`),
+          h('span', {class: 'tie'}, status !== 'ok' && !tied ? '◌' : under ? '▽' : tied ? '≈' : ''),
         ]
       : h('span', {class: 'pill'}, status === 'ok' ? 'undefined' : status),
-    has && score.note ? h('span', {class: 'paper seeds'}, seedsNote(view, score)) : null,
+    has && shown.note ? h('span', {class: 'paper seeds'}, shown.note) : null,
     paper ? h('span', {class: 'paper'}, `paper ${view.number(paper.mean)}`) : null,
   );
 }
