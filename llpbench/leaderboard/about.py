@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.citation import bibtex
+from llpbench.leaderboard.commands import typed_seeds
 from llpbench.leaderboard.schema_overall import About
 from llpbench.results.shared import shared_keys
 
@@ -34,8 +35,11 @@ WORDS = {
     "column": "a dataset with one bag size and one noise level: where methods are compared, seed by seed",
     "seed": "a number that fixes the split, the bags and the start of a fit, the same for all methods",
     "rule": "how the best moment of a fit is chosen: on held-back bags (bags) or, which needs labels, rows (instances)",
+    "mean rank": "the mean of a method's places (1 is best) over cells, where seeds, columns and datasets count alike",
+    "tied": "not separated: the test over columns, or over the seeds of a column, does not tell two methods apart",
     "bound": "a model trained on the true label of every row: about the best that bags could give",
-    "control": "a yardstick that learns next to nothing from counts; a method below it has learned nothing",
+    "control": "a yardstick that learns next to nothing from counts: what rows and selection alone give",
+    "ε": "epsilon, how much privacy noise on counts protects: the smaller, the more noise",
     "block": "a part of the suite: random bags, natural bags, privacy (noise on counts), images",
 }
 """One sentence for each word of the page."""
@@ -94,7 +98,7 @@ def run_command(results: Collection[CellResult]) -> str:
     if alike:
         places, datasets = max(alike.items(), key=lambda item: len(item[0]) * len(item[1]))
         bags, seeds = (sorted(set(column)) for column in zip(*places, strict=True))
-        words += ["-d", ",".join(datasets), "-b", ",".join(map(str, bags)), "-s", _typed(seeds)]
+        words += ["-d", ",".join(datasets), "-b", ",".join(map(str, bags)), "-s", typed_seeds(seeds)]
     return shlex.join([*words, "-o", "results/mine"])
 
 
@@ -102,11 +106,6 @@ def _with_usual_bags(cell: Cell) -> bool:
     """Whether nothing is unusual about how the bags of a cell are formed, so that a command need not say it."""
     conditions = ("scheme", "scheme_options", "noise", "feature_noise", "split")
     return all(getattr(cell, name) == getattr(USUAL, name) for name in conditions)
-
-
-def _typed(seeds: list[int]) -> str:
-    run = seeds == list(range(seeds[0], seeds[-1] + 1))
-    return f"{seeds[0]}-{seeds[-1]}" if run else ",".join(map(str, seeds))
 
 
 def addresses() -> dict[str, str]:

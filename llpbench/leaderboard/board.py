@@ -46,7 +46,7 @@ from llpbench.report.cards import cards_of
 from llpbench.report.levels import NO_SEED, common_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
-from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Group, mean_sd, value_of
 
 TITLE = "llpbench leaderboard"
@@ -63,7 +63,7 @@ def make_board(content: Content, groups: list[Group] | None = None, *, files: bo
     """
     results = [line.result for line in content.lines.values()]
     styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)
-    found = by_dataset(board_groups(results) if groups is None else groups)
+    found = by_dataset(board_groups(results, content.facts.roles) if groups is None else groups)
     datasets = [_board_dataset(dataset, content, list(styles.values()), list(rules)) for dataset in found]
     mark_rows((row for dataset in datasets for row in dataset.rows), content.marks)
     cells = cells_of(found, content.facts)
@@ -194,8 +194,9 @@ def _judge_column(
     }
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
     variant_of = {m: group.base_method for m, group in groups.items()}
-    shared = shared_keys({m: list(v) for m, v in values.items()}, variant_of)
-    means = shared_means(values, variant_of)
+    roles = dataset.roles
+    shared = shared_keys({m: list(v) for m, v in values.items()}, variant_of, roles)
+    means = shared_means(values, variant_of, roles)
     usual = usual_number(map(len, values.values()))
     for method, score in scores.items():
         score.shared = rounded(means.get(method), style.scale)
@@ -205,7 +206,8 @@ def _judge_column(
         told = row.cells[noise][str(bag)].scores.get(style.name, {}).get(rule)
         if told is not None:
             told.note = seeds_note(_by_seed(groups[row.method], style, rule), usual)
-    ranked = mark_best(scores, means, style.higher_is_better)
+    rivals = {method: mean for method, mean in means.items() if method not in roles.controls}
+    ranked = mark_best(scores, rivals, style.higher_is_better)
     if style.name != JUDGED:
         return None
     column = {m: [r for r in groups[m].fine if r.cell.seed in shared.keys] for m in ranked}
@@ -213,6 +215,8 @@ def _judge_column(
     if compared is None:
         return None
     i = compared.interval
+    control = unbeaten_control(means, roles.controls, style.higher_is_better)
+    below = [] if control is None else [f"No method is better than the control {control}."]
     return Claim(
         metric=style.name,
         rule=rule,
@@ -224,7 +228,7 @@ def _judge_column(
         low=rounded(i.low),
         high=rounded(i.high),
         separated=compared.separated,
-        text=compared.text,
+        text=" ".join([compared.text, *below]),
         basis=compared.basis,
         p=rounded(compared.p),
         rivals=compared.rivals,
@@ -243,7 +247,8 @@ def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style:
     compared = [
         m for m, of in values.items() if len(of) > 1 and all(g.compared_under(rule) for g in groups[m].values())
     ]
-    usual = shared_keys({m: common[m] for m in compared}, {row.method: row.name for row in rows}).keys
+    variant_of = {row.method: row.name for row in rows}
+    usual = shared_keys({m: common[m] for m in compared}, variant_of, dataset.roles).keys
     for row in rows:
         seeds = usual if usual and usual <= common[row.method] else common[row.method]
         for noise, found in values[row.method].items():
@@ -283,13 +288,18 @@ def _bounds(dataset: DatasetGroups, bag: int, style: MetricStyle, rules: Sequenc
 def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     """Over the cells (bag size, seed) without noise, if there are such, that methods share (``results.shared``).
 
-    A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all.
+    A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all; controls
+    have no rank.
     """
     noises = [NO_NOISE] if NO_NOISE in dataset.epsilons else list(dataset.epsilons)
-    ranked = {m: g for m, g in dataset.methods.items() if all(group.compared_under(rule) for group in g.values())}
+    ranked = {
+        m: groups
+        for m, groups in dataset.methods.items()
+        if m not in dataset.roles.controls and all(group.compared_under(rule) for group in groups.values())
+    }
     scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
     variant_of = {m: group.base_method for m, found in ranked.items() for group in found.values()}
-    shared = shared_keys({method: list(found) for method, found in scores.items()}, variant_of)
+    shared = shared_keys({method: list(found) for method, found in scores.items()}, variant_of, dataset.roles)
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
     ranks = [
@@ -315,7 +325,7 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
     fronts = {}
     for bag in bags:
-        compared = [row for row in rows if not row.oracle and row.predictions_only is UNSET]
+        compared = [row for row in rows if not (row.oracle or row.control) and row.predictions_only is UNSET]
         entries = {row.method: row.cells[NO_NOISE][str(bag)] for row in compared}
         there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:

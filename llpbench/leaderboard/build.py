@@ -32,7 +32,7 @@ def built_files(content: Content) -> dict[str, bytes]:
     """Files by their path in the folder; they depend on the content alone."""
     from llpbench.leaderboard.page import render_page
 
-    groups = board_groups(line.result for line in content.lines.values())
+    groups = board_groups((line.result for line in content.lines.values()), content.facts.roles)
     board = make_board(content, groups)
     files = {
         "board.json": encode_board(board),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 
 from llpbench.contracts.cell import OWN_SIZES, USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
@@ -18,7 +19,7 @@ def command(group: Group) -> str:
     words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]
     bound = group.oracle and cell.split == USUAL.split
     words += [] if bound or cell.bag_size == OWN_SIZES else ["--bags", str(cell.bag_size)]
-    words += ["--seeds", _seeds({plan.cell.seed for plan in group.plans})]
+    words += ["--seeds", typed_seeds({plan.cell.seed for plan in group.plans})]
     if cell.scheme != USUAL.scheme:
         words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
     words += ["--split", cell.split] if cell.split != USUAL.split else []
@@ -33,11 +34,13 @@ def command(group: Group) -> str:
     return shlex.join(words)
 
 
-def _seeds(seeds: set[int]) -> str:
-    """Seeds as they are typed: how many where they are the first ones, else which; one alone is a range of one."""
-    if seeds == set(range(len(seeds))):
-        return str(len(seeds))
-    return ",".join(map(str, sorted(seeds))) if len(seeds) > 1 else "{0}-{0}".format(*seeds)
+def typed_seeds(seeds: Collection[int]) -> str:
+    """Seeds as they are typed: how many where they are the first ones, else their range, else one by one."""
+    there = sorted(seeds)
+    if there == list(range(len(there))):
+        return str(len(there))
+    run = there == list(range(there[0], there[-1] + 1))
+    return f"{there[0]}-{there[-1]}" if run else ",".join(map(str, there))
 
 
 def _method(group: Group) -> str:

@@ -15,7 +15,9 @@ from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
 from llpbench.leaderboard.schema_overall import DatasetAbout, MethodAbout, ParamAbout, SuiteAbout
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
+from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
+from llpbench.results.shared import Roles
 
 
 class MethodFacts(MethodAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -23,6 +25,11 @@ class MethodFacts(MethodAbout, frozen=True, kw_only=True, forbid_unknown_fields=
 
     oracle: bool = False
     control: bool = False
+
+    @property
+    def comes_along(self) -> bool:
+        """Whether it comes with llpbench."""
+        return self.origin.partition(" ")[0] in ("", OWN)
 
 
 class DatasetFacts(DatasetAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -57,6 +64,14 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     references: list[Reference] = []
     rules: dict[str, RuleFacts] | UnsetType = UNSET
     suites: dict[str, SuiteAbout] = {}
+
+    @property
+    def roles(self) -> Roles:
+        """Which methods are yardsticks, and which are guests: of another package than llpbench."""
+        return Roles(
+            controls=frozenset(name for name, method in self.methods.items() if method.control),
+            guests=frozenset(name for name, method in self.methods.items() if not method.comes_along),
+        )
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from llpbench.contracts.cell import BOUND_BAGS, USUAL
 from llpbench.experiment.privacy import epsilon_of
-from llpbench.results.table import Group, data_key
+from llpbench.results.shared import Roles
+from llpbench.results.table import Group, data_key, roles_of
 
 Place = tuple[str, int]  # noise level, bag size
 BLOCKS = ("random", "natural", "privacy", "images")
@@ -37,6 +38,11 @@ class DatasetGroups:
     def groups(self) -> list[Group]:
         """All groups of its methods."""
         return [group for found in self.methods.values() for group in found.values()]
+
+    @property
+    def roles(self) -> Roles:
+        """Who of its methods, as they are shown, is a yardstick and who has no vote."""
+        return roles_of(self.groups)
 
     @property
     def rows(self) -> set[str]:

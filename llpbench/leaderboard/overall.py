@@ -4,13 +4,14 @@ A table holds for each method its number in each cell, turned so that high is go
 declined. Cells are named by ``Key``: a dataset, a column of it (its bags and noise) and a seed.
 
 - *Who is ranked*: the rule of ``results.shared``. Usual cells are those that more than half of the methods have a
-  number for; ranked are the methods that were run in all of them. A failure or a refusal is ranked below every
-  number, loses every comparison with one, and counts in means as the worst number that a ranked method has in that
-  cell: nobody gains by failing.
+  number for (of those that come with llpbench, where there are such); ranked are the methods that were run in all of
+  them. A failure or a refusal is ranked below every number, loses every comparison with one, and counts in means as
+  the worst number that a ranked method has in that cell: nobody gains by failing.
 - *Weights*: datasets count alike, columns of a dataset alike, seeds of a column alike.
 - *Intervals*: percentiles of a bootstrap that draws datasets, and within each dataset seeds (the same ones for all its
   columns of as many seeds, whose splits are the same).
-- *Ties*: columns are the pairs of Wilcoxon's signed-rank test, the p-values are corrected by Holm's method.
+- *Ties*: columns are the pairs of Wilcoxon's signed-rank test; the p-values of all pairs of methods are corrected
+  together by Holm's method. Bars of the diagram and "tied with the first" are the same verdict.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray
 from llpbench.leaderboard.statistics import LEVEL, holm, row_ranks
-from llpbench.results.shared import shared_keys
+from llpbench.results.shared import RIVALS, Roles, shared_keys
 
 REPLICATES = 500
 _SEED = 20_260_101
@@ -67,9 +68,10 @@ class Grid:
         return row_ranks(np.where(self.failed, -np.inf, self.values))
 
 
-def ranked_grid(table: Table) -> Grid:
+def ranked_grid(table: Table, roles: Roles = RIVALS) -> Grid:
     """The methods that are ranked, in the cells they are ranked on (see the module); empty with fewer than two."""
-    usual = shared_keys({m: [k for k, v in row.items() if v is not None] for m, row in table.items()}).keys
+    numbered = {m: [k for k, v in row.items() if v is not None] for m, row in table.items()}
+    usual = shared_keys(numbered, roles=roles).keys
     methods = tuple(m for m, row in table.items() if usual and all(key in row for key in usual))
     keys = tuple(sorted(usual, key=lambda key: (key.dataset, str(key.column), key.seed)))
     numbers = np.array([[_or_nan(table[m][key]) for m in methods] for key in keys], dtype=np.float64)
@@ -147,11 +149,12 @@ def percentile_interval(samples: FloatArray, level: float = LEVEL) -> tuple[Floa
 def win_share(ours: Mapping[Key, float | None], theirs: Mapping[Key, float | None]) -> tuple[float | None, int]:
     """The share of cells, of those that both ran, in which ours is higher (a tie is half), and how many.
 
-    A failure loses against any number; two failures are a tie.
+    Cells weigh as they do in mean ranks. A failure loses against any number; two failures are a tie.
     """
-    pairs = [(_or_least(a), _or_least(theirs[key])) for key, a in ours.items() if key in theirs]
-    won = math.fsum(1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs)
-    return (won / len(pairs) if pairs else None), len(pairs)
+    keys = [key for key in ours if key in theirs]
+    pairs = [(_or_least(ours[key]), _or_least(theirs[key])) for key in keys]
+    won = np.array([1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs])
+    return (float(even_weights(keys) @ won) if keys else None), len(keys)
 
 
 def column_means(grid: Grid) -> FloatArray:
@@ -185,21 +188,16 @@ def signed_rank_p(differences: Sequence[float] | FloatArray) -> float:
     return float(min(1.0, ways[apart].sum() / 2.0 ** len(known)))
 
 
-def p_against_first(means: FloatArray, first: int) -> dict[int, float]:
-    """Holm's corrected p-value of every method against the first, over columns."""
-    tested = {str(m): signed_rank_p(means[:, first] - means[:, m]) for m in range(means.shape[1]) if m != first}
-    return {int(m): p for m, p in holm(tested).items() if p is not None}
-
-
-def separated_pairs(means: FloatArray) -> NDArray[np.bool_]:
-    """Which two methods differ over columns, all pairs corrected together (methods x methods)."""
-    pairs = list(combinations(range(means.shape[1]), 2))
+def pairwise_p(means: FloatArray) -> FloatArray:
+    """The p-value that two methods do not differ over columns, all pairs corrected together (methods x methods)."""
+    size = means.shape[1]
+    pairs = list(combinations(range(size), 2))
     corrected = holm({f"{a} {b}": signed_rank_p(means[:, a] - means[:, b]) for a, b in pairs})
-    apart = np.zeros((means.shape[1], means.shape[1]), dtype=np.bool_)
+    found = np.ones((size, size))
     for a, b in pairs:
         p = corrected[f"{a} {b}"]
-        apart[a, b] = apart[b, a] = p is not None and p <= LEVEL
-    return apart
+        found[a, b] = found[b, a] = 1.0 if p is None else p
+    return found
 
 
 def cliques(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +16,8 @@ from llpbench.leaderboard.grouped import BLOCKS, DatasetGroups, block_of
 from llpbench.leaderboard.overall import Grid, Key
 from llpbench.leaderboard.schema_overall import BlockCoverage, Overall, OverallRow, Variant
 from llpbench.leaderboard.statistics import LEVEL
-from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
-from llpbench.results.shared import may_compare
+from llpbench.results.shared import Roles, may_compare
 from llpbench.results.table import Group, value_of
 
 ALL = "all"
@@ -47,6 +46,8 @@ class Cells:
         variant_of: for every other method (a variant) the one whose settings it changes.
         controls: the controls that come with llpbench. No control is ranked; these are where scores begin. A method of
             somebody else that calls itself a control or a bound is out of the ranks, and moves nobody's score.
+        planned: how many cells of a method in a block there are, run or not.
+        guests: the methods of other packages, which have no vote on the cells that are ranked.
     """
 
     results: dict[str, dict[Place, CellResult]]
@@ -55,6 +56,7 @@ class Cells:
     variant_of: dict[str, str]
     controls: tuple[str, ...]
     planned: Counter[tuple[str, str]]
+    guests: frozenset[str]
 
     @cached_property
     def blocks(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
             bounds[dataset.sample.setting.dataset, bag] = {
                 method: {r.cell.seed: r for r in group.fine}
                 for method, group in dataset.bounds_at(bag).items()
-                if _comes_along(facts.methods.get(group.base_method, MethodFacts()))
+                if facts.methods.get(group.base_method, MethodFacts()).comes_along
             }
         for method, groups in dataset.methods.items():
             for group in groups.values():
@@ -93,14 +95,10 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
         bounds,
         tuple(m for m in ranked if not known[m].control),
         variant_of,
-        tuple(m for m in ranked if known[m].control and _comes_along(known[m])),
+        tuple(m for m in ranked if known[m].control and known[m].comes_along),
         planned,
+        frozenset(m for m in ranked if not known[m].comes_along),
     )
-
-
-def _comes_along(facts: MethodFacts) -> bool:
-    """Whether a method comes with llpbench."""
-    return facts.origin.partition(" ")[0] in ("", OWN)
 
 
 def _block(group: Group, facts: Facts) -> str:
@@ -124,7 +122,7 @@ def standings_of(cells: Cells, styles: Sequence[MetricStyle], rules: Sequence[st
 def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overall | None:
     numbers = {m: _numbers(row, style, rule, block) for m, row in cells.results.items()}
     table = {m: numbers[m] for m in cells.defaults if numbers.get(m)}
-    grid = overall.ranked_grid(table)
+    grid = overall.ranked_grid(table, Roles(guests=cells.guests))
     if not grid.keys:
         return None
     bags = {place.key: place.bag for row in cells.results.values() for place in row}
@@ -133,12 +131,12 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
     low, high = overall.percentile_interval(overall.resampled_weights(grid.keys) @ ranks)
     order = sorted(range(len(grid.methods)), key=lambda m: (_rounded(mean[m]), grid.methods[m]))
     means = overall.column_means(grid)
-    p = overall.p_against_first(means, order[0])
+    main = style.name == JUDGED
+    p = overall.pairwise_p(means) if main else None
     sizes = sorted({bags[key] for key in grid.keys})
     by_bag = [_mean_ranks(grid, [key for key in grid.keys if bags[key] == size]) for size in sizes]
     scale = _scale(cells, numbers, grid, style, rule)
     machine, seconds = _seconds(cells, grid)
-    main = style.name == JUDGED
     ran = {m: {key: table[m][key] for key in grid.keys} for m in grid.methods}
     shares = {m: {o: overall.win_share(ran[m], ran[o])[0] for o in grid.methods} for m in grid.methods}
     rows = [
@@ -147,8 +145,8 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
             rank=_rounded(mean[m]),
             low=_round(low[m]),
             high=_round(high[m]),
-            tied=None if m == order[0] else p[m] > LEVEL,
-            p=None if m == order[0] else _round(p[m]),
+            tied=None if p is None or m == order[0] else bool(p[order[0], m] > LEVEL),
+            p=None if p is None or m == order[0] else _round(p[order[0], m]),
             wins=_round(_mean([share for other, share in shares[name].items() if other != name])),
             scaled=_scaled(scale, dict(zip(grid.keys, grid.values[:, m], strict=True))),
             seconds=seconds.get(name),
@@ -165,9 +163,11 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
         columns=len(means),
         cells=len(grid.keys),
         seeds=sorted({key.seed for key in grid.keys}),
+        column_seeds=_fewest_most(Counter((key.dataset, key.column) for key in grid.keys).values()),
         rows=rows,
         bags=sizes,
-        bars=overall.cliques(order, overall.separated_pairs(means)) if main else [],
+        bag_datasets=[len({key.dataset for key in grid.keys if bags[key] == size}) for size in sizes],
+        bars=[] if p is None else overall.cliques(order, p <= LEVEL),
         shares=[[_percent(shares[a.method][b.method]) for b in rows] for a in rows] if main else [],
         variants=_variants(cells, numbers, scale),
         unranked={m: sum(key not in table[m] for key in grid.keys) for m in table if m not in grid.methods},
@@ -282,7 +282,8 @@ def coverage_of(cells: Cells) -> list[BlockCoverage]:
         part = sum(number < len(rows) for number in columns.values())
         size = f"{_plural(len(rows), 'method')}, {_plural(len(columns), 'column')}"
         size += f" ({part} of them with some of the methods)" if part else ""
-        text = f"{block}: {size}, {fates['ok']} of {planned} cells have a number"
+        share = f"all {planned}" if fates["ok"] == planned else f"{fates['ok']} of {planned}"
+        text = f"{block}: {size}, {share} cells have a number"
         lines.append(
             BlockCoverage(
                 block=block,
@@ -300,6 +301,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """The mean of numbers that are all there; else None."""
     known = [value for value in values if value is not None]
     return round(statistics.fmean(known), 10) if known and len(known) == len(values) else None
+
+
+def _fewest_most(numbers: Collection[int]) -> tuple[int, int]:
+    return min(numbers), max(numbers)
 
 
 def _plural(number: int, word: str) -> str:

@@ -11,7 +11,7 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.searched import is_tuned
-from llpbench.results.shared import shared_keys
+from llpbench.results.shared import RIVALS, Roles, shared_keys
 from llpbench.results.table import Group, Setting, group_cells, older_settings, setting_of
 
 
@@ -22,11 +22,14 @@ class BoardPlan(NamedTuple):
     older: dict[str, str]
 
 
-def board_groups(results: Iterable[CellResult]) -> list[Group]:
-    """Published results by method and setting, with what is missing; the same for any order of the results."""
+def board_groups(results: Iterable[CellResult], roles: Roles = RIVALS) -> list[Group]:
+    """Published results by method and setting, with what is missing; the same for any order of the results.
+
+    ``roles`` are those of registered names.
+    """
     results = list(results)
     plan = board_plan(results)
-    return group_cells(plan.cells, results, plan.older)
+    return group_cells(plan.cells, results, plan.older, roles)
 
 
 def board_plan(results: Iterable[CellResult]) -> BoardPlan:

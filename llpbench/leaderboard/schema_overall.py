@@ -12,9 +12,10 @@ class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         rank: mean rank, with the ends of its 95 % interval.
-        tied: whether it is not separated from the first, corrected for the number of rivals; None for the first.
+        tied: whether it is not separated from the first, all pairs corrected together; None for the first, and for
+            metrics that have no test.
         p: the corrected p-value of that.
-        wins: mean share of cells won against the other ranked methods.
+        wins: mean share of cells won against the other ranked methods, where cells weigh as in mean ranks.
         scaled: mean of its numbers where the best control is 0 and the bound is 1; None without either.
         seconds: median seconds of a fit, on the machine that made most cells.
         bags: mean rank at each bag size of ``Overall.bags``; None where that has no cells.
@@ -49,9 +50,12 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         datasets, columns, cells, seeds: what the ranks rest on; a column is a dataset with its bags and noise.
-        bags: the bag sizes that have cells; 0 stands for bags that size themselves.
+        column_seeds: the fewest and the most seeds of a column.
+        bags: the bag sizes that have cells; 0 stands for bags that size themselves. ``bag_datasets`` says how many
+            datasets have each.
         bars: places (from, to) of the methods that no test tells apart: the bars of a critical-difference diagram.
-        shares: for each ranked method the shares of cells in which it beats each of them, in percent (main metric).
+        shares: for each ranked method the shares of cells in which it beats each of them, in percent (main metric);
+            cells weigh as in mean ranks.
         unranked: methods that lack cells which most have, with the number of those they lack.
     """
 
@@ -63,7 +67,9 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cells: int
     seeds: list[int]
     rows: list[OverallRow]
+    column_seeds: tuple[int, int] = (0, 0)
     bags: list[int] = []
+    bag_datasets: list[int] = []
     bars: list[tuple[int, int]] = []
     shares: list[list[float | None]] = []
     variants: list[Variant] = []

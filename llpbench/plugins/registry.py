@@ -118,6 +118,11 @@ class Registry:
         """The selection rules that nothing shows or searches by unless they are named."""
         return frozenset(spec.name for spec in self.rules.specs if spec.on_request)
 
+    @property
+    def controls(self) -> frozenset[str]:
+        """Names of the methods that are yardsticks, not rivals."""
+        return frozenset(spec.name for spec in self.methods.specs if spec.control)
+
     def executor(self, text: str, settings: ExecutorSettings) -> Executor:
         """The executor that ``text`` names, with its options in brackets: ``dask[scheduler=tcp://host:8786]``."""
         name, options = parse_options(text)

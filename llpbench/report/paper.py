@@ -21,8 +21,9 @@ from llpbench.experiment.suites.file import Suite, base_name
 from llpbench.experiment.suites.plan import PlannedBlock, all_cells
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Registry
+from llpbench.report.marks import Key
 from llpbench.report.render import Wanted
-from llpbench.report.tables import Entry, Key, Table, make_entries, reasons_of
+from llpbench.report.tables import Entry, Table, make_entries, reasons_of
 from llpbench.results.references import with_references
 from llpbench.results.table import Row, Setting, aggregate, mean_sd, setting_of
 
@@ -137,7 +138,7 @@ def paper_tables(
     results = [result for result in results if result.protocol == suite.protocol]
     made = []
     for part in shown:
-        rows = aggregate(part.planned, results, [wanted.metric], wanted.rules)
+        rows = aggregate(part.planned, results, [wanted.metric], wanted.rules, wanted.roles)
         rows = with_references(rows, wanted.references, wanted.metric.scale)
         groups: dict[tuple[str, str, str], list[Row]] = {}
         for row in rows:
@@ -171,7 +172,7 @@ def _paper_table(
     there = Counter(row.method for row in rows if row.status != MISSING)
     absent = list(dict.fromkeys(row.method for row in rows if not there[row.method]))
     rows = [row for row in rows if there[row.method]]
-    groups = _by_role(rows, suite, registry)
+    groups = _by_role(rows, suite)
     plain = [msgspec.structs.replace(row, paper=None) for row in rows]
     entries: dict[tuple[str, Key], Entry] = {}
     for role, methods in groups.items():
@@ -264,13 +265,12 @@ def _mean_row(title: str, rows: list[Row], datasets: int) -> Row:
 ROLES = ("methods", "controls", "bounds")
 
 
-def _by_role(rows: Iterable[Row], suite: Suite, registry: Registry) -> dict[str, list[str]]:
+def _by_role(rows: Iterable[Row], suite: Suite) -> dict[str, list[str]]:
     """Methods, controls and bounds, each in the suite's order, others after them; no group is empty."""
     order = {base_name(text): n for n, text in enumerate(suite.methods)}
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
-        entry = registry.methods.entries.get(row.base_method)
-        role = 2 if row.oracle else 1 if entry is not None and entry.spec.control else 0
+        role = 2 if row.oracle else 1 if row.control else 0
         places.setdefault(row.method, (role, order.get(row.base_method, len(order))))
     names = sorted(places, key=lambda name: places[name])
     groups = {role: [name for name in names if places[name][0] == n] for n, role in enumerate(ROLES)}

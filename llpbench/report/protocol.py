@@ -14,7 +14,8 @@ import msgspec
 
 from llpbench.contracts.cell import SEARCHED
 from llpbench.contracts.specs import DEFAULT_RULE, Reference
-from llpbench.report.tables import Key, Table, make_entries, reasons_of
+from llpbench.report.marks import Key
+from llpbench.report.tables import Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
 from llpbench.results.table import Group, Row

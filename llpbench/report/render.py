@@ -15,6 +15,7 @@ from llpbench.report import phases, protocol, tables
 from llpbench.report.levels import across_levels, on_common_seeds
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
+from llpbench.results.shared import RIVALS, Roles
 from llpbench.results.table import Row, aggregate, group_cells
 
 Kind = Literal["scores", "time", "noise", "pseudo", "protocol"]
@@ -25,13 +26,14 @@ ALL_RULES = "all"
 class Wanted:
     """What to show: a metric under some rules, or one of the kinds that need neither; published values beside ours.
 
-    ``interval`` says how sure a number of a single seed is.
+    ``roles`` says which registered names are yardsticks, ``interval`` how sure a number of a single seed is.
     """
 
     metric: MetricStyle
     rules: Sequence[str]
     kind: Kind = "scores"
     references: Sequence[Reference] = field(default=())
+    roles: Roles = RIVALS
     interval: protocol.Interval | None = None
 
 
@@ -60,12 +62,13 @@ def choose(
         rules = [spec.name for spec in shown]
     else:
         rules = [registry.rules[rule].name]
-    return Wanted(styles[metric], rules, kind, registry.references() if paper or kind == "protocol" else ())
+    references = registry.references() if paper or kind == "protocol" else ()
+    return Wanted(styles[metric], rules, kind, references, Roles(controls=registry.controls))
 
 
 def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[Row]:
     """Aggregated rows, with published values where there are any."""
-    rows = aggregate(planned, results, [wanted.metric], wanted.rules)
+    rows = aggregate(planned, results, [wanted.metric], wanted.rules, wanted.roles)
     return with_references(rows, wanted.references, wanted.metric.scale)
 
 
@@ -76,7 +79,7 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
     if wanted.kind == "pseudo":
         return phases.pseudo_tables(group_cells(planned, results))
     if wanted.kind == "protocol":
-        rows = aggregate(planned, results, [wanted.metric], wanted.rules)
+        rows = aggregate(planned, results, [wanted.metric], wanted.rules, wanted.roles)
         return protocol.protocol_tables(rows, wanted.references, wanted.metric, wanted.interval)
     rows = table_rows(planned, results, wanted)
     build = tables.build_noise_tables if wanted.kind == "noise" else tables.build_tables

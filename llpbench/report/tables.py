@@ -6,19 +6,17 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import msgspec
 
 from llpbench.contracts.result import PREDICTIONS_ONLY
 from llpbench.report.levels import across_levels, on_common_seeds, usual_seeds
+from llpbench.report.marks import Key, Mark, compared_means, control_notes, lines_of, marks_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
-from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, usual_number
-from llpbench.results.table import Row
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, usual_number
+from llpbench.results.table import Row, roles_of
 
-Mark = Literal["", "best", "second"]
-Key = int | str
 _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -117,15 +115,21 @@ def _noise_table(group: list[Row], metric: MetricStyle) -> Table:
     cut = on_common_seeds(group)
     told = _picked_by_all(cut) if cut == group else usual_seeds(cut)
     words = "every method with the seeds that it has at all of its noise levels, so that a line can be read along"
+    columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
     return Table(
         about=(group[0].dataset, group[0].bags_name, *_seeds_words(told)),
         rule=group[0].rule,
         what=metric.title,
-        columns={noise: _noise_heading(levels[noise]) for noise in ordered},
-        methods=list(dict.fromkeys(row.method for row in group)),
+        columns=columns,
+        methods=lines_of(group),
         entries=make_entries(cut, metric, lambda row: row.noise, told),
         bounds=[],
-        notes=[*([] if cut == group else [words]), *_unequal_seeds(cut), *reasons_of(group)],
+        notes=[
+            *control_notes(cut, metric, lambda row: row.noise, columns),
+            *([] if cut == group else [words]),
+            *_unequal_seeds(cut),
+            *reasons_of(group),
+        ],
         sources=_sources(group),
     )
 
@@ -140,15 +144,20 @@ def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> T
     dataset, noise, rule = key
     plain = [row for row in rows if not row.oracle]
     told = _picked_by_all(plain)
+    columns: dict[Key, str] = dict(sorted({row.bag_size: row.bags_name for row in plain}.items()))
     return Table(
         about=(dataset, *([] if noise == "none" else [f"noise {noise}"]), *_seeds_words(told)),
         rule=rule,
         what=metric.title,
-        columns=dict(sorted({row.bag_size: row.bags_name for row in plain}.items())),
-        methods=list(dict.fromkeys(row.method for row in plain)),
+        columns=columns,
+        methods=lines_of(plain),
         entries=make_entries(plain, metric, lambda row: row.bag_size, told),
         bounds=_bounds(rows, metric, told),
-        notes=[*_unequal_seeds(plain), *reasons_of(rows)],
+        notes=[
+            *control_notes(plain, metric, lambda row: row.bag_size, columns),
+            *_unequal_seeds(plain),
+            *reasons_of(rows),
+        ],
         sources=_sources(rows),
     )
 
@@ -189,8 +198,8 @@ def make_entries(
 
     ``key`` tells the column of a row, ``told`` are the seeds that the title names.
     """
-    marks = _marks(rows, metric.higher_is_better, key)
-    means = {place: _shared_means(rows, key, place) for place in {key(row) for row in rows}}
+    marks = marks_of(rows, metric.higher_is_better, key)
+    means = {place: compared_means(rows, key, place) for place in {key(row) for row in rows}}
     usual = {place: 0 if told else usual_number(row.seeds for row in rows if key(row) == place) for place in means}
     return {
         (row.method, key(row)): Entry(
@@ -217,7 +226,7 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
     if not unequal:
         return []
     variant_of = {row.method: row.base_method for row in rows}
-    shared = [shared_keys(of, variant_of) for of in unequal]
+    shared = [shared_keys(of, variant_of, roles_of(rows)) for of in unequal]
     seeds = " or ".join(dict.fromkeys(", ".join(map(str, sorted(s.keys))) or "none" for s in shared))
     left = sorted({m for of, s in zip(unequal, shared, strict=True) for m in of if of[m] and m not in s.methods})
     out = f"; not compared, for lack of some of them: {', '.join(left)}" if left else ""
@@ -248,28 +257,6 @@ def reasons_of(rows: list[Row]) -> list[str]:
 
 def _size_words(row: Row) -> str:
     return f"bag size {row.bag_size}" if row.bag_size else row.bags_name
-
-
-def _marks(rows: list[Row], higher_is_better: bool, key: Callable[[Row], Key]) -> dict[tuple[str, Key], Mark]:
-    """Best and second of each column on the seeds that methods share; ties share a mark, a lone method has none."""
-    marks: dict[tuple[str, Key], Mark] = {}
-    for place in {key(row) for row in rows}:
-        means = _shared_means(rows, key, place)
-        if len(means) < 2:
-            continue
-        ranked = sorted({round(mean, 10) for mean in means.values()}, reverse=higher_is_better)
-        for method, mean in means.items():
-            rank = ranked.index(round(mean, 10))
-            if rank < 2:
-                marks[(method, place)] = "best" if rank == 0 else "second"
-    return marks
-
-
-def _shared_means(rows: list[Row], key: Callable[[Row], Key], place: Key) -> dict[str, float]:
-    there = [row for row in rows if row.mean is not None and row.compared]
-    column = {row.method: row for row in there if key(row) == place}
-    values = {m: dict(zip(r.value_seeds, r.values, strict=True)) for m, r in column.items()}
-    return shared_means(values, {m: r.base_method for m, r in column.items()})
 
 
 def to_markdown(tables: Iterable[Table]) -> str:

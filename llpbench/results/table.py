@@ -25,7 +25,7 @@ from llpbench.experiment.plan import Planned, without_trials
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.results.metric_style import COSTS, MetricStyle
 from llpbench.results.naming import home_backends, method_name, named_options, unusual_noise
-from llpbench.results.shared import may_compare
+from llpbench.results.shared import RIVALS, Roles, may_compare
 
 
 class Setting(NamedTuple):
@@ -68,6 +68,8 @@ class Group:
         base_method: its registered name.
         options: the options in its name, as text: ``lr=0.01`` and where parameters come from (``preset=paper``).
         settings_of: the day of its settings when the same name stands for newer ones here; else empty.
+        oracle: whether it is a bound, which is given labels; ``control`` whether it is a yardstick, not a rival, and
+            ``guest`` whether it has no vote (``results.shared``).
         plans: the planned cells; ``results`` holds for each what came out, or None.
     """
 
@@ -78,6 +80,8 @@ class Group:
     backend: str
     settings_of: str
     oracle: bool
+    control: bool = False
+    guest: bool = False
     plans: list[Planned] = field(default_factory=list)
     results: list[CellResult | None] = field(default_factory=list)
 
@@ -129,6 +133,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             without noise).
         mean: mean over the seeds that have a number, in the table's unit (percent where the metric is a share).
         sd: sample standard deviation (n - 1); None for a single seed.
+        oracle: whether the method is given labels: a bound; ``control`` whether it is a yardstick, not a rival, and
+            ``guest`` whether it has no vote (``results.shared``).
         seeds: number of seeds behind the mean; ``values`` are their numbers and ``value_seeds`` which seeds they are.
         status: ``ok`` when all planned seeds are there, ``partial`` when some are, else what happened to them.
         reasons: why seeds have no number.
@@ -156,6 +162,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     digits: int = 2
     oracle: bool = False
+    control: bool = False
+    guest: bool = False
     values: list[float] = []
     value_seeds: list[int] = []
     reasons: list[str] = []
@@ -190,14 +198,18 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def aggregate(
-    planned: Iterable[Planned], results: Iterable[CellResult], metrics: Iterable[MetricStyle], rules: Iterable[str]
+    planned: Iterable[Planned],
+    results: Iterable[CellResult],
+    metrics: Iterable[MetricStyle],
+    rules: Iterable[str],
+    roles: Roles = RIVALS,
 ) -> list[Row]:
     """Rows for every method and setting of a plan, every metric and every rule.
 
     A folder may hold a method on several backends, a noise level with several deltas, or a name that stood for other
-    settings in the past: these are told apart, never averaged.
+    settings in the past: these are told apart, never averaged. ``roles`` are those of registered names.
     """
-    return make_rows(group_cells(planned, results), metrics, rules)
+    return make_rows(group_cells(planned, results, roles=roles), metrics, rules)
 
 
 def make_rows(groups: Iterable[Group], metrics: Iterable[MetricStyle], rules: Iterable[str]) -> list[Row]:
@@ -207,7 +219,10 @@ def make_rows(groups: Iterable[Group], metrics: Iterable[MetricStyle], rules: It
 
 
 def group_cells(
-    planned: Iterable[Planned], results: Iterable[CellResult], older: Mapping[str, str] | None = None
+    planned: Iterable[Planned],
+    results: Iterable[CellResult],
+    older: Mapping[str, str] | None = None,
+    roles: Roles = RIVALS,
 ) -> list[Group]:
     """The cells of a plan, those together that differ in their seed alone.
 
@@ -216,6 +231,7 @@ def group_cells(
         results: what came out, in any order.
         older: for cells whose name stands for newer settings, the day of theirs (``older_settings``; found out here
             when it is not given).
+        roles: of registered names, who is a yardstick and who has no vote.
     """
     planned = without_trials(planned)
     by_id = {result.id: result for result in results}
@@ -236,10 +252,19 @@ def group_cells(
                 backend=backend,
                 settings_of=day,
                 oracle=plan.oracle,
+                control=plan.cell.method in roles.controls,
+                guest=plan.cell.method in roles.guests,
             )
         groups[key].plans.append(plan)
         groups[key].results.append(by_id.get(cell_id))
     return list(groups.values())
+
+
+def roles_of(shown: Iterable[Group | Row]) -> Roles:
+    """The roles of groups or rows by the names that they are shown under."""
+    shown = list(shown)
+    controls, guests = ([of.method for of in shown if getattr(of, role)] for role in ("control", "guest"))
+    return Roles(frozenset(controls), frozenset(guests))
 
 
 def setting_of(plan: Planned | CellResult) -> Setting:
@@ -332,6 +357,8 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
         backend=group.backend,
         settings_of=group.settings_of,
         oracle=group.oracle,
+        control=group.control,
+        guest=group.guest,
         rule=rule,
         metric=metric.name,
         unit=metric.unit,

@@ -100,6 +100,7 @@ def with_overall(board: Tree) -> Tree:
         rows.append(row | ({"tied": place < 3, "p": 0.04 * place} if place else {}))
     shares = [[50.0 + 5 * (j - i) for j in range(len(rows))] for i in range(len(rows))]
     size = {"datasets": 2, "columns": 12, "cells": 36, "seeds": [0, 1, 2], "machine": "m-1a2b3c4d"}
+    size |= {"column_seeds": [2, 3], "bag_datasets": [2, 2, 1, 2, 2, 1]}
     standing = {**size, "rows": rows, "bags": [8, 32, 128, 512, 1024, 2048], "unranked": {"late": 4}}
     standing |= {"variants": [{"method": "bp[iterations=1]", "of": "bp", "cells": 12, "wins": 0.25, "scaled": 0.1}]}
     tested = {"bars": [[0, 2], [2, 5]], "shares": shares}

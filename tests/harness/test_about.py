@@ -44,13 +44,13 @@ FIVE = [0.8] * 5
     ("results", "command"),
     [
         ([], "llpbench run -m mine"),
-        (at({"a": FIVE, "b": FIVE, "c": FIVE[:3]}), "llpbench run -m mine -d toy -b 8,32 -s 0-4"),
-        (at({"a": FIVE, "b": FIVE[:3], "c": FIVE[:3]}), "llpbench run -m mine -d toy -b 8,32 -s 0-2"),
+        (at({"a": FIVE, "b": FIVE, "c": FIVE[:3]}), "llpbench run -m mine -d toy -b 8,32 -s 5"),
+        (at({"a": FIVE, "b": FIVE[:3], "c": FIVE[:3]}), "llpbench run -m mine -d toy -b 8,32 -s 3"),
         (
             at({"a": FIVE}) + at({"a": FIVE}, dataset="other") + at({"a": FIVE[:2]}, dataset="third"),
-            "llpbench run -m mine -d other,toy -b 8,32 -s 0-4",
+            "llpbench run -m mine -d other,toy -b 8,32 -s 5",
         ),
-        (at({"a": FIVE}) + at({"a": [0.8] * 9}, noise="high"), "llpbench run -m mine -d toy -b 8,32 -s 0-4"),
+        (at({"a": FIVE}) + at({"a": [0.8] * 9}, noise="high"), "llpbench run -m mine -d toy -b 8,32 -s 5"),
         (
             [published(0.8, make_cell(method="a", seed=seed)) for seed in (1, 4)],
             "llpbench run -m mine -d toy -b 8 -s 1,4",

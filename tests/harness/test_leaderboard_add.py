@@ -84,6 +84,8 @@ def test_sound_results_go_in_and_come_back(tmp_path: Path) -> None:
     assert raw_files(again) == raw_files(content)
     assert differences(tmp_path / "board", again) == []
     again.facts.suites["suite-1"] = SuiteAbout(state="a draft", parts=("random: 6 of 8 cells",))
+    rivals = {name: msgspec.structs.replace(facts, control=False) for name, facts in again.facts.methods.items()}
+    again.facts.methods = rivals  # controls get no mark and no claim
     board = make_board(again)
     assert {c.basis for c in board.datasets[0].claims} == {"seeds and test rows"}
     assert board.suites == again.facts.suites

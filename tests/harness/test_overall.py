@@ -96,6 +96,7 @@ def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
 @given(st.dictionaries(st.integers(0, 5), st.none() | numbers), st.dictionaries(st.integers(0, 5), st.none() | numbers))
 def test_two_shares_of_wins_make_one(a: dict[int, float | None], b: dict[int, float | None]) -> None:
     ours, theirs = ({Key("d", "c", s): v for s, v in row.items()} for row in (a, b))
+    """Cells of one column weigh alike."""
     (won, n), (lost, again) = overall.win_share(ours, theirs), overall.win_share(theirs, ours)
     least = -math.inf  # a failure loses against any number
     pairs = [(least if x is None else x, least if b[s] is None else b[s]) for s, x in a.items() if s in b]
@@ -139,11 +140,17 @@ def test_pairs_are_corrected_together_and_runs_of_equal_methods_make_bars() -> N
     rng = np.random.default_rng(0)
     base = rng.normal(size=(30, 1))
     means = np.hstack([base + 5, base + 5 + 0.01 * rng.normal(size=(30, 1)), base])
-    apart = overall.separated_pairs(means)
-    assert apart.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
-    assert overall.cliques([0, 1, 2], apart) == [(0, 1)]
-    p = overall.p_against_first(means, 0)
-    assert p[2] < 0.001 < 0.05 < p[1]
+    p = overall.pairwise_p(means)
+    assert (p == p.T).all()
+    assert (p <= 0.05).tolist() == [[False, False, True], [False, False, True], [True, True, False]]
+    assert overall.cliques([0, 1, 2], p <= 0.05) == [(0, 1)]
+    alone = overall.signed_rank_p(means[:, 0] - means[:, 2])
+    assert p[0, 2] == pytest.approx(3 * alone)  # the smallest of three p-values, times three
+
+
+def test_wins_weigh_datasets_and_columns_alike() -> None:
+    ours = {Key("d", column, seed): 1.0 for column in "abcd" for seed in range(3)} | {Key("e", "a", 0): 0.0}
+    assert overall.win_share(ours, dict.fromkeys(ours, 0.5)) == (pytest.approx(0.5), 13)
 
 
 @settings(deadline=None)

@@ -54,8 +54,9 @@ def test_mean_ranks_weigh_datasets_alike_and_the_best_is_first() -> None:
     found = standing(content_of(results))
     assert [(row.method, row.rank) for row in found.rows] == [("a", 1.5), ("b", 1.5)]
     assert (found.datasets, found.columns, found.cells, found.seeds) == (2, 3, 9, [0, 1, 2])
-    assert row_of(found, "a").wins == pytest.approx(6 / 9, abs=1e-4)
-    assert found.shares == [[50.0, 66.7], [33.3, 50.0]]
+    assert row_of(found, "a").wins == 0.5  # as in ranks: all of one dataset, none of the other
+    assert found.shares == [[50.0, 50.0], [50.0, 50.0]]
+    assert (found.column_seeds, found.bag_datasets) == ((3, 3), [2, 1])
     assert (row_of(found, "a").low, row_of(found, "a").high) == (1.0, 2.0)
     assert found.bags == [8, 32]
     assert row_of(found, "a").bags == [1.5, 1.0]
@@ -178,8 +179,8 @@ def test_images_and_noise_are_blocks_of_their_own_with_one_line_each() -> None:
     assert [d.block for d in board.datasets] == ["images", "random"]
     assert [line.text for line in board.coverage] == [
         "random: 2 methods, 1 column, 5 of 6 cells have a number; 1 declined by the method.",
-        "privacy: 2 methods, 1 column, 5 of 5 cells have a number.",
-        "images: 2 methods, 1 column, 6 of 6 cells have a number.",
+        "privacy: 2 methods, 1 column, all 5 cells have a number.",
+        "images: 2 methods, 1 column, all 6 cells have a number.",
     ]
 
 

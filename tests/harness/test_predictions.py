@@ -418,6 +418,8 @@ def test_predictions_are_marked_and_never_ranked(board: Content) -> None:
     for result in told_results(board):
         for chosen in result.selected.values():
             chosen.metrics["auroc"] = 0.9999  # as high as nothing else
+    rivals = {name: msgspec.structs.replace(facts, control=False) for name, facts in board.facts.methods.items()}
+    board.facts.methods = rivals  # controls get no mark and no claim
     (dataset,) = make_board(board).datasets
     rows = {row.name: row for row in dataset.rows}
     told = rows["big-net"].predictions_only

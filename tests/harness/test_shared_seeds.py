@@ -16,11 +16,12 @@ from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.board import make_board
 from llpbench.leaderboard.build import built_files
 from llpbench.leaderboard.claims import compare_best, mark_best
+from llpbench.leaderboard.facts import MethodFacts
 from llpbench.leaderboard.schema import BoardDataset, Score
 from llpbench.leaderboard.statistics import LEVEL, difference_interval, holm
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle
-from llpbench.results.shared import seeds_note, shared_keys, shared_means, usual_number
+from llpbench.results.shared import Roles, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import aggregate, value_of
 
 columns = st.dictionaries(
@@ -101,6 +102,94 @@ def test_variants_share_the_vote_of_their_method(
             assert seed in usual
         if 2 * (have + 1) <= len(others) + 1:
             assert seed not in usual
+
+
+@quick
+@given(columns, st.sets(st.sampled_from("abcdefg")))
+def test_controls_have_no_vote(values: dict[str, dict[int, float]], controls: set[str]) -> None:
+    """Which seeds are compared, and the means of rivals, are as if no control were there; controls are held to them."""
+    rivals = {m: v for m, v in values.items() if m not in controls}
+    keys = shared_keys({m: list(v) for m, v in rivals.items()}).keys
+    found = shared_means(values, roles=Roles(controls=frozenset(controls)))
+    assert {m: mean for m, mean in found.items() if m not in controls} == shared_means(rivals)
+    for control in controls & set(values):
+        assert (control in found) == (bool(keys) and keys <= set(values[control]))
+
+
+@quick
+@given(columns, st.dictionaries(st.sampled_from("tuvwxyz"), st.dictionaries(st.integers(0, 9), st.just(1.0))))
+def test_guests_decide_nothing_for_others(
+    values: dict[str, dict[int, float]], guests: dict[str, dict[int, float]]
+) -> None:
+    """However many methods somebody hands in, the others are compared on the same seeds, by the same means."""
+    roles = Roles(guests=frozenset(guests))
+    before, after = shared_means(values), shared_means({**values, **guests}, roles=roles)
+    if any(values.values()):
+        assert {m: mean for m, mean in after.items() if m not in guests} == before
+    else:  # where there are only guests they decide among themselves
+        assert after == shared_means(guests)
+
+
+def test_a_flood_of_methods_moves_no_rank_and_no_column() -> None:
+    """Nineteen methods of one package with two cells each are nineteen rows, and nothing else."""
+    results = grid({"a": [0.9] * 5, "b": [0.8] * 5, "c": [0.7] * 5})
+    flood = [published(0.95, make_cell(method=f"guest{i}", seed=seed)) for i in range(19) for seed in (3, 4)]
+
+    def seen(guests: list[CellResult]) -> object:
+        content = content_of([*results, *guests])
+        for i in range(19 if guests else 0):
+            content.facts.methods[f"guest{i}"] = MethodFacts(origin="shop 1.0")
+        board = make_board(content)
+        (shown,) = board.datasets
+        marks = {m: (s.best, s.second, s.shared) for m, s in scores(shown).items() if m in ("a", "b", "c")}
+        (claim,) = [c for c in shown.claims if (c.metric, c.rule) == ("auroc", "bags")]
+        ranks = [(r.method, r.mean_rank) for r in shown.ranks["auroc"]["bags"] if r.mean_rank is not None]
+        overall = [[(row.method, row.rank) for row in found.rows] for found in board.overall]
+        return marks, claim, ranks, overall
+
+    assert seen(flood) == seen([])
+
+
+@pytest.mark.parametrize(
+    ("means", "higher", "found"),
+    [
+        ({"a": 0.8, "one": 0.7, "two": 0.9}, True, "two"),
+        ({"a": 0.8, "one": 0.7, "two": 0.8}, True, "two"),
+        ({"a": 0.8, "one": 0.7, "two": 0.6}, True, None),
+        ({"a": 0.8, "one": 0.7, "two": 0.6}, False, "two"),
+        ({"a": 0.5, "one": 0.7, "two": 0.6}, False, None),
+        ({"one": 0.7, "two": 0.6}, True, None),
+        ({"a": 0.5}, True, None),
+    ],
+)
+def test_a_control_that_nobody_beats_is_named(means: dict[str, float], higher: bool, found: str | None) -> None:
+    assert unbeaten_control(means, ("one", "two"), higher) == found
+
+
+def test_a_control_gets_no_mark_no_rank_and_no_claim() -> None:
+    """On Marketing 512 the best single column, chosen with labels, has a higher mean than any method."""
+    results = grid({"yardstick": [0.9] * 9, "a": [0.8] * 3, "b": [0.7] * 3})
+    content = content_of(results)
+    content.facts.methods["yardstick"] = MethodFacts(control=True)
+    (shown,) = make_board(content).datasets
+    rows = {row.method: row.cells["none"]["8"].scores["auroc"]["bags"] for row in shown.rows}
+    assert [(m, s.best, s.second) for m, s in sorted(rows.items())] == [
+        ("a", True, False),
+        ("b", False, True),
+        ("yardstick", False, False),
+    ]
+    assert rows["yardstick"].shared == pytest.approx(90.0)
+    (claim,) = [c for c in shown.claims if (c.metric, c.rule) == ("auroc", "bags")]
+    assert (claim.best, claim.second, claim.rivals) == ("a", "b", 1)
+    assert [r.method for r in shown.ranks["auroc"]["bags"]] == ["a", "b"]
+    assert shown.pareto["auroc"]["bags"]["8"] == ["a"]
+    assert claim.text.endswith(" No method is better than the control yardstick.")
+    text = built_files(content)["tables/toy.md"].decode()
+    shown_lines = [line for line in text.splitlines() if line.startswith(("| a ", "| b ", "| y"))]
+    numbers = [line.rsplit(" | ", 1)[-1].strip(" |") for line in shown_lines]
+    assert numbers[:3] == ["**80.00 (0.00)**", "<u>70.00 (0.00)</u>", "90.00 (0.00) [9 seeds]"]
+    assert "get no mark: yardstick" in text
+    assert "no method is better than the control yardstick: bag 8" in text
 
 
 def test_a_flood_of_variants_moves_no_column() -> None:
