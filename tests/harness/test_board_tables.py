@@ -17,14 +17,14 @@ LINE = "{dataset},{method},{bag},{noise},{seed},{status},{rule},{auroc}\n"
 
 
 @pytest.fixture(scope="module")
-def published() -> object:
-    return board_tables.read_scores()
+def published() -> tuple[object, object]:
+    return board_tables.read_scores(), board_tables.read_standings()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_numbers_of_a_page_are_those_of_the_leaderboard(page: Path, published: object) -> None:
+def test_the_numbers_of_a_page_are_those_of_the_leaderboard(page: Path, published: tuple[object, object]) -> None:
     text = page.read_text(encoding="utf-8")
-    assert board_tables.filled(text, published) == text, f"run 'python docs/board_tables.py docs/{page.name}'"
+    assert board_tables.filled(text, *published) == text, f"run 'python docs/board_tables.py docs/{page.name}'"
 
 
 def test_the_findings_have_such_tables() -> None:
@@ -147,6 +147,52 @@ def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share(tmp_path: Pat
     mark = page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`")
     page = board_tables.filled(mark, scores_of(tmp_path, *given))
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 75.0 |"]
+
+
+def test_ranks_are_those_of_methods_in_each_dataset_and_seed(tmp_path: Path) -> None:
+    """Ranks of means over seeds are others: here ``even`` has the higher mean on both datasets, and half the firsts."""
+    given = [("toy[set=a]", "even", (0.8, 0.8)), ("toy[set=a]", "odd", (0.9, 0.1)), ("toy[set=a]", "low", (0.95, 0.95))]
+    given += [("toy[set=b]", "even", (0.8, 0.8)), ("toy[set=b]", "odd", (0.9, 0.9)), ("toy[set=c]", "odd", (0.9, 0.9))]
+    given += [("toy[set=b]", "low", (0.1, 0.1))]
+    scores = scores_of(tmp_path, *[(d, m, 0, seed, v) for d, m, values in given for seed, v in enumerate(values)])
+    mark = page_of("board: toy[set=*] @ 0 / bags / none / rank", "`even`", "`odd`", "control `low`")
+    assert lines_of(board_tables.filled(mark, scores)) == [
+        "| `even` | 1.8 |",
+        "| `odd` | **1.2** |",
+        "| control `low` | ? |",
+    ]
+
+
+def test_f1_is_a_share(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.csv"
+    lines = [
+        f"toy,{method},8,none,{seed},ok,bags,0.5,{f1}\n" for method, f1 in (("a", 0.25), ("b", 0.5)) for seed in (0, 1)
+    ]
+    file.write_text("dataset,method,bag_size,noise,seed,status,rule,auroc,f1\n" + "".join(lines))
+    page = board_tables.filled(
+        page_of("board: toy @ 8 / bags / none / f1", "`a`", "`b`"), board_tables.read_scores(file)
+    )
+    assert lines_of(page) == ["| `a` | .250 (.000) |", "| `b` | **.500** (.000) |"]
+
+
+def test_standings_are_those_of_the_first_tab() -> None:
+    def standing(block: str, *rows: tuple[str, float, bool | None]) -> dict[str, Any]:
+        told = [{"method": m, "rank": rank, "low": 1.0, "high": 2.96, "tied": tied} for m, rank, tied in rows]
+        return {"block": block, "rule": "bags", "metric": "auroc", "rows": told}
+
+    ranks = [
+        {**standing("all", ("wrong", 1.0, None)), "metric": "f1"},
+        standing("all", ("a", 1.04, None), ("b", 2.0, True), ("c", 3.0, False)),
+        standing("random", ("b", 1.5, None), ("a", 1.6, True)),
+    ]
+    page = page_of("ranks of board: all,random / bags", "`gone`", columns=2)
+    assert lines_of(board_tables.filled(page, {}, ranks)) == [
+        "| `a` | **1.0** (1.0 to 3.0) | 1.6 (1.0 to 3.0) ≈ |",
+        "| `b` | 2.0 (1.0 to 3.0) ≈ | **1.5** (1.0 to 3.0) |",
+        "| `c` | 3.0 (1.0 to 3.0) |  |",
+    ]
+    with pytest.raises(ValueError, match="no ranks of all by instances"):
+        board_tables.filled(page_of("ranks of board: all / instances", "`a`"), {}, ranks)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ def _standing(standing: Tree) -> Tree:
 def _shown(key: str, value: object) -> object:
     if key == "bags" and isinstance(value, list):
         return [_round(v, 1) for v in value]
+    if key in ("rank", "low", "high"):
+        return value  # tables show two decimals, sentences one
     return _round(value, 3 if key in ("p", "wins", "seconds") else 2)
 
 
