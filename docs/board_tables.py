@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llpbench.contracts.cell import BOUND_BAGS
-from llpbench.leaderboard.statistics import standings
+from llpbench.leaderboard.maths.statistics import standings
 
 BOARD = Path(__file__).parents[1] / "leaderboards"
 _MARKED = re.compile(

@@ -19,7 +19,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from llpbench.cli import cli
-from llpbench.leaderboard.about import FILES, GUIDES
+from llpbench.leaderboard.built.about import FILES, GUIDES
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
 

@@ -13,12 +13,12 @@ from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
-from llpbench.leaderboard.shipped import FOLDER as DEFAULT
+from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
-    from llpbench.leaderboard.folder import Content
-    from llpbench.leaderboard.publish import Added
-    from llpbench.leaderboard.verify import FreshTest, Verification
+    from llpbench.leaderboard.accept.publish import Added
+    from llpbench.leaderboard.again.verify import FreshTest, Verification
+    from llpbench.leaderboard.content.folder import Content
 
 _tuned_option = click.option(
     "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
@@ -60,8 +60,10 @@ def add(
     scored and published with its mark. Exit code 1: some were refused.
     """
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.build import built_files
-    from llpbench.leaderboard.folder import (
+    from llpbench.leaderboard.accept.handed_in import add_submission
+    from llpbench.leaderboard.accept.publish import add_results
+    from llpbench.leaderboard.built.build import built_files
+    from llpbench.leaderboard.content.folder import (
         BY_DATASET,
         TABLES,
         Content,
@@ -70,9 +72,7 @@ def add(
         remove_stale,
         write_files,
     )
-    from llpbench.leaderboard.handed_in import add_submission
-    from llpbench.leaderboard.publish import add_results
-    from llpbench.leaderboard.submission import is_submission, read_submission
+    from llpbench.leaderboard.content.submission import is_submission, read_submission
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -104,8 +104,8 @@ def add(
 @click.option("-o", "--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
 def build(board: Path | None, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
-    from llpbench.leaderboard.build import built_files, site_files
-    from llpbench.leaderboard.folder import TABLES, read_folder, remove_stale, write_files
+    from llpbench.leaderboard.built.build import built_files, site_files
+    from llpbench.leaderboard.content.folder import TABLES, read_folder, remove_stale, write_files
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder)
@@ -149,11 +149,11 @@ def check(
     """
     from llpbench.cli.results import plural
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.against import check_against
-    from llpbench.leaderboard.audit import audit
-    from llpbench.leaderboard.brought import brought
-    from llpbench.leaderboard.build import differences
-    from llpbench.leaderboard.folder import read_folder
+    from llpbench.leaderboard.accept.against import check_against
+    from llpbench.leaderboard.accept.brought import brought
+    from llpbench.leaderboard.built.build import differences
+    from llpbench.leaderboard.checks.audit import audit
+    from llpbench.leaderboard.content.folder import read_folder
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -225,9 +225,9 @@ def verify(
 
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard import verify as room
-    from llpbench.leaderboard.folder import read_folder
-    from llpbench.leaderboard.shipped import shipped_board
+    from llpbench.leaderboard.again import verify as room
+    from llpbench.leaderboard.content.folder import read_folder
+    from llpbench.leaderboard.content.shipped import shipped_board
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
@@ -269,10 +269,10 @@ def verify(
 def _record(report: Verification, content: Content, folder: Path) -> None:
     """Write the marks of a verification into the leaderboard, and build it again."""
     from llpbench.cli.results import plural
-    from llpbench.leaderboard.build import built_files
-    from llpbench.leaderboard.folder import raw_files, write_files
-    from llpbench.leaderboard.rerun import this_type
-    from llpbench.leaderboard.verified import make_marks
+    from llpbench.leaderboard.again.rerun import this_type
+    from llpbench.leaderboard.built.build import built_files
+    from llpbench.leaderboard.content.folder import raw_files, write_files
+    from llpbench.leaderboard.content.verified import make_marks
 
     marks = make_marks(report, this_type())
     content.marks |= marks

@@ -50,7 +50,14 @@ def rerun(
     """
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.rerun import choose, compare, limits_again, machine_type, published_results, run_again
+    from llpbench.leaderboard.again.rerun import (
+        choose,
+        compare,
+        limits_again,
+        machine_type,
+        published_results,
+        run_again,
+    )
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
@@ -86,8 +93,8 @@ def rerun(
 
 def _shipped_has_it(cell: str | None, known: Iterable[str], folder: Path) -> str:
     """Where to find a cell that a leaderboard does not have and the one that came with llpbench has; else nothing."""
-    from llpbench.leaderboard.rerun import published_results
-    from llpbench.leaderboard.shipped import shipped_instead_of
+    from llpbench.leaderboard.again.rerun import published_results
+    from llpbench.leaderboard.content.shipped import shipped_instead_of
 
     shipped = shipped_instead_of(folder)
     if not cell or shipped is None or any(one.startswith(cell) for one in known):

@@ -53,7 +53,7 @@ def inputs(
     """  # noqa: D301 - \b tells click to leave the lines as they are
     from llpbench.execution.session import context_of
     from llpbench.experiment.grid import RunSpec
-    from llpbench.leaderboard.inputs import settings, write_inputs
+    from llpbench.leaderboard.accept.inputs import settings, write_inputs
     from llpbench.plugins.registry import load_registry
 
     given = {"bags": bags, "schemes": schemes, "noise": noise, "split": split}
@@ -80,8 +80,8 @@ def score(folder: Path, data: str | None, offline: bool) -> None:
     from llpbench.contracts.cell import setting_name
     from llpbench.contracts.result import PREDICTIONS_ONLY
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.handed_in import checked_submission
-    from llpbench.leaderboard.predictions import score_submission
+    from llpbench.leaderboard.accept.handed_in import checked_submission
+    from llpbench.leaderboard.accept.predictions import score_submission
     from llpbench.leaderboard.validate import Unsound, short_line
     from llpbench.plugins.registry import load_registry
 

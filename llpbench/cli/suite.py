@@ -83,7 +83,7 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
         UsageError: a leaderboard without a suite, or a suite without a name.
     """
     from llpbench.contracts.errors import UsageError
-    from llpbench.leaderboard.folder import read_folder
+    from llpbench.leaderboard.content.folder import read_folder
 
     if suite is None:
         raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")

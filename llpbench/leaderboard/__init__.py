@@ -1,1 +1,1 @@
-"""Publishing results: what is accepted, the board made from it, its page."""
+"""Publishing results: what comes in, what it is held to, how it is made again, and what is built from it."""

@@ -14,10 +14,10 @@ from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import NO_BAG, Reference
 from llpbench.experiment.judge import finite
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
-from llpbench.leaderboard.derived import derived_seeds
-from llpbench.leaderboard.facts import EVERY_RESULT, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
-from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.lines import Line, compact, encode_line
+from llpbench.leaderboard.checks.derived import derived_seeds
+from llpbench.leaderboard.content.facts import EVERY_RESULT, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.content.lines import Line, compact, encode_line
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.results.store import Store
 

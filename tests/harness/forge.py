@@ -18,11 +18,11 @@ from cli_runner import llpbench
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.experiment.scoring import digest_of_labels
-from llpbench.leaderboard.audit import audit
-from llpbench.leaderboard.build import built_files, differences
-from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
-from llpbench.leaderboard.lines import seal
-from llpbench.leaderboard.publish import add_results
+from llpbench.leaderboard.accept.publish import add_results
+from llpbench.leaderboard.built.build import built_files, differences
+from llpbench.leaderboard.checks.audit import audit
+from llpbench.leaderboard.content.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.content.lines import seal
 from llpbench.results.sealing import decode_result, encode_result
 
 DATA = "synthetic[rows=600]"

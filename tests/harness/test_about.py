@@ -9,8 +9,8 @@ from board_samples import content_of, grid, published
 from helpers import make_cell
 
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.about import FILES, GUIDES, about, run_command
-from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.built.about import FILES, GUIDES, about, run_command
+from llpbench.leaderboard.built.board import make_board
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,16 +20,23 @@ from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.grid import parse_seeds
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.bootstrap import Replicates, pack, unpack
-from llpbench.leaderboard.build import built_files, differences
-from llpbench.leaderboard.commands import command
-from llpbench.leaderboard.facts import BUILT_IN_RULES, EVERY_RESULT, FIRST_BAGS, DatasetFacts, MetricFacts, RuleFacts
-from llpbench.leaderboard.folder import raw_files, read_folder, write_files
-from llpbench.leaderboard.lines import compact, encode_line
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files, differences
+from llpbench.leaderboard.built.commands import command
+from llpbench.leaderboard.built.plan import board_groups, board_plan, expected_seeds
+from llpbench.leaderboard.content.bootstrap import Replicates, pack, unpack
+from llpbench.leaderboard.content.facts import (
+    BUILT_IN_RULES,
+    EVERY_RESULT,
+    FIRST_BAGS,
+    DatasetFacts,
+    MetricFacts,
+    RuleFacts,
+)
+from llpbench.leaderboard.content.folder import raw_files, read_folder, write_files
+from llpbench.leaderboard.content.lines import compact, encode_line
 from llpbench.leaderboard.page import render_page
-from llpbench.leaderboard.plan import board_groups, board_plan, expected_seeds
-from llpbench.leaderboard.schema import Board, BoardDataset, Entry, encode_board
+from llpbench.leaderboard.schema.board import Board, BoardDataset, Entry, encode_board
 from llpbench.results.table import setting_of
 
 CLEAR = {"good": [0.90, 0.91, 0.92], "fair": [0.80, 0.81, 0.82], "poor": [0.60, 0.61, 0.62]}

@@ -15,11 +15,11 @@ from helpers import make_cell
 
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.bootstrap import Replicates, pack
-from llpbench.leaderboard.build import built_files
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.content.bootstrap import Replicates, pack
 from llpbench.leaderboard.page import render_page
-from llpbench.leaderboard.schema import BoardDataset
+from llpbench.leaderboard.schema.board import BoardDataset
 from llpbench.tuning.chosen import History, Setting, Trial, bare
 
 METHODS = {"good": 0.8, "fair": 0.75, "poor": 0.7}

@@ -10,9 +10,9 @@ from board_samples import real_cell, traced
 
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.experiment.metrics import auroc
-from llpbench.leaderboard.bootstrap import check_replicates, pack, replicate, widest_spread
+from llpbench.leaderboard.again.verify import _row_variance, fresh_p
+from llpbench.leaderboard.content.bootstrap import check_replicates, pack, replicate, widest_spread
 from llpbench.leaderboard.validate import Unsound
-from llpbench.leaderboard.verify import _row_variance, fresh_p
 
 
 def result_of(labels: np.ndarray, scores: np.ndarray, **facts: Any) -> CellResult:

@@ -16,13 +16,13 @@ from test_verified import marks_of
 
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
-from llpbench.leaderboard.against import check_against
-from llpbench.leaderboard.brought import brought
-from llpbench.leaderboard.facts import DatasetFacts, Facts, MethodFacts, MetricFacts, RuleFacts
-from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.lines import seal
-from llpbench.leaderboard.publish import refresh_facts, refresh_suites
-from llpbench.leaderboard.schema_overall import SuiteAbout
+from llpbench.leaderboard.accept.against import check_against
+from llpbench.leaderboard.accept.brought import brought
+from llpbench.leaderboard.accept.publish import refresh_facts, refresh_suites
+from llpbench.leaderboard.content.facts import DatasetFacts, Facts, MethodFacts, MetricFacts, RuleFacts
+from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.schema.overall import SuiteAbout
 from llpbench.leaderboard.validate import Unsound, check_date
 
 
@@ -250,7 +250,7 @@ def test_a_new_number_is_in_some_results(bench: Bench, monkeypatch: pytest.Monke
     found = llpbench("leaderboard", "check", "--results", "run", "--against", "before", cwd=bench.root)
     assert found.returncode == 1
     assert found.stderr.splitlines() == expected
-    monkeypatch.setattr("llpbench.leaderboard.against.SHOWN", 2)
+    monkeypatch.setattr("llpbench.leaderboard.accept.against.SHOWN", 2)
     (grouped,) = check_against(after, [bench.run], shared(), before=before).problems
     more = f"{lacking[0]}, {lacking[1]} and {len(lacking) - 2} more"
     assert grouped == f"{len(lacking)} cells are new, and in none of the results: {more}"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from board_samples import MACHINE, MACHINE_FACTS, real_cell, set_metrics, shared, traced, write_run
 
-from llpbench.leaderboard import folder as room
-from llpbench.leaderboard.audit import audit
-from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
-from llpbench.leaderboard.publish import add_results
-from llpbench.leaderboard.rerun import Verdict
-from llpbench.leaderboard.verified import make_marks
-from llpbench.leaderboard.verify import Verification
+from llpbench.leaderboard.accept.publish import add_results
+from llpbench.leaderboard.again.rerun import Verdict
+from llpbench.leaderboard.again.verify import Verification
+from llpbench.leaderboard.checks.audit import audit
+from llpbench.leaderboard.content import folder as room
+from llpbench.leaderboard.content.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.content.verified import make_marks
 
 OTHER = "abcdefabcd"
 
@@ -59,7 +59,7 @@ def stop_after(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_can_be_read_wherever_its_writing_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llpbench.leaderboard.publish.suite_files", lambda registry: {})  # planning takes long
+    monkeypatch.setattr("llpbench.leaderboard.accept.publish.suite_files", lambda registry: {})  # planning takes long
     content, run = published(tmp_path), second_run(tmp_path)
     write_files(tmp_path / "before", raw_files(content))
     report = add_results(run, content, shared(), replace=True)

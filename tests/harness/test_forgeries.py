@@ -21,10 +21,10 @@ from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
 from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.leaderboard.bootstrap import pack, unpack
-from llpbench.leaderboard.derived import derived_seeds
-from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.lines import seal
+from llpbench.leaderboard.checks.derived import derived_seeds
+from llpbench.leaderboard.content.bootstrap import pack, unpack
+from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.content.lines import seal
 from llpbench.results.sealing import decode_result, encode_result
 
 Edit = Callable[[Bench, CellResult], object]

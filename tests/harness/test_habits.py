@@ -145,7 +145,7 @@ def test_a_page_that_cannot_be_made_does_not_fail_the_run(work: Path, monkeypatc
     def broken(*given: object) -> str:
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("llpbench.leaderboard.own_page.own_page", broken)
+    monkeypatch.setattr("llpbench.leaderboard.built.own_page.own_page", broken)
     done = llpbench("run", "-m", "mean-ridge", "-d", SMALL, "-b", "8", "-s", "3,4", "-o", "results/mine", cwd=work)
     assert done.returncode == 0, done.stderr
     assert "no page: " in done.stderr

@@ -32,16 +32,16 @@ from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.scoring import digest_of_labels
-from llpbench.leaderboard.audit import audit
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.build import built_files, differences
-from llpbench.leaderboard.derived import check_derived, derived_count_sd
-from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
-from llpbench.leaderboard.lines import seal
-from llpbench.leaderboard.origin import Origin, read_origin
-from llpbench.leaderboard.publish import Added, add_results
-from llpbench.leaderboard.recompute import LATER, check_metrics, tied_share
-from llpbench.leaderboard.schema_overall import SuiteAbout
+from llpbench.leaderboard.accept.publish import Added, add_results
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files, differences
+from llpbench.leaderboard.checks.audit import audit
+from llpbench.leaderboard.checks.derived import check_derived, derived_count_sd
+from llpbench.leaderboard.checks.recompute import LATER, check_metrics, tied_share
+from llpbench.leaderboard.content.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.content.origin import Origin, read_origin
+from llpbench.leaderboard.schema.overall import SuiteAbout
 from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.options import format_scalar
 from llpbench.results.sealing import encode_result
@@ -451,7 +451,7 @@ def test_probabilities_of_several_classes_that_do_not_add_up_are_refused() -> No
 def test_predictions_that_are_not_those_of_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], bytes], reason: str
 ) -> None:
-    monkeypatch.setattr("llpbench.leaderboard.bootstrap.PREDICTION_BYTES", 4 << 20)
+    monkeypatch.setattr("llpbench.leaderboard.content.bootstrap.PREDICTION_BYTES", 4 << 20)
     _, result = run_of_one(tmp_path)
     Store(tmp_path / "run").predictions_path(result.id).write_bytes(make())
     assert reason in the_reason(add(tmp_path / "run")[1])

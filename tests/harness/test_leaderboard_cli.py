@@ -17,10 +17,10 @@ from plugin_install import with_plugins
 
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.execution.jobs import Limits
-from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.folder import raw_files, read_folder, write_files
-from llpbench.leaderboard.lines import encode_line
-from llpbench.leaderboard.rerun import compare, limits_again, this_type
+from llpbench.leaderboard.again.rerun import compare, limits_again, this_type
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.content.folder import raw_files, read_folder, write_files
+from llpbench.leaderboard.content.lines import encode_line
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
@@ -215,7 +215,7 @@ def test_a_cell_that_only_the_shipped_board_has_is_found_there(
     """A board of one's own, as ``leaderboard add`` makes it, stands before the shipped one."""
     known = cell_of(copy, "best-feature").id
     (tmp_path / "own" / "leaderboards").mkdir(parents=True)
-    monkeypatch.setattr("llpbench.leaderboard.shipped.shipped_board", lambda: copy / "leaderboards")
+    monkeypatch.setattr("llpbench.leaderboard.content.shipped.shipped_board", lambda: copy / "leaderboards")
     done = llpbench("rerun", known[:12], cwd=tmp_path / "own")
     assert done.returncode == 2
     assert f"cell '{known[:12]}': no cell has it in leaderboards (0 cells). But the leaderboard that" in done.stderr

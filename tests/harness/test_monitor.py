@@ -20,7 +20,7 @@ from llpbench.contracts.specs import Scalar
 from llpbench.experiment import judge
 from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
 from llpbench.experiment.rules import SelectionRule, make_rules
-from llpbench.leaderboard.curve import check_curve
+from llpbench.leaderboard.checks.curve import check_curve
 from llpbench.leaderboard.validate import Unsound
 
 VALID, TEST = 24, 10

@@ -14,9 +14,9 @@ from helpers import make_cell
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import OWN_SIZES, setting_name
-from llpbench.leaderboard.board import make_board
+from llpbench.leaderboard.built.board import make_board
 from llpbench.leaderboard.page import render_page
-from llpbench.leaderboard.schema import encode_board
+from llpbench.leaderboard.schema.board import encode_board
 from llpbench.report.cards import card_words
 
 DATA = "csv[path=data.csv;label=y]"

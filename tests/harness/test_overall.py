@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
-from llpbench.leaderboard import overall
-from llpbench.leaderboard.overall import Key
-from llpbench.leaderboard.statistics import row_ranks
+from llpbench.leaderboard.maths import overall
+from llpbench.leaderboard.maths.overall import Key
+from llpbench.leaderboard.maths.statistics import row_ranks
 
 numbers = st.integers(-4, 4).map(float)
 

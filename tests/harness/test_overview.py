@@ -15,14 +15,14 @@ from board_samples import content_of, grid, published, shared
 from helpers import make_cell
 
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.about import about
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.citation import bibtex
-from llpbench.leaderboard.facts import DatasetFacts, MethodFacts, dataset_facts, method_facts
-from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.grouped import block_of
-from llpbench.leaderboard.schema_overall import Overall, OverallRow
+from llpbench.leaderboard.built.about import about
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.built.citation import bibtex
+from llpbench.leaderboard.built.grouped import block_of
+from llpbench.leaderboard.content.facts import DatasetFacts, MethodFacts, dataset_facts, method_facts
+from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.schema.overall import Overall, OverallRow
 
 
 def standing(content: Content, block: str = "all", metric: str = "auroc", rule: str = "bags") -> Overall:

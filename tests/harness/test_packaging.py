@@ -59,7 +59,7 @@ def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from llpbench.contracts.errors import StoreError
-    from llpbench.leaderboard import shipped
+    from llpbench.leaderboard.content import shipped
 
     monkeypatch.chdir(tmp_path)
     named = (None, Path("leaderboards"), Path("./leaderboards/"))  # the folder's usual name says no more than none
@@ -112,7 +112,7 @@ def test_the_citation_is_that_of_the_version() -> None:
     import yaml
 
     from llpbench import __version__
-    from llpbench.leaderboard import citation
+    from llpbench.leaderboard.built import citation
 
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -132,7 +132,7 @@ def test_the_citation_is_that_of_the_version() -> None:
 
 
 def test_cite_prints_bibtex_that_closes_its_braces(tmp_path: Path) -> None:
-    from llpbench.leaderboard.citation import bibtex, tex
+    from llpbench.leaderboard.built.citation import bibtex, tex
 
     done = llpbench("cite", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

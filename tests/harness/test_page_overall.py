@@ -12,7 +12,7 @@ from chromium import Chromium
 from fake_board import METHODS, fake_board, with_overall
 from test_page import CONTRAST, hash_of, needs_browser, written
 
-from llpbench.leaderboard.about import FILES, GUIDES, about
+from llpbench.leaderboard.built.about import FILES, GUIDES, about
 
 ROWS = "[...document.querySelectorAll('table.overall tbody tr th')].map(r => r.querySelector('bdi').textContent)"
 DIALOG = "document.getElementById('detail')"

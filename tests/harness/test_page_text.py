@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from llpbench.leaderboard.page import embed, render_page
 from llpbench.leaderboard.page.pack import pack
-from llpbench.leaderboard.schema import Board
+from llpbench.leaderboard.schema.board import Board
 
 
 def unpack(packed: dict[str, Any]) -> Any:

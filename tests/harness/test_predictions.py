@@ -23,19 +23,25 @@ from llpbench.contracts.result import PREDICTIONS_ONLY, CellResult, Selected
 from llpbench.execution.jobs import Context
 from llpbench.experiment.grid import RunSpec
 from llpbench.experiment.metrics import auroc
-from llpbench.leaderboard.audit import audit
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.brought import brought
-from llpbench.leaderboard.folder import Content, raw_files, read_folder
-from llpbench.leaderboard.handed_in import add_submission, check_submission, checked_submission
-from llpbench.leaderboard.inputs import settings, write_inputs
-from llpbench.leaderboard.lines import decode_line, encode_line, seal
-from llpbench.leaderboard.predictions import above_bounds, prepared, score_submission
-from llpbench.leaderboard.rerun import choose
-from llpbench.leaderboard.schema import Told
-from llpbench.leaderboard.submission import Submission, ToldMethod, is_submission, predictions_path, read_submission
+from llpbench.leaderboard.accept.brought import brought
+from llpbench.leaderboard.accept.handed_in import add_submission, check_submission, checked_submission
+from llpbench.leaderboard.accept.inputs import settings, write_inputs
+from llpbench.leaderboard.accept.predictions import prepared, score_submission
+from llpbench.leaderboard.again.rerun import choose
+from llpbench.leaderboard.again.verify import candidates
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.checks.audit import above_bounds, audit
+from llpbench.leaderboard.content.folder import Content, raw_files, read_folder
+from llpbench.leaderboard.content.lines import decode_line, encode_line, seal
+from llpbench.leaderboard.content.submission import (
+    Submission,
+    ToldMethod,
+    is_submission,
+    predictions_path,
+    read_submission,
+)
+from llpbench.leaderboard.schema.board import Told
 from llpbench.leaderboard.validate import Unsound
-from llpbench.leaderboard.verify import candidates
 
 DATA = "synthetic[rows=600]"
 ABOUT = ToldMethod(name="big-net", title="A very large net", who="Ada <ada@example.org>", params={"layers": 96})
@@ -438,7 +444,7 @@ def test_predictions_are_marked_and_never_ranked(board: Content) -> None:
 
 
 def test_tables_mark_predictions(board: Content) -> None:
-    from llpbench.leaderboard.build import built_files
+    from llpbench.leaderboard.built.build import built_files
 
     page = built_files(board)["tables/synthetic.md"].decode()
     assert f"big-net[predictions=only]: {PREDICTIONS_ONLY}; compared with nothing" in page

@@ -11,7 +11,7 @@ from cli_runner import llpbench
 
 from llpbench import Reference
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.leaderboard.bootstrap import interval_over_rows
+from llpbench.leaderboard.content.bootstrap import interval_over_rows
 from llpbench.report.protocol import protocol_tables
 from llpbench.report.tables import Table, to_latex, to_markdown
 from llpbench.results.metric_style import MetricStyle

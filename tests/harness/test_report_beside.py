@@ -11,11 +11,11 @@ from helpers import make_cell, make_plan
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.folder import Content, raw_files, write_files
-from llpbench.leaderboard.own_page import PUBLISHED, YOURS, check_same_protocol, own_page, published_beside
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.built.own_page import PUBLISHED, YOURS, check_same_protocol, own_page, published_beside
+from llpbench.leaderboard.content.folder import Content, raw_files, write_files
 from llpbench.leaderboard.page import render_page
-from llpbench.leaderboard.schema import Board
+from llpbench.leaderboard.schema.board import Board
 from llpbench.results.store import Store
 
 
@@ -66,7 +66,7 @@ def test_rows_say_whose_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     store = folder_of(tmp_path / "mine", grid({"mine": [0.9, 0.8]}))
     boards: list[Board] = []
     monkeypatch.setattr(
-        "llpbench.leaderboard.own_page.render_page", lambda board: boards.append(board) or render_page(board)
+        "llpbench.leaderboard.built.own_page.render_page", lambda board: boards.append(board) or render_page(board)
     )
     published_rows: Content = content_of(grid({"known": [0.7, 0.7, 0.7]}))
     page = own_page(store, shared(), published_rows)
@@ -117,7 +117,7 @@ def test_where_a_board_of_ones_own_has_nothing_the_shipped_one_is_named(
     shipped = tmp_path / "with a space"
     for folder, results in (("leaderboards", mine), (shipped.name, grid({"their-own": [0.7, 0.7]}))):
         write_files(tmp_path / folder, raw_files(content_of(results)))
-    monkeypatch.setattr("llpbench.leaderboard.shipped.shipped_board", lambda: shipped)
+    monkeypatch.setattr("llpbench.leaderboard.content.shipped.shipped_board", lambda: shipped)
     done = llpbench("report", "mine", "--with", "leaderboard", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("note: leaderboards has no other methods on the same datasets")

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench.contracts.result import CellResult
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.claims import compare_best, mark_best
-from llpbench.leaderboard.facts import MethodFacts
-from llpbench.leaderboard.schema import BoardDataset, Score
-from llpbench.leaderboard.statistics import LEVEL, difference_interval, holm
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.built.claims import compare_best, mark_best
+from llpbench.leaderboard.content.facts import MethodFacts
+from llpbench.leaderboard.maths.statistics import LEVEL, difference_interval, holm
+from llpbench.leaderboard.schema.board import BoardDataset, Score
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.shared import Roles, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number

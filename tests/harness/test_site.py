@@ -16,7 +16,7 @@ import pytest
 from fake_board import fake_board, with_overall
 from page_runner import ROOT, blocks, cheap_page, module_of_docs
 
-from llpbench.leaderboard.about import FILES, GUIDES
+from llpbench.leaderboard.built.about import FILES, GUIDES
 from llpbench.leaderboard.page import render_page
 
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from llpbench.experiment.metrics import auroc
-from llpbench.leaderboard.statistics import (
+from llpbench.leaderboard.maths.statistics import (
     Interval,
     auroc_replicates,
     difference_interval,
@@ -79,7 +79,7 @@ def test_replicates_do_not_depend_on_how_they_are_cut(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(4)
     labels, scores = rng.integers(0, 2, 50), rng.normal(size=50)
     whole = auroc_replicates(labels, scores, seed=5, replicates=13)
-    monkeypatch.setattr("llpbench.leaderboard.statistics._CHUNK", 200)  # four replicates at a time
+    monkeypatch.setattr("llpbench.leaderboard.maths.statistics._CHUNK", 200)  # four replicates at a time
     np.testing.assert_array_equal(whole, auroc_replicates(labels, scores, seed=5, replicates=13))
 
 

@@ -28,10 +28,10 @@ from llpbench.experiment.suites.coverage import coverage, own_coverage, suite_co
 from llpbench.experiment.suites.file import Suite, find_suite, read_suite, suite_files
 from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
-from llpbench.leaderboard.folder import Content
-from llpbench.leaderboard.lines import seal
-from llpbench.leaderboard.publish import refresh_suites
-from llpbench.leaderboard.schema_overall import SuiteAbout
+from llpbench.leaderboard.accept.publish import refresh_suites
+from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.schema.overall import SuiteAbout
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
 

@@ -12,13 +12,13 @@ from board_samples import as_line, content_of, grid
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, write_board
 
-from llpbench.leaderboard.audit import audit
-from llpbench.leaderboard.board import make_board
-from llpbench.leaderboard.build import built_files
-from llpbench.leaderboard.folder import Content, raw_files, read_folder, write_files
-from llpbench.leaderboard.rerun import Verdict
-from llpbench.leaderboard.validate import Unsound
-from llpbench.leaderboard.verified import (
+from llpbench.leaderboard.again.rerun import Verdict
+from llpbench.leaderboard.again.verify import FreshTest, Verification
+from llpbench.leaderboard.built.board import make_board
+from llpbench.leaderboard.built.build import built_files
+from llpbench.leaderboard.checks.audit import audit
+from llpbench.leaderboard.content.folder import Content, raw_files, read_folder, write_files
+from llpbench.leaderboard.content.verified import (
     Mark,
     check_marks,
     decode_mark,
@@ -26,7 +26,7 @@ from llpbench.leaderboard.verified import (
     make_marks,
     new_marks,
 )
-from llpbench.leaderboard.verify import FreshTest, Verification
+from llpbench.leaderboard.validate import Unsound
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 

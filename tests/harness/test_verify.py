@@ -26,12 +26,12 @@ from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
-from llpbench.leaderboard import verify as room
-from llpbench.leaderboard.build import differences
-from llpbench.leaderboard.folder import Content, read_folder
-from llpbench.leaderboard.lines import seal
-from llpbench.leaderboard.rerun import TOLERANCE
-from llpbench.leaderboard.verified import make_marks
+from llpbench.leaderboard.again import verify as room
+from llpbench.leaderboard.again.rerun import TOLERANCE
+from llpbench.leaderboard.built.build import differences
+from llpbench.leaderboard.content.folder import Content, read_folder
+from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.content.verified import make_marks
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
 

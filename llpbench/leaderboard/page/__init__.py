@@ -24,7 +24,7 @@ from llpbench.leaderboard.page.plain import plain_tables
 from llpbench.leaderboard.page.trim import trim
 
 if TYPE_CHECKING:
-    from llpbench.leaderboard.schema import Board
+    from llpbench.leaderboard.schema.board import Board
 
 SCRIPTS = (
     "core.js",

@@ -1,0 +1,1 @@
+"""What every published result is held to."""

@@ -1,0 +1,1 @@
+"""What is published: the leaderboards folder, its lines, and what is known beside the numbers."""

@@ -1,0 +1,1 @@
+"""The board as plain data: what a page or a program reads."""
