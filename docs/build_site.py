@@ -42,7 +42,7 @@ USE = {
         "llpbench.estimator.fit.fit",
         "llpbench.estimator.model.LLPModel",
         "llpbench.estimator.model.load",
-        "llpbench.estimator.report.Report",
+        "llpbench.estimator.reports.report.Report",
         "llpbench.estimator.compare.compare",
         "llpbench.estimator.comparison.Comparison",
         "llpbench.estimator.classifier.LLPClassifier",

@@ -61,7 +61,7 @@ def compare(
     is needed. Counts may be missing, or known within bounds ("<5").
     """
     from llpbench.estimator.compare import compare as run_comparison
-    from llpbench.estimator.files import column_of, read_table
+    from llpbench.estimator.reading.files import column_of, read_table
 
     if (count and proportion) or not (count or proportion or counts_file):
         raise UsageError("give --count or --proportion, or --counts-file with the counts of each bag.")

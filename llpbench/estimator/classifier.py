@@ -17,11 +17,11 @@ from sklearn.utils.validation import validate_data as _validate_data
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import Scalar
-from llpbench.estimator.bag_counts import read_bag_ids
-from llpbench.estimator.bagged_table import are_names, read_bagged_table
 from llpbench.estimator.fit import fit
-from llpbench.estimator.forms import as_frame, to_pandas
-from llpbench.estimator.held_out import sum_predictions
+from llpbench.estimator.judging.held_out import sum_predictions
+from llpbench.estimator.reading.bag_counts import read_bag_ids
+from llpbench.estimator.reading.bagged_table import are_names, read_bagged_table
+from llpbench.estimator.reading.forms import as_frame, to_pandas
 
 Target = Literal["counts", "proportions", "labels"]
 TARGETS = ("counts", "proportions", "labels")
@@ -144,7 +144,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: labels of rows, or counts or proportions of bags as in ``fit``.
             sample_weight: weights of the rows, for accuracy.
             bag_of: the bag of each row; then the score is the mean over bags of the log-likelihood of their counts
-                (``estimator/held_out.py``), except where ``target`` is ``labels``.
+                (``estimator/judging/held_out.py``), except where ``target`` is ``labels``.
         """
         if bag_of is None or self.target == "labels":
             return float(super().score(self._take_bags(X, bag_of)[0], y, sample_weight))

@@ -3,7 +3,7 @@
 The bags are cut into folds, the same for all methods. Each method is fitted on the bags of the other folds, as
 ``llpbench.fit`` does it (with validation bags of its own among them, which also say how sure it may be), predicts the
 rows of the fold that was left out, and is scored by how likely these predictions make the known counts
-(``estimator/held_out.py``), against a constant: the overall rate of the same training bags.
+(``estimator/judging/held_out.py``), against a constant: the overall rate of the same training bags.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPBenchError, UsageError, describe, printable
 from llpbench.contracts.specs import MethodSpec, Scalar
-from llpbench.estimator.arguments import read_whole
-from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
 from llpbench.estimator.comparison import CONSTANT, Comparison, Trial, summarise
 from llpbench.estimator.fit import fit_table
-from llpbench.estimator.held_out import HeldOutCounts, sum_predictions
-from llpbench.estimator.method import find_method
+from llpbench.estimator.fitting.method import find_method
+from llpbench.estimator.judging.held_out import HeldOutCounts, sum_predictions
+from llpbench.estimator.reading.arguments import read_whole
+from llpbench.estimator.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.experiment.seeds import derive_seed
 from llpbench.plugins.options import expand, format_options, parse_options, split_list
 from llpbench.plugins.registry import Registry, load_registry, unmet_needs

@@ -16,16 +16,16 @@ import numpy as np
 
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
-from llpbench.estimator.arguments import as_python, read_whole
-from llpbench.estimator.assessment import UnseenBags, assess
-from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
-from llpbench.estimator.frames import fit_encoder
-from llpbench.estimator.memory import Memory
-from llpbench.estimator.method import choose_backend, find_method
+from llpbench.estimator.encoding.frames import fit_encoder
+from llpbench.estimator.fitting.memory import Memory
+from llpbench.estimator.fitting.method import choose_backend, find_method
+from llpbench.estimator.fitting.trainer import Trainer, hold_back
+from llpbench.estimator.judging.assessment import UnseenBags, assess
+from llpbench.estimator.judging.shrinkage import make_shrinkage
 from llpbench.estimator.model import LLPModel
 from llpbench.estimator.model_file import FORMAT, VERSION, Header
-from llpbench.estimator.shrinkage import make_shrinkage
-from llpbench.estimator.trainer import Trainer, hold_back
+from llpbench.estimator.reading.arguments import as_python, read_whole
+from llpbench.estimator.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.experiment.seeds import derive_seed
 from llpbench.experiment.spread import class_shares
 from llpbench.plugins.registry import load_registry
@@ -78,7 +78,7 @@ def fit(
 
     Returns:
         The fitted model, as it was at its best report under the rule ``bags``; its probabilities are as sure as bags
-        that it did not learn from allow (``estimator/shrinkage.py``).
+        that it did not learn from allow (``estimator/judging/shrinkage.py``).
 
     Warns:
         LLPWarning: the model is not clearly better than a constant; bags are few, all alike, or far more spread than

@@ -13,16 +13,16 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
-from llpbench.estimator.bag_card import PERCENTILES
-from llpbench.estimator.facts import FitFacts
-from llpbench.estimator.memory import Memory
-from llpbench.estimator.method import choose_backend, find_method
+from llpbench.estimator.fitting.memory import Memory
+from llpbench.estimator.fitting.method import choose_backend, find_method
+from llpbench.estimator.judging.bag_card import PERCENTILES
+from llpbench.estimator.judging.facts import FitFacts
+from llpbench.estimator.judging.predictor import Predictor
+from llpbench.estimator.judging.shrinkage import Shrinkage, softmax
 from llpbench.estimator.model_file import Header, ModelFileError, read_model, write_model
-from llpbench.estimator.predictor import Predictor
-from llpbench.estimator.report import Report
-from llpbench.estimator.reporting import make_report
-from llpbench.estimator.shrinkage import Shrinkage, softmax
-from llpbench.estimator.subgroup_table import Asked, subgroup_table
+from llpbench.estimator.reports.make import make_report
+from llpbench.estimator.reports.report import Report
+from llpbench.estimator.subgroups.table import Asked, subgroup_table
 from llpbench.plugins.registry import load_registry
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class LLPModel:
         """(n, C) probability of each class.
 
         What the method says (scores that are no probabilities go through a logistic map that was fitted to the
-        proportions of bags, ``estimator/calibration.py``), drawn towards the overall shares as far as bags that the
-        method did not learn from ask for it (``estimator/shrinkage.py``).
+        proportions of bags, ``estimator/judging/calibration.py``), drawn towards the overall shares as far as bags that
+        the method did not learn from ask for it (``estimator/judging/shrinkage.py``).
         """
         if self._header.shrinkage is None:
             return self._predictor.probabilities(self._header.encoder.transform(X))

@@ -18,10 +18,10 @@ import numpy as np
 from llpbench.contracts.errors import LLPBenchError, MethodError
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import State
-from llpbench.estimator.calibration import Calibration
-from llpbench.estimator.facts import FitFacts
-from llpbench.estimator.frames import FrameEncoder
-from llpbench.estimator.shrinkage import Shrinkage
+from llpbench.estimator.encoding.frames import FrameEncoder
+from llpbench.estimator.judging.calibration import Calibration
+from llpbench.estimator.judging.facts import FitFacts
+from llpbench.estimator.judging.shrinkage import Shrinkage
 from llpbench.system.files import write_atomically
 
 FORMAT = "llpbench-model"

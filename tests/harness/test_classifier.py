@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import llpbench
 from llpbench import LLPClassifier
-from llpbench.estimator.held_out import sum_predictions
+from llpbench.estimator.judging.held_out import sum_predictions
 
 NOT_HERE: dict[str, str] = {}
 """Checks of scikit-learn that do not apply, each with the reason. There is none."""

@@ -19,10 +19,10 @@ from scipy.stats import binom, t
 import llpbench
 from llpbench.cli import main
 from llpbench.contracts.errors import LLPBenchError, UsageError
-from llpbench.estimator.bagged_table import BaggedTable, read_bagged_table
 from llpbench.estimator.compare import choose_methods, fold_numbers, predict_constant, run_trial
 from llpbench.estimator.comparison import CONSTANT, Trial, beyond_chance, summarise
-from llpbench.estimator.held_out import best_spread, sum_predictions
+from llpbench.estimator.judging.held_out import best_spread, sum_predictions
+from llpbench.estimator.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.experiment.count_laws import log_mass
 from llpbench.plugins.registry import load_registry
 

@@ -22,12 +22,12 @@ import llpbench
 from llpbench.contracts.data import Bags, Part
 from llpbench.contracts.errors import LLPBenchError, MethodError, UsageError
 from llpbench.contracts.specs import MethodSpec
-from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.encoder import CategoryColumn
+from llpbench.estimator.encoding.encoder import CategoryColumn
+from llpbench.estimator.encoding.frames import FrameEncoder, fit_encoder
 from llpbench.estimator.fit import hold_back
-from llpbench.estimator.forms import as_frame
-from llpbench.estimator.frames import FrameEncoder, fit_encoder
-from llpbench.estimator.training import fit_and_choose
+from llpbench.estimator.fitting.training import fit_and_choose
+from llpbench.estimator.judging.calibration import calibrate
+from llpbench.estimator.reading.forms import as_frame
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import bag_means, make_rules

@@ -17,7 +17,7 @@ from scipy.special import expit
 import llpbench
 from llpbench import LLPWarning, UsageError
 from llpbench.contracts.data import FloatArray
-from llpbench.estimator.findings import find_warnings
+from llpbench.estimator.judging.findings import find_warnings
 from llpbench.estimator.model_file import Header, write_model
 from llpbench.experiment.metrics import auroc
 

@@ -20,14 +20,14 @@ from scipy import sparse, stats
 
 import llpbench
 from llpbench.contracts.errors import LLPBenchError, UsageError
-from llpbench.estimator import forms
-from llpbench.estimator.bag_counts import read_bag_ids, read_counts
-from llpbench.estimator.bagged_table import read_bagged_table
-from llpbench.estimator.censored import fill_in, tighten, truncated_moments
-from llpbench.estimator.count_forms import read_value
-from llpbench.estimator.dates import Dates, parts_of
-from llpbench.estimator.files import read_table
-from llpbench.estimator.frames import FrameEncoder, fit_encoder
+from llpbench.estimator.encoding.dates import Dates, parts_of
+from llpbench.estimator.encoding.frames import FrameEncoder, fit_encoder
+from llpbench.estimator.reading import forms
+from llpbench.estimator.reading.bag_counts import read_bag_ids, read_counts
+from llpbench.estimator.reading.bagged_table import read_bagged_table
+from llpbench.estimator.reading.censored import fill_in, tighten, truncated_moments
+from llpbench.estimator.reading.count_forms import read_value
+from llpbench.estimator.reading.files import read_table
 
 pl = pytest.importorskip("polars")
 

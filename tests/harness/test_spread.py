@@ -12,12 +12,27 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from llpbench.contracts.data import Bags, read_only
-from llpbench.estimator.assessment import Halves, UnseenBags, agreement, assess, calibration_points, interval_of_mean
-from llpbench.estimator.bag_card import make_own_card
-from llpbench.estimator.findings import is_random
-from llpbench.estimator.predictor import Predictor
-from llpbench.estimator.shrinkage import SLOPES, JudgedBags, join, make_shrinkage, predict_bags, softmax, weigh_slopes
-from llpbench.estimator.trainer import cut_in_halves
+from llpbench.estimator.fitting.trainer import cut_in_halves
+from llpbench.estimator.judging.assessment import (
+    Halves,
+    UnseenBags,
+    agreement,
+    assess,
+    calibration_points,
+    interval_of_mean,
+)
+from llpbench.estimator.judging.bag_card import make_own_card
+from llpbench.estimator.judging.findings import is_random
+from llpbench.estimator.judging.predictor import Predictor
+from llpbench.estimator.judging.shrinkage import (
+    SLOPES,
+    JudgedBags,
+    join,
+    make_shrinkage,
+    predict_bags,
+    softmax,
+    weigh_slopes,
+)
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.spread import (
     bag_log_likelihood,

@@ -15,8 +15,8 @@ from scipy.special import expit
 
 import llpbench
 from llpbench import LLPWarning, UnknownNameError, UsageError
-from llpbench.estimator.shrinkage import softmax
-from llpbench.estimator.subgroups import KnownBags, expected_totals, level_to, model_variance, quantile
+from llpbench.estimator.judging.shrinkage import softmax
+from llpbench.estimator.subgroups.totals import KnownBags, expected_totals, level_to, model_variance, quantile
 
 NO_EFFECT = np.zeros(2)
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
-from llpbench.estimator.shrinkage import softmax
+from llpbench.estimator.judging.shrinkage import softmax
 from llpbench.experiment.levelling import class_shifts
 
 _WHOLE = 1e-6

@@ -11,10 +11,10 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
-from llpbench.estimator.arguments import read_count_sd
-from llpbench.estimator.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
-from llpbench.estimator.count_forms import looks_like_counts
-from llpbench.estimator.forms import as_frame, check_order, to_pandas
+from llpbench.estimator.reading.arguments import read_count_sd
+from llpbench.estimator.reading.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
+from llpbench.estimator.reading.count_forms import looks_like_counts
+from llpbench.estimator.reading.forms import as_frame, check_order, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,8 +79,8 @@ def read_bagged_table(
     ``to_learn`` says that a model is to be fitted: counts may then not be all of one class.
 
     Rows of bags whose count is not known are left out. A count that is known within bounds is filled in
-    (``estimator/censored.py``). All counts have one standard deviation in the end, so its square is raised by the mean
-    variance that is left between the bounds.
+    (``estimator/reading/censored.py``). All counts have one standard deviation in the end, so its square is raised by
+    the mean variance that is left between the bounds.
 
     Raises:
         UsageError: with what is wrong.

@@ -15,8 +15,8 @@ points of AUROC at large bags.
 **Categories**, ``ordinal``: the level's place among the same levels, then treated like a number. All levels without a
 place of their own share the place after the last.
 
-**Dates** become up to five numbers (``estimator/dates.py``), those that differ between training rows, each treated like
-a number. A column that lacks dates in training rows gets one more feature, as numbers do.
+**Dates** become up to five numbers (``estimator/encoding/dates.py``), those that differ between training rows, each
+treated like a number. A column that lacks dates in training rows gets one more feature, as numbers do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray, IntArray
 from llpbench.contracts.errors import UnknownNameError
-from llpbench.estimator.dates import Dates, PartOfDate, parts_of
+from llpbench.estimator.encoding.dates import Dates, PartOfDate, parts_of
 
 CLIP = 4.0
 """Standard deviations beyond which a number is cut off."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llpbench.contracts.specs import Scalar
-from llpbench.estimator.facts import FitFacts, HeldBackScore
-from llpbench.estimator.importance import ColumnEffect
+from llpbench.estimator.judging.facts import FitFacts, HeldBackScore
+from llpbench.estimator.reports.importance import ColumnEffect
 from llpbench.system.files import write_atomically
 
 _WIDTH = 100
@@ -72,7 +72,7 @@ class Report:
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
-        from llpbench.estimator.report_page import make_page
+        from llpbench.estimator.reports.page import make_page
 
         return make_page(self)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, read_only
 from llpbench.contracts.errors import MethodError
-from llpbench.estimator.calibration import Calibration
+from llpbench.estimator.judging.calibration import Calibration
 
 _TINY = 1e-16
 

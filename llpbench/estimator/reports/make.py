@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from llpbench.estimator.assessment import judged_by
-from llpbench.estimator.importance import ColumnEffect, column_effects, feature_blocks
-from llpbench.estimator.memory import Memory
+from llpbench.estimator.fitting.memory import Memory
+from llpbench.estimator.judging.assessment import judged_by
 from llpbench.estimator.model_file import Header
-from llpbench.estimator.report import Report
+from llpbench.estimator.reports.importance import ColumnEffect, column_effects, feature_blocks
+from llpbench.estimator.reports.report import Report
 from llpbench.experiment.seeds import derive_seed
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llpbench.contracts.data import IntArray
-from llpbench.estimator.assessment import Halves, UnseenBags
-from llpbench.estimator.trainer import Trainer
+from llpbench.estimator.fitting.trainer import Trainer
+from llpbench.estimator.judging.assessment import Halves, UnseenBags
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,12 @@ import numpy as np
 from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, read_only
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.contracts.specs import MethodSpec, Scalar
-from llpbench.estimator.arguments import is_share
-from llpbench.estimator.assessment import Halves, UnseenBags
-from llpbench.estimator.bag_counts import BagIds
-from llpbench.estimator.calibration import calibrate
-from llpbench.estimator.predictor import Predictor
-from llpbench.estimator.training import BagMonitor, fit_and_choose
+from llpbench.estimator.fitting.training import BagMonitor, fit_and_choose
+from llpbench.estimator.judging.assessment import Halves, UnseenBags
+from llpbench.estimator.judging.calibration import calibrate
+from llpbench.estimator.judging.predictor import Predictor
+from llpbench.estimator.reading.arguments import is_share
+from llpbench.estimator.reading.bag_counts import BagIds
 from llpbench.experiment.bags import bag_order
 from llpbench.experiment.seeds import derive_seed
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llpbench.estimator.bag_card import OwnBagCard
-from llpbench.estimator.facts import HeldBackScore
+from llpbench.estimator.judging.bag_card import OwnBagCard
+from llpbench.estimator.judging.facts import HeldBackScore
 
 FEW_BAGS = 10
 ALIKE = 0.5

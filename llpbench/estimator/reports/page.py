@@ -6,10 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from llpbench.contracts.errors import printable
-from llpbench.estimator.facts import CalibrationPoint
+from llpbench.estimator.judging.facts import CalibrationPoint
 
 if TYPE_CHECKING:
-    from llpbench.estimator.report import Report
+    from llpbench.estimator.reports.report import Report
 
 _SIZE, _LEFT, _TOP = 300, 44, 10
 _COLOURS = 6

@@ -11,16 +11,16 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
-from llpbench.estimator.arguments import is_share, read_whole
-from llpbench.estimator.assessment import UnseenBags
-from llpbench.estimator.bag_counts import BagIds, read_bag_ids
-from llpbench.estimator.bagged_table import read_bagged_table
-from llpbench.estimator.forms import as_frame, check_order
-from llpbench.estimator.memory import Memory
+from llpbench.estimator.fitting.memory import Memory
+from llpbench.estimator.judging.assessment import UnseenBags
+from llpbench.estimator.judging.predictor import Predictor
+from llpbench.estimator.judging.shrinkage import make_shrinkage
 from llpbench.estimator.model_file import Header
-from llpbench.estimator.predictor import Predictor
-from llpbench.estimator.shrinkage import make_shrinkage
-from llpbench.estimator.subgroups import KnownBags, Totals, expected_totals, model_variance, quantile
+from llpbench.estimator.reading.arguments import is_share, read_whole
+from llpbench.estimator.reading.bag_counts import BagIds, read_bag_ids
+from llpbench.estimator.reading.bagged_table import read_bagged_table
+from llpbench.estimator.reading.forms import as_frame, check_order
+from llpbench.estimator.subgroups.totals import KnownBags, Totals, expected_totals, model_variance, quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray
 from llpbench.contracts.errors import UsageError
-from llpbench.estimator.dates import Dates
-from llpbench.estimator.encoder import (
+from llpbench.estimator.encoding.dates import Dates
+from llpbench.estimator.encoding.encoder import (
     Categories,
     DateColumn,
     FittedColumn,
@@ -24,7 +24,7 @@ from llpbench.estimator.encoder import (
     RawColumn,
     TableEncoder,
 )
-from llpbench.estimator.forms import as_frame
+from llpbench.estimator.reading.forms import as_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import UsageError
-from llpbench.estimator.censored import fill_in, tighten
-from llpbench.estimator.count_forms import CountForm, read_columns, read_form
-from llpbench.estimator.forms import to_pandas
+from llpbench.estimator.reading.censored import fill_in, tighten
+from llpbench.estimator.reading.count_forms import CountForm, read_columns, read_form
+from llpbench.estimator.reading.forms import to_pandas
 
 BoolArray = NDArray[np.bool_]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from llpbench.contracts.data import FloatArray
-from llpbench.estimator.assessment import UnseenBags
-from llpbench.estimator.encoder import FittedColumn, TableEncoder
-from llpbench.estimator.shrinkage import join
+from llpbench.estimator.encoding.encoder import FittedColumn, TableEncoder
+from llpbench.estimator.judging.assessment import UnseenBags
+from llpbench.estimator.judging.shrinkage import join
 from llpbench.experiment.spread import bag_log_likelihood
 
 _SHUFFLES = 5

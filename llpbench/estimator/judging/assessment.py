@@ -1,7 +1,7 @@
 """Judge a model on bags that it has not learned from, and find how sure its probabilities may be.
 
 **Between bags.** Held-back bags tell how well the model's bag means follow the known proportions
-(``estimator/shrinkage.py``). Where these bags cannot tell, the other bags are cut into two halves, the
+(``estimator/judging/shrinkage.py``). Where these bags cannot tell, the other bags are cut into two halves, the
 method is fitted on each half and judged on the other: every bag is then judged by a model that did not learn from it.
 
 **Inside bags.** Counts say nothing of which rows of a bag are positive. For bags at random that is no matter: what
@@ -23,11 +23,11 @@ import msgspec
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
-from llpbench.estimator.bag_card import make_own_card
-from llpbench.estimator.facts import CalibrationPoint, FitFacts, HeldBackScore
-from llpbench.estimator.findings import find_warnings, is_random
-from llpbench.estimator.predictor import Predictor
-from llpbench.estimator.shrinkage import SLOPES, JudgedBags, SlopeEvidence, join, predict_bags, weigh_slopes
+from llpbench.estimator.judging.bag_card import make_own_card
+from llpbench.estimator.judging.facts import CalibrationPoint, FitFacts, HeldBackScore
+from llpbench.estimator.judging.findings import find_warnings, is_random
+from llpbench.estimator.judging.predictor import Predictor
+from llpbench.estimator.judging.shrinkage import SLOPES, JudgedBags, SlopeEvidence, join, predict_bags, weigh_slopes
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.spread import (
     chance_variance,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from llpbench.estimator.bag_card import OwnBagCard
+from llpbench.estimator.judging.bag_card import OwnBagCard
 
 CLEAR = 2.33
 """Standard deviations from which on a model is called better than a constant."""

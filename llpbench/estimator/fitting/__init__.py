@@ -1,0 +1,1 @@
+"""Fits of one method on bags of one's own."""

@@ -1,0 +1,1 @@
+"""Totals of subgroups, with intervals."""
