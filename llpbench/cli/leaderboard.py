@@ -194,6 +194,7 @@ def check(
 @click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
 @click.option("--record", is_flag=True, help="Mark the cells in the leaderboard by what came out (verified/).")
 @click.option("-j", "--jobs", type=int, default=0, help="Cells at once.  [default: cores / threads]")
+@click.option("--quiet", is_flag=True, help="No progress, only what came out.")
 @remake_options
 @plugin_options
 def verify(
@@ -204,6 +205,7 @@ def verify(
     against: Path | None,
     record: bool,
     jobs: int,
+    quiet: bool,
     timeout: float | None,
     memory: float | None,
     threads: int | None,
@@ -226,10 +228,12 @@ def verify(
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.again import verify as room
+    from llpbench.leaderboard.content.bootstrap import METRIC
     from llpbench.leaderboard.content.folder import read_folder
     from llpbench.leaderboard.content.shipped import shipped_board
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.progress import QuietView, fetch_files
+    from llpbench.report.progress import fetch_files, make_view
+    from llpbench.results.metric_style import known_styles
 
     folder = board_to_read(board)
     if record and folder == shipped_board():
@@ -255,7 +259,8 @@ def verify(
     with exit_on_interrupt():
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
-        report = room.verify(drawn, content, registry, context, QuietView(), seeds=seeds, limits=limits, jobs=jobs)
+        view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
+        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs)
         _tell_verification(report)
         if report.stopped:
             click.echo(f"stopped: {len(report.remade)} of {len(drawn)} cells are done", err=True)
@@ -284,14 +289,12 @@ def _record(report: Verification, content: Content, folder: Path) -> None:
 
 def _tell_verification(report: Verification) -> None:
     from llpbench.cli.results import plural
-    from llpbench.contracts.cell import setting_name
+    from llpbench.leaderboard.again.verify import place_of
 
     for result, verdict in report.remade:
-        cell = result.cell
-        setting = setting_name(result.dataset_name, cell.bag_size)
-        where = f"{result.method_name} on {setting}, seed {cell.seed}"
+        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
-        if verdict.changed:
+        if verdict.changed and verdict.word != "equal":
             click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
     for test in report.fresh:
         click.echo(_fresh_line(test))
@@ -299,6 +302,11 @@ def _tell_verification(report: Verification) -> None:
     click.echo(
         f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
     )
+    changes = [line.removeprefix("the ") for _, verdict in report.remade for line in verdict.changed]
+    changed = Counter(line.partition(" ")[0] for line in changes)
+    if changed:
+        told = ", ".join(f"{what} ({plural(n, 'cell')})" for what, n in changed.items())
+        click.echo(f"other than when they were made: {told}")
     if report.no_data:
         sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
         click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)

@@ -21,13 +21,14 @@ from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, write_board
 from helpers import make_cell, make_result
 
+from llpbench.cli.leaderboard import _tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
 from llpbench.leaderboard.again import verify as room
-from llpbench.leaderboard.again.rerun import TOLERANCE
+from llpbench.leaderboard.again.rerun import TOLERANCE, Verdict
 from llpbench.leaderboard.built.build import differences
 from llpbench.leaderboard.content.folder import Content, read_folder
 from llpbench.leaderboard.content.lines import seal
@@ -326,6 +327,20 @@ def test_more_jobs_than_cores_are_refused_before_anything_runs(tmp_path: Path, m
     assert (done.returncode, "--jobs 9999" in done.stderr) == (2, True)
 
 
+def test_what_was_made_again_is_told_with_its_noise_and_what_changed_is_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Twenty lines of digests hid what came out, and a noisy cell read as one without noise."""
+    result = make_result(make_cell(noise="high"), 0.8, dataset_name="adult")
+    same = Verdict(exact=True, reproduced=True, text="", changed=["harness a -> b", "the machine (x -> y)"], equal=True)
+    close = Verdict(exact=False, reproduced=True, text="", changed=["harness a -> b"])
+    _tell_verification(room.Verification(remade=[(result, same), (result, close)]))
+    told = capsys.readouterr().out
+    assert told.count("guess on adult, bag 8, noise high, seed 0") == 2
+    assert told.count("other than when it was made: harness a -> b") == 1
+    assert "other than when they were made: harness (2 cells), machine (1 cell)" in told
+
+
 @pytest.mark.slow
 def test_an_honest_board_is_verified(bench: Bench) -> None:
     write_board(bench.root / "leaderboards", bench.board_of(VICTIM, WITNESS))
@@ -335,8 +350,10 @@ def test_an_honest_board_is_verified(bench: Bench) -> None:
     assert done.stdout.startswith("draw 5: 2 of 8 cells, fresh seeds ")
     assert "made again: 2 equal to the bit, 0 within tolerance, 0 differ" in done.stdout
     assert re.search(r"fresh seeds: (\d) of \1 comparisons agree", done.stdout)
-    alone = llpbench(*arguments, "--jobs", "1", cwd=bench.root)
+    assert re.search(r"^\[(\d)/\1\] synthetic", done.stderr, flags=re.MULTILINE)  # it takes long: each cell is told
+    alone = llpbench(*arguments, "--jobs", "1", "--quiet", cwd=bench.root)
     assert alone.stdout == done.stdout  # whatever runs beside a cell
+    assert "synthetic" not in alone.stderr
     same = llpbench(*arguments, "--against", "leaderboards", cwd=bench.root)
     assert (same.returncode, "nothing to verify" in same.stdout) == (0, True)
 

@@ -228,6 +228,14 @@ def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[st
     ]
 
 
+def place_of(result: CellResult) -> str:
+    """Where a cell stands, but for its method and seed: dataset, bag size, noise, and the backend if it is unusual."""
+    setting = setting_of(result)
+    noise = "" if setting.noise == "none" else f", noise {setting.noise_name}"
+    backend = f", backend {result.cell.backend}" if result.cell.backend not in USUAL_BACKENDS else ""
+    return setting_name(setting.dataset, setting.bag_size) + noise + backend
+
+
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
     plan = Planned.of(result)
     return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
@@ -249,10 +257,7 @@ def _fresh_tests(
             )
         published = _same_setting(result, content)
         floor = _row_variance(published, content.replicates)
-        place = setting_of(result)
-        where = setting_name(place.dataset, place.bag_size)
-        where += "" if place.noise == "none" else f", noise {place.noise_name}"
-        where += f", backend {result.cell.backend}" if result.cell.backend not in USUAL_BACKENDS else ""
+        where = place_of(result)
         for rule in result.selected:
             ours = [100 * v for r in published if (v := value_of(r, METRIC, rule)) is not None]
             theirs = {r.cell.seed: 100 * v for r in fresh if (v := value_of(r, METRIC, rule)) is not None}
