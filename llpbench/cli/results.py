@@ -164,6 +164,16 @@ def open_store(folder: Path | None) -> Store:
     return newest_store(Path("results")) if folder is None else Store(folder)
 
 
+def newest_folder() -> Path | None:
+    """The newest results folder here; None where there is none."""
+    from llpbench.contracts.errors import StoreError
+
+    try:
+        return open_store(None).root
+    except StoreError:
+        return None
+
+
 def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wanted) -> None:
     """Print tables on the terminal, and below them what the bags are like."""
     from rich.console import Console

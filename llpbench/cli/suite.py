@@ -14,7 +14,8 @@ import msgspec
 from llpbench.cli.board import board_to_read
 from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
-from llpbench.cli.results import open_store, plural
+from llpbench.cli.results import newest_folder, open_store, plural
+from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -77,7 +78,9 @@ class Read(NamedTuple):
 
 
 def read_results(suite: str | None, folder: Path | None, board: Path | None) -> Read:
-    """Results of a folder, of a leaderboard, or of both; of the newest folder when neither is given.
+    """Results of a folder, of a leaderboard, or of both.
+
+    When neither is given: of the newest results folder, or of the leaderboard where there is none; it says which.
 
     Raises:
         UsageError: a leaderboard without a suite, or a suite without a name.
@@ -89,8 +92,13 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
         raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")
     if not suite.strip():
         raise UsageError("--suite needs the name of a suite, or its file (llpbench list suites).")
+    if folder is None and board is None:
+        folder = newest_folder()
+        board = Path(DEFAULT) if folder is None else None
+        which = f"results of {folder} (published ones: --board {DEFAULT})"
+        say(which if folder else "no results here: published ones are shown", err=True)
     own = []
-    if folder is not None or board is None:
+    if folder is not None:
         own = open_store(folder).results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     published = [] if board is None else read_folder(board_to_read(board)).lines.values()
     return Read(own, [line.result for line in published])
@@ -152,6 +160,7 @@ def show_suite_tables(
     as_text = {"latex": paper_latex, "markdown": paper_markdown}
     if not tables:
         say(f"no table: there is no number of {name} yet (llpbench status --suite {name}).", err=True)
+        sys.exit(1)
     elif fmt == "terminal":
         from rich.console import Console
 

@@ -23,7 +23,7 @@ def control_notes(
 ) -> list[str]:
     """Says which lines are controls, and in which columns no method is better than one of them."""
     names = dict.fromkeys(row.method for row in rows if row.control)
-    notes = [f"controls, which learn next to nothing from counts and get no mark: {', '.join(names)}"] if names else []
+    notes = [f"controls, which are yardsticks and get no mark: {', '.join(names)}"] if names else []
     unbeaten: dict[str, list[str]] = {}
     for place, heading in columns.items():
         control = unbeaten_control(compared_means(rows, key, place), names, metric.higher_is_better)

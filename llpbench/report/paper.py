@@ -24,6 +24,7 @@ from llpbench.plugins.registry import Registry
 from llpbench.report.marks import Key
 from llpbench.report.render import Wanted
 from llpbench.report.tables import Entry, Table, make_entries, reasons_of
+from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Row, Setting, aggregate, mean_sd, setting_of
 
@@ -191,11 +192,12 @@ def _paper_table(
         entries |= {(row.method, f"{source} {by_rule} {column(row)}"): Entry(_published(row)) for row in found}
     about = [f"{suite.name}/{part.part}", dataset or part.title]
     about += [_noise_words(rows[0])] if noise not in ("", "none") else []
+    decided = _is_decided(wanted.metric, registry)
     sentences = [
         *_what(suite, about, rule, rows, wanted, registry),
         *_lines(groups),
         *(["[n/m]: n of m seeds have a number."] if any(row.status == "partial" for row in rows) else []),
-        *(_of_source(source, by_rule, rule) for source, by_rule in sources),
+        *(_of_source(source, by_rule, rule, decided) for source, by_rule in sources),
         *(
             [f"Columns: {'; '.join(_explained(number, name, rows, part) for name, number in legend.items())}."]
             * bool(legend)
@@ -284,11 +286,19 @@ def _what(
     seeds = sorted({seed for row in rows if not row.oracle for seed in row.value_seeds})
     said = [f"{', '.join(about[1:])}: {wanted.metric.title} ({about[0]}, protocol {suite.protocol})."]
     said.append(f"Mean (standard deviation) over seeds {', '.join(map(str, seeds))}.")
+    if _is_decided(wanted.metric, registry):
+        said.append("The class of a row is decided with the known overall rate, which needs no label.")
     if rule:
         spec = registry.rules[rule]
         labels = "labels of held-back rows" if spec.uses_labels else "no label of any row"
         said.append(f"Selection rule: {rule}, version {spec.version} (it uses {labels}).")
     return said
+
+
+def _is_decided(metric: MetricStyle, registry: Registry) -> bool:
+    """Whether a metric is of classes that are decided for rows, not of scores: it depends on a threshold."""
+    entry = registry.metrics.entries.get(metric.name)
+    return entry is not None and entry.spec.needs == "decisions"
 
 
 def _lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
@@ -297,7 +307,7 @@ def _lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
     if len(groups.get("methods", ())) > 1:
         said.append("The best method of a column is bold, the second underlined.")
     words = {
-        "controls": "controls, which learn next to nothing from counts",
+        "controls": "controls: what one column, random labels or counts of other bags give",
         "bounds": "bounds, which are given labels",
     }
     below = [words[role] for role in groups if role in words]
@@ -313,9 +323,10 @@ def _explained(number: str, name: str, rows: Iterable[Row], part: Shown) -> str:
     return f"{number} {name} (the mean of {datasets}; seeds {', '.join(map(str, seeds)) or 'none'})"
 
 
-def _of_source(source: str, by_rule: str, rule: str) -> str:
+def _of_source(source: str, by_rule: str, rule: str, decided: bool) -> str:
     other = "" if by_rule == rule else ", another rule than ours"
-    return f"{source}: published values, selected by rule {by_rule}{other}."
+    threshold = "; classes were decided as their authors did" if decided else ""
+    return f"{source}: published values, selected by rule {by_rule}{other}{threshold}."
 
 
 def _published(row: Row) -> str:

@@ -122,7 +122,10 @@ class Store:
         try:
             manifest = msgspec.json.decode(read_regular(self.manifest_path, MANIFEST_BYTES), type=Manifest)
         except (FileNotFoundError, NotADirectoryError):
-            raise StoreError(f"{self.root} is not a results folder (it has no manifest.json).") from None
+            why = "it has no manifest.json" if self.root.exists() else "it does not exist"
+            raise StoreError(
+                f"{self.root} is not a results folder ({why}); those that are here: llpbench results list."
+            ) from None
         except (OSError, msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise StoreError(
                 f"{self.manifest_path} cannot be read: {describe(error)}. Restore it, or use another --out."

@@ -29,6 +29,7 @@ from llpbench_datasets.landscape.load import (
     rows_in_place,
 )
 from llpbench_datasets.landscape.names import NAMES, USUAL, VARIANTS
+from llpbench_datasets.landscape.results import METHODS
 from llpbench_datasets.tables import Table
 
 ROWS = 48_842
@@ -209,3 +210,11 @@ def test_published_means() -> None:
         "dllp": 0.031, "mixbag": 0.258, "llp-vat": 0.290, "llpfc": 0.463,
     }  # fmt: skip
     assert np.mean(np.max(list(found.values()), axis=0)) == pytest.approx(0.555, abs=5e-4)
+
+
+def test_published_methods_have_the_names_that_rows_have() -> None:
+    """An option that is the default is not in a row's name: the published mean map found no row."""
+    registry = load_registry()
+    for name in filter(None, METHODS.values()):
+        (plan,) = plan_cells(RunSpec(methods=[name], datasets=["landscape"], schemes=["own-bags"], seeds=1), registry)
+        assert plan.method_name == name

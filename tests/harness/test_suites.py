@@ -573,3 +573,30 @@ def test_changes_between_frozen_values_are_told(registry: Registry) -> None:
     without = msgspec.structs.replace(frozen, methods={k: v for k, v in frozen.methods.items() if k != "dllp"})
     assert all(line.startswith("+ methods.dllp.") for line in changes(without, frozen))
     assert len(changes(without, frozen)) == len(frozen.methods["dllp"])
+
+
+def test_a_part_has_a_key_of_its_own_in_a_bibliography(tmp_path: Path) -> None:
+    whole, part = (
+        llpbench("cite", name, cwd=tmp_path).stdout for name in ("llpbench-2026.1", "llpbench-2026.1/random")
+    )
+    assert whole.startswith("@misc{llpbench-2026.1,")
+    assert part.startswith("@misc{llpbench-2026.1-random,")
+
+
+def test_a_dataset_of_another_part_is_found_there(tmp_path: Path) -> None:
+    done = llpbench("run", "--suite", "llpbench-2026.1/random", "--datasets", "flights", "--dry-run", cwd=tmp_path)
+    assert (done.returncode, "It is in part natural." in done.stderr) == (2, True)
+
+
+def test_a_path_that_is_no_suite_is_named_whole(tmp_path: Path) -> None:
+    done = llpbench("cite", str(tmp_path / "mine"), cwd=tmp_path)
+    assert (done.returncode, f"unknown suite '{tmp_path / 'mine'}'" in done.stderr) == (2, True), done.stderr
+
+
+def test_without_results_the_published_ones_are_shown_and_nothing_is_no_success(tmp_path: Path) -> None:
+    done = llpbench("status", "--suite", "llpbench-2026.1/random", cwd=tmp_path)
+    assert (done.returncode, "published ones are shown" in done.stderr) == (0, True)
+    assert done.stdout.startswith("random: all ")
+    (tmp_path / "empty").mkdir()
+    nothing = llpbench("table", "--suite", "llpbench-2026.1/random", "--board", "empty", cwd=tmp_path)
+    assert (nothing.returncode, "empty is not a leaderboards folder" in nothing.stderr) == (2, True)

@@ -10,7 +10,7 @@ from llpbench_datasets.landscape.names import USUAL
 
 SOURCE = "The Complex Landscape"
 METHODS = {
-    "mm": "mean-map[variant=mm]",
+    "mm": "mean-map",
     "lmm": "mean-map[variant=lmm]",
     "amm": "mean-map[variant=amm]",
     "kdd-lr": "",

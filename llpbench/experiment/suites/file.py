@@ -152,7 +152,7 @@ def find_suite(text: str, registry: Registry) -> tuple[Suite, str]:
         name, _, part = text.partition("/")
         known = suite_files(registry)
         if name not in known:
-            raise UnknownNameError("suite", name, known, " A file of your own is named with its ending, .toml.")
+            raise UnknownNameError("suite", name or text, known, " A file of your own is named with its ending, .toml.")
         path = known[name]
     suite = read_suite(path)
     suite.part_names(part)

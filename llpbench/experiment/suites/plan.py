@@ -133,6 +133,16 @@ def seed_list(block: Block) -> list[int]:
     return listed_seeds(parse_seeds(block.seeds))
 
 
+def _elsewhere(suite: Suite, text: str) -> str:
+    """Says which parts of a suite have a dataset, scheme or noise level; nothing where none has."""
+    parts = [
+        part
+        for part, block in suite.blocks()
+        if text in {form for t in (*block.datasets, *block.schemes, *block.noise) for form in (t, base_name(t))}
+    ]
+    return f" It is in part {' and '.join(dict.fromkeys(parts))}." if parts else ""
+
+
 def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: Limits, registry: Registry) -> None:
     """An error for what no block has; it says what there is."""
     where = f"{suite.name}/{limits.part}" if limits.part else suite.name
@@ -146,7 +156,7 @@ def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: L
         known = {form for texts in of_blocks for text in texts for form in (text, base_name(text))}
         for text in wanted:
             if text not in known:
-                raise UnknownNameError(f"{axis} of suite {where}:", text, known)
+                raise UnknownNameError(f"{axis} of suite {where}:", text, known, _elsewhere(suite, text))
     for axis, asked, has in (
         ("seeds", limits.seeds, {seed for _, block in blocks for seed in seed_list(block)}),
         ("bags", limits.bags, {size for _, block in blocks for size in block.bags}),

@@ -107,7 +107,8 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
     matching = [cell_id for cell_id in results if cell_id.startswith(wanted)] if wanted else []
     if len(matching) != 1:
         many = f"{len(matching)} cells begin so" if matching else "no cell has it"
-        raise UsageError(f"cell {clip(wanted)}: {many} in {folder} ({len(results)} cells).")
+        where = " Ids are in seeds.csv of a leaderboard and on its page: open a cell." if results else ""
+        raise UsageError(f"cell {clip(wanted)}: {many} in {folder} ({len(results)} cells).{where}")
     result = results[matching[0]]
     if result.status != "ok":
         raise UsageError(f"cell {result.id} has no number to compare: {result.status}: {result.reason}")

@@ -38,7 +38,7 @@ WORDS = {
     "mean rank": "the mean of a method's places (1 is best) over cells, where seeds, columns and datasets count alike",
     "tied": "not separated: the test over columns, or over the seeds of a column, does not tell two methods apart",
     "bound": "a model trained on the true label of every row: about the best that bags could give",
-    "control": "a yardstick that learns next to nothing from counts: what rows and selection alone give",
+    "control": "a yardstick that methods should be above: one column, labels drawn by the counts, counts of other bags",
     "ε": "epsilon, how much privacy noise on counts protects: the smaller, the more noise",
     "block": "a part of the suite: random bags, natural bags, privacy (noise on counts), images",
 }

@@ -59,11 +59,12 @@ def frozen_bibtex(suite: Suite, part: str, version: str) -> str:
     note += "" if suite.published else "a draft, "
     fields = {
         "title": f"{{{tex(f'{suite.name}: {_WHAT}')}}}",
+        "author": f"{{{DEVELOPERS}}}",
         "howpublished": "" if suite.citation.startswith(suite.name) else tex(suite.citation),
         "note": tex(f"{note}protocol {suite.protocol}, llpbench {version}"),
         "year": suite.published[:4],
     }
-    return _entry("misc", suite.name, fields)
+    return _entry("misc", f"{suite.name}-{part}" if part else suite.name, fields)
 
 
 def paper_bibtex(paper: Paper = PAPER) -> str:

@@ -56,7 +56,7 @@ class Content:
 def read_folder(root: Path) -> Content:
     """Everything published in a folder; the first thing that is not sound is an error that names its file."""
     if not root.is_dir():
-        raise StoreError(f"{root} is not a leaderboards folder.")
+        raise StoreError(f"{root} is not a leaderboards folder: it does not exist. Name one with --board.")
     content = Content()
     for path in _files(root / "cells", ".jsonl"):
         for line in _lines(path, decode_line):

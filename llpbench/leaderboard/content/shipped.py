@@ -18,6 +18,7 @@ def find_board(named: Path | None = None) -> Path:
     """
     here = Path(FOLDER)
     if named is not None and named != here:
+        _expect_board(named)
         return named
     if here.is_dir():
         return here
@@ -25,6 +26,14 @@ def find_board(named: Path | None = None) -> Path:
     if shipped is None:
         raise StoreError(f"there is no folder {FOLDER} here, and none came with this llpbench: name one with --board.")
     return shipped
+
+
+def _expect_board(folder: Path) -> None:
+    """An error for a folder that holds no leaderboard."""
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a leaderboards folder: it does not exist. Name one with --board.")
+    if not ((folder / "facts.json").is_file() or (folder / "cells").is_dir()):
+        raise StoreError(f"{folder} is not a leaderboards folder: neither facts.json nor cells/ are in it.")
 
 
 def shipped_instead_of(read: Path) -> Path | None:

@@ -194,7 +194,10 @@ def check_cell(cell: ToldCell) -> None:
     check_name(cell.dataset, "dataset")
     check_name(cell.scheme, "bag scheme")
     if cell.setting != cell.cell().id:
-        raise Unsound(f"its setting is {clip(cell.setting)}, what it states has the id {cell.cell().id}")
+        raise Unsound(
+            f"its setting is {clip(cell.setting)}, what it states has the id {cell.cell().id}: leave cells as "
+            "'leaderboard inputs' wrote them, but for seconds"
+        )
     if not 0 <= cell.seed <= LAST_SEED:
         raise Unsound(f"seed {cell.seed} is not between 0 and {LAST_SEED:,}")
     if cell.bag_size < OWN_SIZES or cell.feature_noise < 0:

@@ -103,7 +103,7 @@ function renderTable(view, actions) {
                 'div',
                 null,
                 'Controls ',
-                h('span', null, 'what selection alone buys: a method that does not beat them has learned nothing'),
+                h('span', null, 'one column, random labels, counts of other bags: yardsticks that a method should be above'),
               ),
             ),
           ),
@@ -138,7 +138,7 @@ function rowMarks(row, allUnreleased) {
   const {verified, predictions_only: told} = row;
   const marks = [
     row.whose ? [str(row.whose), row.whose === 'yours' ? 'From your results folder' : 'From the leaderboard'] : null,
-    row.unreleased && !allUnreleased ? ['unreleased', 'Made by an editable install: code without a release'] : null,
+    row.unreleased && !allUnreleased ? ['unreleased', 'Made by code that was not installed from a release'] : null,
     verified
       ? [
           `✓ ${str(verified.cells)} of ${str(verified.of)}`,
