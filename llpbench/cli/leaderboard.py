@@ -152,6 +152,7 @@ def check(
     from llpbench.leaderboard.accept.against import check_against
     from llpbench.leaderboard.accept.brought import brought
     from llpbench.leaderboard.built.build import differences
+    from llpbench.leaderboard.built.redrawn import redrawn
     from llpbench.leaderboard.checks.audit import audit
     from llpbench.leaderboard.content.folder import read_folder
     from llpbench.plugins.registry import load_registry
@@ -162,7 +163,8 @@ def check(
     report = audit(content, registry)
     problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
     before = None if against is None else read_folder(against)
-    problems += [] if before is None else brought(content, before, registry)
+    if before is not None:
+        problems += [*brought(content, before, registry), *redrawn(content, before)]
     if results:
         context = context_of(data, offline, (), (), predictions=False)
         found = check_against(content, results, registry, tuned, context, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +20,9 @@ from llpbench.contracts.specs import Reference
 from llpbench.leaderboard.accept.against import check_against
 from llpbench.leaderboard.accept.brought import brought
 from llpbench.leaderboard.accept.publish import refresh_facts, refresh_suites
+from llpbench.leaderboard.built.redrawn import redrawn
+from llpbench.leaderboard.checks.audit import audit
+from llpbench.leaderboard.checks.trace import check_named
 from llpbench.leaderboard.content.facts import DatasetFacts, Facts, MethodFacts, MetricFacts, RuleFacts
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.lines import seal
@@ -94,9 +98,94 @@ def test_failures_of_others_come_with_numbers_of_theirs(status: str) -> None:
     after.lines[at_fault.id] = as_line(at_fault)
     (problem,) = brought(after, before, shared())
     assert problem == f"cell {at_fault.id}: a failure, and no number, of b; reviewers add such"
+    elsewhere = published(0.7, make_cell(method="b", seed=8, bag_size=32))
+    after.lines[elsewhere.id] = as_line(elsewhere)
+    assert brought(after, before, shared()) == [problem]  # one number does not pay for failures everywhere
     number = published(0.7, make_cell(method="b", seed=8))
     after.lines[number.id] = as_line(number)
     assert brought(after, before, shared()) == []
+
+
+LEAKING = shared().datasets["synthetic"].resolve({"rows": 600})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dataset_options": LEAKING}, {"feature_noise": 3.0}, {"folds": 5}],
+    ids=["options", "noise on features", "folds"],
+)
+def test_data_are_not_shown_under_another_name(changes: dict[str, Any]) -> None:
+    """Easier rows under the name of the usual ones gave the best number of a column; harder ones spoilt a rival's."""
+    result = traced(real_cell(seed=3, **changes), method_name="mean-ridge", dataset_name="synthetic")
+    with pytest.raises(Unsound, match=r"it is shown as 'synthetic', its settings are those of 'synthetic[^']"):
+        check_named(result, shared())
+    before = content_of([traced(real_cell())])
+    after = content_of([traced(real_cell()), result])
+    assert any("it is shown as 'synthetic'" in problem for problem in brought(after, before, shared()))
+    assert any("it is shown as 'synthetic'" in problem for problem in audit(after, shared()).problems)
+
+
+def test_settings_of_a_noise_that_is_not_there_are_refused() -> None:
+    """A cell with another delta and no noise stood in the place of the one that is published."""
+    result = traced(real_cell(delta=1e-3))
+    assert any("it has no noise on counts, and states delta" in p for p in audit(content_of([result])).problems)
+
+
+def test_a_version_that_a_new_cell_states_excuses_nothing() -> None:
+    """What is not the installed version was not looked at: hidden parameters passed as ``0.0.9``."""
+    params = shared().methods["mean-ridge"].resolve({"penalty": 1e8})
+    hidden = traced(real_cell(seed=3, params=params), method_name="mean-ridge")
+    hidden.versions["llpbench"], hidden.code = "0.0.9", {k: v.replace("0.1.0", "0.0.9") for k, v in hidden.code.items()}
+    before, after = content_of([traced(real_cell())]), content_of([traced(real_cell()), hidden])
+    assert any("it is shown as 'mean-ridge', its settings" in p for p in brought(after, before, shared()))
+    hidden.versions["llpbench"] = "mine"
+    after = content_of([traced(real_cell()), hidden])
+    assert any("is not a release" in problem for problem in brought(after, before, shared()))
+    named = traced(real_cell(seed=3))
+    named.versions["llpbench"], named.code = "0.0.9", hidden.code
+    assert brought(content_of([traced(real_cell()), named]), before, shared()) == []
+
+
+# -- the field ---------------------------------------------------------------------------------------------------------
+
+FIELD = {m: [0.8, 0.81, 0.82] for m in "abcd"}
+
+
+def with_guest(content: Content) -> Content:
+    content.facts.methods["guest"] = MethodFacts(summary="somebody's", origin="guest-package 1.0")
+    return content
+
+
+def test_a_guest_redraws_nothing() -> None:
+    before = content_of(grid(FIELD))
+    after = with_guest(content_of([*grid(FIELD), *grid({"guest": [0.9] * 9})]))
+    assert redrawn(after, before) == []
+    assert redrawn(before, before) == []
+
+
+def test_a_further_dataset_of_some_methods_is_for_reviewers() -> None:
+    """Eight cells of small data took the first of the board out of its ranks."""
+    before = content_of(grid(FIELD))
+    after = content_of([*grid(FIELD), *grid({m: [0.8] for m in "bcd"}, dataset="easy")])
+    problems = redrawn(after, before)
+    assert any("a left out); such cells are added by reviewers" in problem for problem in problems), problems
+
+
+def test_a_further_seed_of_most_methods_is_for_reviewers() -> None:
+    before = content_of(grid(FIELD))
+    after = content_of([*grid(FIELD), *(published(0.9, make_cell(method=m, seed=9)) for m in "bcd")])
+    problems = redrawn(after, before)
+    assert any(p.startswith("columns would be compared on other seeds: 2 (toy, bag 8, noise none") for p in problems)
+    assert any("1 more, 0 fewer, a left out" in problem for problem in problems)
+
+
+def test_another_backend_does_not_take_the_plain_name() -> None:
+    before = content_of(grid({"a": [0.8] * 3, "b": [0.7] * 3}, backend="jax"))
+    more = [published(0.9, make_cell(method="a", seed=seed, backend="torch")) for seed in range(9)]
+    after = content_of([*grid({"a": [0.8] * 3, "b": [0.7] * 3}, backend="jax"), *more])
+    (problem, *_) = redrawn(after, before)
+    assert problem.startswith("cells would be shown under other names: 3 (cell ")
+    assert "a on toy, now a (jax) on toy" in problem
 
 
 def test_nothing_was_made_in_the_future() -> None:

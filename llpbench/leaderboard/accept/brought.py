@@ -7,17 +7,20 @@ may redraw the field by describing others' methods, numbers of publications or m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 import msgspec
 
+from llpbench.contracts.cell import Cell
+from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.accept.publish import refresh_facts, refresh_suites
-from llpbench.leaderboard.checks.trace import name_today
+from llpbench.leaderboard.checks.trace import check_named, check_traced, name_today
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.lines import Line
 from llpbench.leaderboard.content.verified import new_marks
+from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import canonical
 
@@ -30,7 +33,8 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
     Marks of verification and scores of predictions are made by reviewers, and what is published already stays as it is
     until they replace it (``leaderboard add --replace``). What ``leaderboard add`` does by itself is no change: a cell
     without a number gets one (but no other reason for having none), a cell is shown under the name that today's
-    defaults give it. Failures of a method that is published come with numbers of it, or not at all.
+    defaults give it. New cells are held to what is installed, whatever version they state. Failures of a method that is
+    published come with numbers of it in the same setting, or not at all.
 
     Args:
         content: the leaderboard with the submission.
@@ -47,8 +51,8 @@ def brought(content: Content, before: Content, registry: Registry) -> list[str]:
 
 def _cells(content: Content, before: Content, registry: Registry) -> Iterator[str]:
     news = [line.result for cell_id, line in content.lines.items() if cell_id not in before.lines]
-    others = {line.result.cell.method for line in before.lines.values()}
-    others -= {result.cell.method for result in news if result.status == "ok"}  # who brings numbers may bring failures
+    published = {line.result.cell.method for line in before.lines.values()}
+    numbered = {_without_seed(result.cell) for result in news if result.status == "ok"}
     tomorrow = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + _DAY))
     for cell_id, line in sorted(content.lines.items()):
         known = before.lines.get(cell_id)
@@ -58,11 +62,37 @@ def _cells(content: Content, before: Content, registry: Registry) -> Iterator[st
             yield f"cell {cell_id}: it is not on the leaderboard before; reviewers score predictions"
         elif known is not None and not (_repaired(line, known) or only_renamed(line, known, registry)):
             yield _replaced("cell", cell_id, "another")
-        elif known is None and line.result.status != "ok" and line.result.cell.method in others:
+        elif known is None and _fails_alone(line.result, published, numbered):
             yield f"cell {cell_id}: a failure, and no number, of {line.result.cell.method}; reviewers add such"
+        else:
+            yield from _untraced(line.result, registry)
         if line.result.started > tomorrow:
             yield f"cell {cell_id}: it says that it was made at {line.result.started}, which is to come"
     yield from (_replaced("cell", cell_id, "gone") for cell_id in sorted(set(before.lines) - set(content.lines)))
+
+
+def _fails_alone(result: CellResult, published: Collection[str], numbered: Collection[str]) -> bool:
+    """Whether it is a failure of a method that is published, in a setting of which the submission has no number."""
+    return result.status != "ok" and result.cell.method in published and _without_seed(result.cell) not in numbered
+
+
+def _without_seed(cell: Cell) -> str:
+    return msgspec.structs.replace(cell, seed=0).id
+
+
+def _untraced(result: CellResult, registry: Registry) -> Iterator[str]:
+    """Why a new cell is not what it says, where all that made it is installed.
+
+    A version that a cell states may be false, so it excuses nothing here.
+    """
+    cell = result.cell
+    here = cell.method in registry.methods.entries and cell.dataset in registry.datasets.entries
+    if here and not result.predictions_only and all(rule in registry.rules.entries for rule in result.selected):
+        try:
+            check_traced(result, registry)
+            check_named(result, registry)
+        except Unsound as problem:
+            yield f"cell {result.id}: {problem}"
 
 
 def _repaired(line: Line, known: Line) -> bool:

@@ -119,10 +119,21 @@ def standings_of(cells: Cells, styles: Sequence[MetricStyle], rules: Sequence[st
     return [standing for standing in found if standing is not None]
 
 
-def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overall | None:
-    numbers = {m: _numbers(row, style, rule, block) for m, row in cells.results.items()}
+def numbers_of(cells: Cells, style: MetricStyle, rule: str, block: str) -> dict[str, dict[Key, float | None]]:
+    """What every method has in the cells of a block, high is good; None for a failure."""
+    return {m: _numbers(row, style, rule, block) for m, row in cells.results.items()}
+
+
+def grid_of(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]]) -> Grid:
+    """The methods that are ranked by these numbers, in the cells they are ranked on."""
     table = {m: numbers[m] for m in cells.defaults if numbers.get(m)}
-    grid = overall.ranked_grid(table, Roles(guests=cells.guests))
+    return overall.ranked_grid(table, Roles(guests=cells.guests))
+
+
+def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overall | None:
+    numbers = numbers_of(cells, style, rule, block)
+    grid = grid_of(cells, numbers)
+    table = {m: numbers[m] for m in cells.defaults if numbers.get(m)}
     if not grid.keys:
         return None
     bags = {place.key: place.bag for row in cells.results.values() for place in row}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from llpbench.contracts.result import PROTOCOL, CellResult
-from llpbench.leaderboard.checks.derived import check_derived
+from llpbench.leaderboard.checks.derived import check_derived, check_noise_named
 from llpbench.leaderboard.checks.trace import check_label, check_named, check_stated, check_traced
 from llpbench.leaderboard.content.bootstrap import check_replicates
 from llpbench.leaderboard.content.folder import Content
@@ -95,6 +95,7 @@ def _check_alone(result: CellResult, content: Content, splits: Splits) -> None:
         raise Unsound(f"facts.json knows no metric {name!r}")
     if result.protocol > 1 and not result.predictions_only:  # these have a name of their own kind
         check_label(result)
+    check_noise_named(cell)
     machine = content.machines[result.machine]
     check_stated(result, machine)
     if result.status != "ok":
@@ -142,7 +143,7 @@ def _check_installed(result: CellResult, registry: Registry) -> None:
     version = result.versions.get(entry.plugin.distribution)
     if result.status == "ok" and version == entry.plugin.version:
         check_traced(result, registry)
-        check_named(result, entry.spec)
+        check_named(result, registry)
 
 
 def _check_search(result: CellResult, content: Content, registry: Registry | None, splits: Splits) -> None:

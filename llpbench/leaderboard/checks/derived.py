@@ -40,6 +40,13 @@ def check_derived(result: CellResult, classes: Iterable[int]) -> None:
     _check_shares(result)
 
 
+def check_noise_named(cell: Cell) -> None:
+    """Refuse settings of a noise that is not there: such a cell would stand in the place of one without them."""
+    unused = (cell.delta, cell.mechanism) != (USUAL.delta, USUAL.mechanism)
+    if cell.noise == USUAL.noise and unused:
+        raise Unsound(f"it has no noise on counts, and states delta {cell.delta:g} and mechanism {cell.mechanism!r}")
+
+
 def derived_seeds(cell: Cell) -> dict[str, int]:
     """The seeds of a cell by purpose."""
     from llpbench.experiment.fit_cell import method_seed

@@ -9,6 +9,8 @@ from functools import lru_cache
 from importlib.metadata import packages_distributions
 from typing import TypeVar
 
+import msgspec
+
 from llpbench.contracts.cell import SEARCHED, USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError, UsageError
 from llpbench.contracts.result import CellResult
@@ -85,12 +87,13 @@ def _check_limits(result: CellResult) -> None:
             raise Unsound(f"it was stopped, and its limit {limit} {text}; others have {least:g} {unit}")
 
 
-def check_named(result: CellResult, method: MethodSpec) -> None:
-    """Refuse a name that is not that of the settings."""
-    _check_preset(result, method)
-    name = name_today(result.cell, method)
-    if name is not None and name != result.method_name:
-        raise Unsound(f"it is shown as {clip(result.method_name)}, its settings are those of {clip(name)}")
+def check_named(result: CellResult, registry: Registry) -> None:
+    """Refuse a traced result whose names, of its method and of its data, are not those of its settings."""
+    today = msgspec.structs.replace(result)
+    set_names(today, registry)
+    for shown, name in ((result.method_name, today.method_name), (result.dataset_name, today.dataset_name)):
+        if shown != name:
+            raise Unsound(f"it is shown as {clip(shown)}, its settings are those of {clip(name)}")
 
 
 def check_commands(commands: Iterable[str]) -> None:
