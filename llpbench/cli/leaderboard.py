@@ -345,7 +345,7 @@ def _tell(report: Added, folder: Path) -> None:
     for cell_id, reason in report.refused:
         click.echo(f"refused {cell_id}: {reason}", err=True)
     if report.unreleased:
-        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code (no release): shown as such")
+        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code: shown as such")
     if report.missing:
         click.echo(f"{plural(report.missing, 'cell')} of the run without a result yet")
     click.echo(f"{folder}: {len(report.added)} added, {len(report.replaced)} replaced, {len(report.refused)} refused")

@@ -156,7 +156,7 @@ def _heading(groups: list[Group]) -> str:
     unreleased = sorted({group.method for group in groups if any(map(is_unreleased, group.found))})
     lines = ["Built by `llpbench leaderboard build`; do not edit.", f"Protocol {protocols}." if protocols else ""]
     if unreleased:
-        lines.append(tables.markdown_text(f"Made by unreleased code (no release): {', '.join(unreleased)}."))
+        lines.append(tables.markdown_text(f"Made by unreleased code: {', '.join(unreleased)}."))
     return " ".join(filter(None, lines))
 
 

@@ -193,7 +193,7 @@ def _notes(content: Content, protocol: int, report: Audit) -> list[str]:
     if bare:
         notes.append(f"{bare} of {len(results)} cells have no replicates: their AUROC was compared with nothing")
     if unreleased := sum(map(is_unreleased, results)):
-        notes.append(f"{unreleased} of {len(results)} cells were made by unreleased code (no release)")
+        notes.append(f"{unreleased} of {len(results)} cells were made by unreleased code")
     if told := sum(r.predictions_only for r in results):
         notes.append(
             f"{told} of {len(results)} cells are predictions only: scored here, never run here; not ranked; "

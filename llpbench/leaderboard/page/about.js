@@ -42,7 +42,7 @@ function methodPanel(method) {
       ['reference', about.citation ? name(about.citation) : 'none: no publication is named'],
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
-      ['code', row.unreleased ? 'unreleased (no release)' : ''],
+      ['code', row.unreleased ? 'unreleased' : ''],
       ['handed in by', told.who && name(told.who)],
       ['their hardware', told.hardware && name(told.hardware)],
       ['made again', madeAgain(rows)],

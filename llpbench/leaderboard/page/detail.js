@@ -71,7 +71,7 @@ function renderDetail(view, cellAt, styles, actions) {
           `${str(id)}${list(cell.verified).includes(id) ? ' ✓ made again' : ''}`,
         ]),
         ...(row.origin ? [['method from', str(row.origin)]] : []),
-        ...(row.unreleased ? [['code', 'unreleased (no release)']] : []),
+        ...(row.unreleased ? [['code', 'unreleased']] : []),
       ],
       true,
     ),

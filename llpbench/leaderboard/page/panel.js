@@ -61,7 +61,7 @@ function panel(view) {
           ` places against rule ${view.other}`,
         )
       : null,
-    view.allUnreleased ? h('span', null, 'all made by unreleased code (no release)') : null,
+    view.allUnreleased ? h('span', null, 'all made by unreleased code') : null,
     h('span', {class: 'keys'}, 'Open a cell for its parameters, seeds and command (arrow keys and Enter)'),
   );
   const unjudged = unjudgedNote(view);
