@@ -103,7 +103,11 @@ function renderTable(view, actions) {
                 'div',
                 null,
                 'Controls ',
-                h('span', null, 'one column, random labels, counts of other bags: yardsticks that a method should be above'),
+                h(
+                  'span',
+                  null,
+                  'one column, random labels, counts of other bags: yardsticks that a method should be above',
+                ),
               ),
             ),
           ),
