@@ -65,6 +65,7 @@ def add(
     from llpbench.leaderboard.built.build import built_files
     from llpbench.leaderboard.content.folder import (
         BY_DATASET,
+        MACHINES,
         TABLES,
         Content,
         raw_files,
@@ -90,7 +91,7 @@ def add(
     if content.lines and raw != before:
         files = {**raw, **built_files(content)}
         write_files(folder, files)
-        remove_stale(folder, files, (*BY_DATASET, TABLES))
+        remove_stale(folder, files, (*BY_DATASET, MACHINES, TABLES))
     _tell(report, folder)
     if is_new and content.lines:
         click.echo(
@@ -126,7 +127,7 @@ def build(board: Path | None, out: Path | None) -> None:
     "recomputed from its predictions; may be repeated.",
 )
 @_tuned_option
-@click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
+@click.option("--strict", is_flag=True, help="Fail on cells whose method, dataset, rule or metric is not installed.")
 @click.option(
     "--against",
     type=FOLDER,
@@ -151,7 +152,7 @@ def check(
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.accept.against import check_against
     from llpbench.leaderboard.accept.brought import brought
-    from llpbench.leaderboard.built.build import differences
+    from llpbench.leaderboard.built.build import changed_by_hand, differences
     from llpbench.leaderboard.built.redrawn import redrawn
     from llpbench.leaderboard.checks.audit import audit
     from llpbench.leaderboard.content.folder import read_folder
@@ -163,8 +164,8 @@ def check(
     report = audit(content, registry)
     problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
     before = None if against is None else read_folder(against)
-    if before is not None:
-        problems += [*brought(content, before, registry), *redrawn(content, before)]
+    if against is not None and before is not None:
+        problems += [*brought(content, before, registry), *redrawn(content, before), *changed_by_hand(folder, against)]
     if results:
         context = context_of(data, offline, (), (), predictions=False)
         found = check_against(content, results, registry, tuned, context, before)
@@ -179,7 +180,9 @@ def check(
         click.echo(f"note: {note}")
     if stale:
         click.echo(
-            f"{len(stale)} files are wrong; build them again: llpbench leaderboard build --board {folder}", err=True
+            f"{len(stale)} files are wrong; remove those that are too many, and build the others again: "
+            f"llpbench leaderboard build --board {folder}",
+            err=True,
         )
     if problems or stale:
         sys.exit(1)

@@ -25,6 +25,9 @@ class Param:
     ``omit_default`` is for a parameter that comes after results were published: at its default it is no part of a cell,
     so that the ids of cells that never knew it stay, and searches leave it alone unless it is given. The implementation
     must have the same default.
+
+    ``names_file`` is for a parameter whose value is the path of a file. A file of somebody's own is nothing that others
+    can run, or should open: leaderboards take the default, and files that the dataset declares (``DatasetSpec.files``).
     """
 
     name: str
@@ -37,6 +40,7 @@ class Param:
     kind: Literal["bool", "int", "float", "str", ""] = ""
     tune: bool = True
     omit_default: bool = False
+    names_file: bool = False
 
     def __post_init__(self) -> None:
         if not self.kind:

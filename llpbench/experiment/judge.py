@@ -22,7 +22,7 @@ USUAL_PATIENCE = 20
 MOST_REPORTS = 2000
 MOST_STAGES = 50
 MOST_NOTES = 200
-_LONGEST_NAME, _LONGEST_NOTE = 100, 1000
+LONGEST_NAME, _LONGEST_NOTE = 100, 1000
 _LARGEST_NUMBER = 8  # bytes of a score
 
 
@@ -297,8 +297,8 @@ def checked_name(name: object, what: str) -> str:
     """The name of a stage or a note, if it is one: printable text that is not long."""
     if not isinstance(name, str):
         raise MethodError(f"the {what} must be text, not {type(name).__name__}")
-    if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise MethodError(f"the {what} {name[:40]!r} must be printable text of at most {_LONGEST_NAME} characters")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise MethodError(f"the {what} {name[:40]!r} must be printable text of at most {LONGEST_NAME} characters")
     return name
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import stat
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ PREDICTION_BYTES = 512 << 20
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,79}")
 _ID = re.compile(r"[0-9a-f]{16}")
 _MACHINE = re.compile(r"[0-9a-f]{10}")
-_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_SOURCE = re.compile(r"[0-9a-f]{32}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,79}")
+_OWN_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?(\+[a-z0-9.]+)?")
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs without ink
 _LONGEST = 400
 _LARGEST = 1e15
 
@@ -64,9 +70,23 @@ def check_rules(names: Iterable[str]) -> None:
             raise Unsound(f"unknown selection rule {clip(name)}")
 
 
-def check_id(text: str) -> str:
-    """The id of a cell."""
-    return _formed(_ID, text, "cell id {} is not sixteen hexadecimal digits")
+def check_versions(versions: Mapping[str, str], own: str) -> None:
+    """Names of packages with versions, nothing else; that of the package ``own`` must read like one of its releases."""
+    for name, version in versions.items():
+        if not _PACKAGE.fullmatch(name) or not _VERSION.fullmatch(version):
+            raise Unsound(f"{clip(name)} {clip(version)} is no package with its version")
+    if own in versions and not _OWN_VERSION.fullmatch(versions[own]):
+        raise Unsound(f"{clip(versions[own])} is no version of {own}, which read like 1.2.0")
+
+
+def check_source(text: str) -> str:
+    """The digest of the result file that a cell was published from."""
+    return _formed(_SOURCE, text, "source {} is not thirty-two hexadecimal digits")
+
+
+def check_id(text: str, what: str = "cell id") -> str:
+    """The id of a cell, or another digest of that length."""
+    return _formed(_ID, text, what + " {} is not sixteen hexadecimal digits")
 
 
 def check_machine(text: str) -> str:
@@ -98,8 +118,15 @@ def check_values(content: Any) -> None:
                 raise Unsound(f"text of {len(value):,} characters: {clip(value)}")
             if not value.isprintable():
                 raise Unsound(f"text with characters that cannot be printed: {clip(value)}")
-        elif isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= _LARGEST):
+        elif isinstance(value, int) and abs(value) > _LARGEST:  # a whole number may be too large for a float
+            raise Unsound(f"a whole number of {value.bit_length()} bits is out of range")
+        elif isinstance(value, float) and not (math.isfinite(value) and abs(value) <= _LARGEST):
             raise Unsound(f"the number {value:.3g} is out of range")
+
+
+def has_visible(text: str) -> bool:
+    """Whether a text has a character that leaves ink: no space, no mark on another character, no filler."""
+    return any(c not in _BLANK and unicodedata.category(c)[0] not in "ZCM" for c in text)
 
 
 def clip(text: str, length: int = 60) -> str:

@@ -112,6 +112,7 @@ class LineView(QuietView):
 
     def __init__(self, metric: MetricStyle) -> None:
         self.metric = metric
+        self.total = self.done = 0
 
     def begin(self, total: int, kept: int) -> None:
         """Say how much there is to do."""

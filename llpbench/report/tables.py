@@ -24,6 +24,17 @@ _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "ε": r"$\varepsilon$",
     "·": r"$\cdot$",
 }
+_MARKDOWN = (
+    ("\\", r"\\"),  # first: the others add some
+    ("&", "&amp;"),
+    ("<", "&lt;"),
+    (">", "&gt;"),
+    ("|", r"\|"),
+    ("](", r"]\("),
+    ("][", r"]\["),
+    ("*", r"\*"),
+    ("`", r"\`"),
+)
 
 
 @dataclass(frozen=True)
@@ -366,6 +377,8 @@ def latex_text(text: str) -> str:
 
 def markdown_text(text: str) -> str:
     """Text as Markdown shows it; nothing in it can be HTML, a column or a link."""
-    for character, safe in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", r"\|"), ("](", r"]\("), ("`", r"\`")):
-        text = text.replace(character, safe)
-    return " ".join(text.split())
+    for special, safe in _MARKDOWN:
+        text = text.replace(special, safe)
+    text = " ".join(text.split())
+    says_where_links_lead = text.startswith("[") and "]:" in text
+    return f"\\{text}" if says_where_links_lead else text

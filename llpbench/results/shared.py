@@ -128,8 +128,8 @@ def seeds_note(seeds: Collection[int], usual: int) -> str:
 
 def name_seeds(seeds: Collection[int]) -> str:
     """Seeds by name: ``seeds 0-2``, ``seeds 100-107``; of others the end too: ``seeds 3, 11, 27 of 28``."""
-    there = sorted(seeds)
-    if len(there) > 2 and there == list(range(there[0], there[-1] + 1)):
+    there = sorted(set(seeds))
+    if len(there) > 2 and there[-1] - there[0] + 1 == len(there):
         return f"seeds {there[0]}-{there[-1]}"
     shown = ", ".join(map(str, there[:_MANY])) + (f" and {len(there) - _MANY} more" if len(there) > _MANY else "")
     end = "" if there == list(range(len(there))) else f" of {there[-1] + 1}"

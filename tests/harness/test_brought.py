@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from board_samples import as_line, content_of, grid, published, real_cell, shared, traced
+from board_samples import MACHINE, as_line, content_of, grid, published, real_cell, shared, traced
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, write_board
 from helpers import make_cell, make_result
@@ -72,6 +72,10 @@ def test_a_cell_without_a_number_may_get_one() -> None:
     failed = make_result(after.lines[cell_id].result.cell, status="failed", reason="OSError")
     before.lines[cell_id] = as_line(failed)
     assert brought(after, before, shared()) == []
+    before.machines["0" * 10] = before.machines[MACHINE]
+    elsewhere = msgspec.structs.replace(failed, machine="0" * 10)
+    assert brought(after, replace(before, lines={**before.lines, cell_id: as_line(elsewhere)}), shared()) == []
+    del before.machines["0" * 10]
     (problem,) = brought(before, after, shared())
     assert problem.startswith(f"cell {cell_id}: it is another")
 

@@ -593,7 +593,7 @@ def test_a_built_file_changed_by_hand_is_noticed(board: Path, name: str) -> None
 def test_files_that_nothing_gives_are_noticed(board: Path) -> None:
     (board / "README.md").write_text("by hand")
     (board / "tables" / "other.md").write_text("who knows")
-    assert differences(board, read_folder(board)) == ["tables/other.md: nothing published gives this file"]
+    assert differences(board, read_folder(board)) == ["tables/other.md: nothing published gives this file; remove it"]
 
 
 def test_lines_out_of_order_are_noticed(board: Path) -> None:

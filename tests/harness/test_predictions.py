@@ -284,12 +284,22 @@ def restate(folder: Path, **facts: object) -> None:
         ({"delta": 0.5}, "delta must be stated in full"),
         ({"bag_size": 0}, "bag size 0 with the scheme random, which needs a size"),
         ({"bag_size": 10**9}, "its data cannot be made here"),
+        ({"dataset": "csv", "dataset_options": {"path": "/dev/zero", "label": "y"}}, "names a file of your own"),
+        ({"dataset": "criteo", "dataset_options": {"file": "/etc/passwd"}}, "names a file of your own"),
     ],
 )  # fmt: skip
 def test_a_setting_that_is_not_its_own_is_refused(copy: Path, facts: Tree, sentence: str) -> None:
     restate(copy, **facts)
     (refused,) = refusals(copy)
     assert sentence in refused
+
+
+def test_data_that_does_not_fit_into_memory_is_refused(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*given: object) -> None:
+        raise MemoryError("Unable to allocate 7.11 PiB")
+
+    monkeypatch.setattr("llpbench.leaderboard.accept.predictions.prepared", too_large)
+    assert set(refusals(copy)) == {"its data and scores do not fit into the memory of this machine"}
 
 
 def test_seeds_that_verify_draws_are_nobodys(copy: Path) -> None:
@@ -366,6 +376,12 @@ def test_scores_of_one_seed_do_not_serve_another(copy: Path) -> None:
         (copy / "predictions" / f"{cells[0].setting}.npz").read_bytes()
     )
     assert refusals(copy) == ["its scores are those of cells[0], whose test rows are others"]
+
+
+def test_a_parameter_without_end_is_one_sentence(copy: Path) -> None:
+    edit(copy, method(params={"x": 10**400}))
+    with pytest.raises(StoreError, match="out of range"):
+        read_submission(copy)
 
 
 def test_probabilities_must_be_some(copy: Path) -> None:
@@ -547,7 +563,7 @@ def test_a_dataset_without_cells_leaves_no_files(board: Content, copy: Path, tmp
     told = told_results(board)[0]
     cell = msgspec.structs.replace(told.cell, dataset="gone")
     other = msgspec.structs.replace(told, id=cell.id, cell=cell, dataset_name="gone")
-    board.lines[other.id] = seal(other, "0" * 16)
+    board.lines[other.id] = seal(other, "0" * 32)
     board.replicates[other.id] = msgspec.structs.replace(board.replicates[told.id], id=other.id)
     folder = tmp_path / "board"
     write_board(folder, board)
@@ -560,7 +576,7 @@ def test_a_dataset_without_cells_leaves_no_files(board: Content, copy: Path, tmp
     assert [name for name in stale if (folder / name).exists()] == []
     assert (folder / "cells" / ".keep").exists()
     assert other.id not in read_folder(folder).lines
-    assert check_board(folder) == []
+    assert check_board(folder) == ["cells/.keep: nothing published gives this file; remove it"]
 
 
 def test_what_beats_a_bound_is_pointed_out(board: Content) -> None:

@@ -24,7 +24,12 @@ CRITEO = DatasetSpec(
             choices=("met", "hashed"),
             doc="masked self-supervised embedding (minutes, once), or hashes and a random projection (seconds)",
         ),
-        Param("file", "", doc="a file in the folder criteo of the data folder, or an absolute path; found when empty"),
+        Param(
+            "file",
+            "",
+            names_file=True,
+            doc="a file in the folder criteo of the data folder, or an absolute path; found when empty",
+        ),
         Param("rows", 1_450_000, low=20, high=50_000_000, log=True, doc="rows drawn from the file; all if it has less"),
         Param("dim", 64, low=4, high=512, log=True, doc="width of the embedding"),
         Param("buckets", 128, low=8, high=65_536, log=True, doc="buckets that the values of a category share"),

@@ -28,7 +28,7 @@ CSV = DatasetSpec(
     factory="llpbench_datasets.csv_table.load:load",
     summary="a labelled table of your own: csv[path=data.csv;label=y]",
     params=(
-        FileParam("path", "", doc="the file: UTF-8 text, names of the columns in the first line"),
+        FileParam("path", "", names_file=True, doc="the file: UTF-8 text, names of the columns in the first line"),
         Param("label", "", doc="name of the label column"),
         Param(
             "bag",

@@ -111,16 +111,19 @@ def only_renamed(line: Line, known: Line, registry: Registry) -> bool:
 
 def _taken_away(content: Content, before: Content) -> Iterator[str]:
     """What the leaderboard before holds beside cells, and this one does not hold as it was."""
+    then, now = ({line.result.machine for line in of.lines.values()} for of in (before, content))
+    repaired = then - now - set(content.machines)  # machines of repaired cells alone go with them
+    machines = {name: facts for name, facts in before.machines.items() if name not in repaired}
     kinds: list[tuple[str, Mapping[str, object], Mapping[str, object]]] = [
         ("replicates of cell", before.replicates, content.replicates),
         ("search", before.searches, content.searches),
-        ("machine", before.machines, content.machines),
+        ("machine", machines, content.machines),
         ("description of method", before.submissions, content.submissions),
     ]
-    for kind, then, now in kinds:
-        for name, value in sorted(then.items()):
-            if now.get(name) != value:
-                yield _replaced(kind, name, "another" if name in now else "gone")
+    for kind, published, here in kinds:
+        for name, value in sorted(published.items()):
+            if here.get(name) != value:
+                yield _replaced(kind, name, "another" if name in here else "gone")
     for cell_id in sorted(set(before.marks) - set(content.marks)):
         yield f"mark of cell {cell_id}: it is gone; marks are made and taken back by reviewers"
 

@@ -11,7 +11,7 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import PREDICTIONS_ONLY, PROTOCOL, CellResult
 from llpbench.execution.jobs import Context
 from llpbench.leaderboard.accept.predictions import Scored, score_submission
-from llpbench.leaderboard.accept.publish import Accepted, Added, Desk, refresh_facts, refresh_suites, take
+from llpbench.leaderboard.accept.publish import Accepted, Added, Desk, settle, take
 from llpbench.leaderboard.checks.audit import protocol_of
 from llpbench.leaderboard.content.facts import MethodFacts
 from llpbench.leaderboard.content.folder import Content
@@ -77,8 +77,7 @@ def add_submission(
     if any(line.result.cell.method == about.name for line in content.lines.values()):
         content.submissions[about.name] = about
         content.facts.methods[about.name] = MethodFacts(summary=about.title)
-    refresh_facts(content, registry)
-    refresh_suites(content, registry)
+    settle(content, registry, desk.splits)
     return report
 
 

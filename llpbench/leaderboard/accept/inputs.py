@@ -17,6 +17,7 @@ from llpbench.execution.jobs import Context
 from llpbench.experiment.grid import RunSpec, plan_bags
 from llpbench.experiment.privacy import noise_name
 from llpbench.leaderboard.accept.predictions import digest_of_rows, prepared
+from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.content.submission import (
     FORMAT,
     LAST_SEED,
@@ -39,9 +40,12 @@ def settings(spec: RunSpec, registry: Registry) -> list[Cell]:
         raise UsageError(f"--seeds: seeds of a submission go up to {LAST_SEED:,}.")
     noises = list(dict.fromkeys(map(noise_name, spec.noise)))
     noisy = {"delta": spec.delta, "mechanism": spec.mechanism}
+    plans = plan_bags(spec, registry)
+    for plan in plans:
+        check_no_own_files(plan.cell, registry)
     return [
         msgspec.structs.replace(plan.cell, noise=noise, **({} if noise == "none" else noisy))
-        for plan in plan_bags(spec, registry)
+        for plan in plans
         for noise in noises
     ]
 

@@ -30,6 +30,7 @@ from llpbench.experiment.metrics import rows_add_up, to_probabilities
 from llpbench.experiment.privacy import count_noise_sd, epsilon_of, noise_name
 from llpbench.experiment.rules import SelectionRule, bag_error, make_rules
 from llpbench.experiment.scoring import Answers
+from llpbench.leaderboard.checks.local_files import check_declared_files
 from llpbench.leaderboard.checks.trace import registered
 from llpbench.leaderboard.content.bootstrap import Replicates, read_arrays, replicate
 from llpbench.leaderboard.content.facts import EVERY_RESULT, MachineFacts
@@ -66,6 +67,8 @@ def score_submission(
             yield told, scored
         except Unsound as problem:
             yield told, problem
+        except MemoryError:
+            yield told, Unsound("its data and scores do not fit into the memory of this machine")
         except (Skip, LLPBenchError) as error:
             yield told, Unsound(f"its data cannot be made here: {error}")
 
@@ -74,6 +77,8 @@ def settled_cell(told: ToldCell, about: ToldMethod, registry: Registry) -> tuple
     """The cell of a submission and the name of its data, or ``Unsound`` where a run would not state it so."""
     dataset = registered(registry.datasets, told.dataset).spec
     scheme = registered(registry.schemes, told.scheme).spec
+    check_declared_files(dataset, told.dataset_options)
+    check_declared_files(scheme, told.scheme_options)
     try:
         resolved: dict[str, object] = {
             "dataset_options": dataset.resolve(told.dataset_options),

@@ -17,10 +17,19 @@ from llpbench.experiment.suites.file import read_suite, suite_files
 from llpbench.leaderboard.checks.audit import protocol_of
 from llpbench.leaderboard.checks.curve import check_curve
 from llpbench.leaderboard.checks.derived import check_derived
+from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.checks.recompute import Arrays, check_metrics, classes_of
 from llpbench.leaderboard.checks.trace import check_commands, check_stated, check_traced, name_today, set_names
+from llpbench.leaderboard.checks.unused import drop_unused
 from llpbench.leaderboard.content.bootstrap import Replicates, check_replicates, read_predictions, replicate
-from llpbench.leaderboard.content.facts import MachineFacts, dataset_facts, method_facts, metric_facts, rule_facts
+from llpbench.leaderboard.content.facts import (
+    MachineFacts,
+    check_facts,
+    dataset_facts,
+    method_facts,
+    metric_facts,
+    rule_facts,
+)
 from llpbench.leaderboard.content.folder import Content, read_machine
 from llpbench.leaderboard.content.lines import check_result, compact, seal
 from llpbench.leaderboard.content.origin import is_unreleased
@@ -81,9 +90,21 @@ def add_results(
             if submission.search is not None:
                 content.searches[submission.search.study] = submission.search
     _rename(content, report, registry)
+    settle(content, registry, desk.splits)
+    return report
+
+
+def settle(content: Content, registry: Registry, splits: Splits) -> None:
+    """Bring what stands beside the cells up to date; ``StoreError`` where it could not be published."""
+    drop_unused(content, registry, splits)
     refresh_facts(content, registry)
     refresh_suites(content, registry)
-    return report
+    try:
+        check_facts(content.facts)
+    except Unsound as problem:
+        raise StoreError(
+            f"nothing was published: {problem}. The package that brings it must name it otherwise."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -129,6 +150,7 @@ class Desk:
                 f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
             )
         check_traced(result, self.registry)
+        check_no_own_files(result.cell, self.registry)
         set_names(result, self.registry)
         machine = self._machine(result)
         check_stated(result, machine)

@@ -25,6 +25,7 @@ from llpbench.results.references import with_references
 from llpbench.results.table import Group, Row, make_rows
 
 BY_HAND = ("README.md",)
+_AT_WILL = {".nojekyll": b""}  # a static host may ask for it
 _NOTHING = "Nothing is published yet.\n"
 
 
@@ -65,9 +66,48 @@ def differences(root: Path, content: Content) -> list[str]:
             problems.append(f"{name}: is not there")
         elif path.read_bytes() != data:
             problems.append(f"{name}: differs from what the published cells give")
-    there = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() or p.is_symlink()}
-    strange = sorted(name for name in there - set(wanted) - set(BY_HAND) if not Path(name).name.startswith("."))
-    return problems + [f"{name}: nothing published gives this file" for name in strange]
+    problems += [
+        f"{name}: must be a plain file"
+        for name in BY_HAND
+        if (root / name).is_symlink() or ((root / name).exists() and not (root / name).is_file())
+    ]
+    return problems + _too_many(root, wanted)
+
+
+def _too_many(root: Path, wanted: Iterable[str]) -> list[str]:
+    """Files and folders that nothing published gives, hidden ones too: whoever serves the folder serves them."""
+    files = {*wanted, *BY_HAND}
+    folders = {parent.as_posix() for name in files for parent in Path(name).parents}
+    problems = []
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if Path(name).parts[0] == ".git":  # a board that is a repository; git takes no such file into a commit
+            continue
+        if path.is_dir() and not path.is_symlink():
+            if name not in folders and not any(path.iterdir()):
+                problems.append(f"{name}: an empty folder that nothing published gives; remove it")
+        elif name not in files and not _is_at_will(path, name):
+            problems.append(f"{name}: nothing published gives this file; remove it")
+    return problems
+
+
+def _is_at_will(path: Path, name: str) -> bool:
+    plain = path.is_file() and not path.is_symlink()
+    return plain and name in _AT_WILL and path.read_bytes() == _AT_WILL[name]
+
+
+def changed_by_hand(root: Path, before: Path) -> list[str]:
+    """Files that are written by hand and are others than on the leaderboard before: one sentence for each."""
+    return [
+        f"{name}: it is another than before; reviewers change it"
+        for name in BY_HAND
+        if _bytes(root / name) != _bytes(before / name)
+    ]
+
+
+def _bytes(path: Path) -> bytes | None:
+    """What a plain file holds; None where there is none."""
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else None
 
 
 def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:
@@ -177,7 +217,8 @@ def _ranks(boards: list[BoardDataset]) -> str:
             if not counted:
                 continue
             lines = [
-                f"**{d.name} · selection rule: {rule} · {counted[0].cells} cells (bag size, seed) that these share**",
+                f"**{tables.markdown_text(f'{d.name} · selection rule: {rule}')} · {counted[0].cells} cells (bag size, "
+                "seed) that these share**",
                 "",
             ]
             lines += ["| method | mean rank | duels won |", "|---|---:|---:|"]

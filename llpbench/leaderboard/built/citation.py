@@ -45,7 +45,7 @@ PAPER = Paper(
 
 def suite_bibtex(version: str, note: str = "") -> str:
     """The software as a BibTeX entry; ``note`` may say which board or suite was used."""
-    fields = {"title": f"{{{TITLE}}}", "author": f"{{{DEVELOPERS}}}", "version": version, "note": tex(note)}
+    fields = {"title": f"{{{TITLE}}}", "author": f"{{{DEVELOPERS}}}", "version": tex(version), "note": tex(note)}
     return _entry("software", "llpbench", fields)
 
 

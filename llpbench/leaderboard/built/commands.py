@@ -36,11 +36,13 @@ def command(group: Group) -> str:
 
 def typed_seeds(seeds: Collection[int]) -> str:
     """Seeds as they are typed: how many where they are the first ones, else their range, else one by one."""
-    there = sorted(seeds)
-    if there == list(range(len(there))):
+    there = sorted(set(seeds))
+    if not there:
+        return "0"
+    without_gap = there[-1] - there[0] + 1 == len(there)
+    if without_gap and there[0] == 0:
         return str(len(there))
-    run = there == list(range(there[0], there[-1] + 1))
-    return f"{there[0]}-{there[-1]}" if run else ",".join(map(str, there))
+    return f"{there[0]}-{there[-1]}" if without_gap else ",".join(map(str, there))
 
 
 def _method(group: Group) -> str:

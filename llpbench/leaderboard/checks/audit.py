@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.leaderboard.checks.derived import check_derived, check_noise_named
+from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.checks.trace import check_label, check_named, check_stated, check_traced
+from llpbench.leaderboard.checks.unused import unused_machines, unused_searches
 from llpbench.leaderboard.content.bootstrap import check_replicates
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.origin import is_unreleased
 from llpbench.leaderboard.content.searched import check_search, is_tuned
 from llpbench.leaderboard.content.splits import Splits
 from llpbench.leaderboard.content.verified import check_marks
-from llpbench.leaderboard.validate import Unsound
+from llpbench.leaderboard.validate import Unsound, short_line
 from llpbench.plugins.registry import Registry
+from llpbench.results.metric_style import OWN_METRICS
 from llpbench.results.table import data_key
 
 
@@ -51,8 +54,9 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
         for check in (_check_alone, _check_beside):
             _guarded(report, cell_id, check, line.result, content, splits)
         if registry is not None and line.result.protocol == PROTOCOL:
+            _guarded(report, cell_id, check_no_own_files, line.result.cell, registry)
             absent = _not_installed(line.result, registry)
-            untraced.update(absent)
+            untraced.update([*absent, *_unknown_metrics(line.result, registry)])
             if not absent:
                 _guarded(report, cell_id, _check_installed, line.result, registry)
     for cell_id, line in sorted(content.lines.items()):
@@ -62,6 +66,9 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
         f"replicates of {cell_id}: no cell of that id is published"
         for cell_id in sorted(set(content.replicates) - set(content.lines))
     ]
+    report.problems += [f"machine {name}: no cell was made on it" for name in sorted(unused_machines(content))]
+    searches = sorted(unused_searches(content, registry, splits))
+    report.problems += [f"search {short_line(name)}: it chose the parameters of no cell" for name in searches]
     report.problems += _mixed_rules(content)
     report.problems += check_marks(content.marks, content.lines)
     report.problems += _submissions(content, registry)
@@ -133,6 +140,13 @@ def _not_installed(result: CellResult, registry: Registry) -> list[str]:
     absent = [f"method {cell.method}"] if unknown else []
     absent += [f"dataset {cell.dataset}"] if cell.dataset not in registry.datasets.entries else []
     return absent + [f"selection rule {rule}" for rule in result.selected if rule not in registry.rules.entries]
+
+
+def _unknown_metrics(result: CellResult, registry: Registry) -> list[str]:
+    """Metrics of a cell that nothing installed brings: nobody here can say what they are."""
+    stated = {name for chosen in result.selected.values() for name in chosen.metrics}
+    known = {*registry.metrics.entries, *(style.name for style in OWN_METRICS)}
+    return [f"metric {name}" for name in sorted(stated - known)]
 
 
 def _check_installed(result: CellResult, registry: Registry) -> None:

@@ -147,6 +147,9 @@ def check_replicates(result: CellResult, replicates: Replicates) -> None:
     constant score has one half in every resample: what a method answers that learned nothing. And it moves by no more
     than its rows allow (``widest_spread``): wide replicates would excuse whatever fresh seeds say of a number.
     """
+    strange = sorted((set(replicates.rules) | set(replicates.same)) - set(result.selected))
+    if strange:
+        raise Unsound(f"it has replicates under {strange[0]!r}, a rule that it has no number under")
     for rule, chosen in result.selected.items():
         stated, values = chosen.metrics.get(METRIC), replicates.values(rule)
         if stated is None or values is None:
@@ -214,7 +217,7 @@ def pack(values: NDArray[np.float64]) -> Packed:
 
 def unpack(packed: Packed) -> NDArray[np.float64]:
     """The replicates again, to about four digits of their spread."""
-    steps = np.frombuffer(base64.b64decode(packed.steps), dtype="<i2").astype(np.float64)
+    steps = np.frombuffer(base64.b64decode(packed.steps, validate=True), dtype="<i2").astype(np.float64)
     return np.where(steps == -32768, np.nan, packed.centre + packed.scale * steps)
 
 
@@ -223,6 +226,7 @@ def decode_replicates(data: bytes) -> Replicates:
     try:
         found = msgspec.json.decode(data, type=Replicates)
         check_id(found.id)
+        check_id(found.test, "digest of test labels")
         for packed in found.rules.values():
             values = unpack(packed)
             if len(values) != REPLICATES or not (-1 <= packed.centre <= 2 and 0 < packed.scale < 1):

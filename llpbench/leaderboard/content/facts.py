@@ -6,7 +6,8 @@ metrics and no rules: they read as if they held those of the built-in ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
 from llpbench.leaderboard.schema.overall import DatasetAbout, MethodAbout, ParamAbout, SuiteAbout
+from llpbench.leaderboard.validate import Unsound, check_name, clip
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
 from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
@@ -145,6 +147,36 @@ FIRST_BAGS = RuleFacts(
     higher=False,
 )
 """What the rule ``bags`` was in protocol 1, whose boards say nothing of the built-in rules."""
+
+
+def check_facts(facts: Facts) -> None:
+    """Refuse names that nothing can be registered under, and a metric that has the title of another one.
+
+    Titles of rules are free: they say what the values are, and two rules may look at the same thing.
+    """
+    rules = facts.rules if isinstance(facts.rules, dict) else {}
+    kinds: dict[str, Mapping[str, object]] = {
+        "method": facts.methods,
+        "dataset": facts.datasets,
+        "metric": facts.metrics,
+        "selection rule": rules,
+        "suite": facts.suites,
+    }
+    for kind, table in kinds.items():
+        for name in table:
+            check_name(name, kind)
+    titles = {spec.name: spec.title for spec in llpbench_metrics()} | {own.name: own.words for own in OWN_METRICS}
+    titles |= {name: m.title for name, m in facts.metrics.items() if isinstance(m.title, str)}
+    owners: dict[str, str] = {}
+    for name, title in titles.items():
+        owner = owners.setdefault(_plain(title or name), name)
+        if owner != name:
+            raise Unsound(f"the metric {name!r} has the title {clip(title)}, which is that of {owner!r}")
+
+
+def _plain(title: str) -> str:
+    """A title by which two that look alike are the same: letters and digits, in lower case."""
+    return "".join(c for c in unicodedata.normalize("NFKC", title).casefold() if c.isalnum())
 
 
 def rules_of(results: Iterable[CellResult], facts: Facts) -> dict[str, RuleFacts]:

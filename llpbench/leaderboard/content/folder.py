@@ -24,7 +24,7 @@ import msgspec
 
 from llpbench.contracts.errors import StoreError
 from llpbench.leaderboard.content.bootstrap import Replicates, decode_replicates
-from llpbench.leaderboard.content.facts import Facts, MachineFacts
+from llpbench.leaderboard.content.facts import Facts, MachineFacts, check_facts
 from llpbench.leaderboard.content.lines import Line, decode_line, encode_line
 from llpbench.leaderboard.content.searched import decode_history
 from llpbench.leaderboard.content.submission import ToldMethod, read_told_method
@@ -35,9 +35,11 @@ from llpbench.tuning.chosen import History
 
 BY_DATASET = ("cells", "bootstrap", "searches", "verified")
 """The folders of published data that have a file for each dataset."""
+MACHINES = "machines"
+"""The folder of published data that has a file for each machine."""
 TABLES = "tables"
 """The folder of built files that has files for each dataset."""
-_ENDINGS = (".jsonl", ".md", ".tex")
+_ENDINGS = (".jsonl", ".json", ".md", ".tex")
 
 
 @dataclass
@@ -75,9 +77,9 @@ def read_folder(root: Path) -> Content:
     for path in _files(root / "submissions", ".json"):
         content.submissions[path.stem] = _guarded(path, read_told_method)
     for path in _files(root / "machines", ".json"):
-        content.machines[check_machine(path.stem)] = read_machine(path)
+        content.machines[_guarded(path, lambda p: check_machine(p.stem))] = _guarded(path, read_machine)
     if (root / "facts.json").exists():
-        content.facts = _guarded(root / "facts.json", lambda p: _decode(read_plain(p), Facts))
+        content.facts = _guarded(root / "facts.json", _read_facts)
     lacking = sorted({line.result.machine for line in content.lines.values()} - set(content.machines))
     if lacking:
         raise StoreError(f"{root / 'machines'}: there is no {lacking[0]}.json, which results name.")
@@ -88,6 +90,12 @@ def read_machine(path: Path) -> MachineFacts:
     """The record of a machine."""
     machine: MachineFacts = _decode(read_plain(path, 1 << 16), MachineFacts)
     return machine
+
+
+def _read_facts(path: Path) -> Facts:
+    facts: Facts = _decode(read_plain(path), Facts)
+    check_facts(facts)
+    return facts
 
 
 def raw_files(content: Content) -> dict[str, bytes]:
@@ -135,7 +143,10 @@ def write_files(root: Path, files: dict[str, bytes]) -> None:
 
 
 def remove_stale(root: Path, files: Iterable[str], folders: Iterable[str]) -> None:
-    """Remove from folders what was written of datasets that are no longer published: files that are none of these."""
+    """Remove from folders what was written of datasets and machines that are no longer published.
+
+    These are files that are none of ``files``; a folder that has nothing left goes too.
+    """
     wanted = set(files)
     try:
         for folder in folders:
@@ -143,6 +154,8 @@ def remove_stale(root: Path, files: Iterable[str], folders: Iterable[str]) -> No
             for path in found:
                 if path.suffix in _ENDINGS and f"{folder}/{path.name}" not in wanted:
                     path.unlink()
+            if found and not any((root / folder).iterdir()):
+                (root / folder).rmdir()
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error}.") from None
 

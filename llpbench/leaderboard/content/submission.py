@@ -26,7 +26,16 @@ from llpbench.contracts.result import PREDICTIONS_ONLY, CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, Scalar
 from llpbench.leaderboard.content.facts import EVERY_RESULT
 from llpbench.leaderboard.schema.board import Told
-from llpbench.leaderboard.validate import Unsound, check_name, check_values, clip, plain_folder, read_plain, short_line
+from llpbench.leaderboard.validate import (
+    Unsound,
+    check_name,
+    check_values,
+    clip,
+    has_visible,
+    plain_folder,
+    read_plain,
+    short_line,
+)
 
 FORMAT = 1
 NAME = "submission.json"
@@ -164,7 +173,7 @@ def check_told_method(about: ToldMethod) -> None:
     if len(about.params) > _MOST_PARAMS:
         raise Unsound(f"method.params has {len(about.params)} parameters; at most {_MOST_PARAMS} are shown")
     for field in ("title", "who"):
-        if not getattr(about, field).strip():
+        if not has_visible(getattr(about, field)):
             raise Unsound(f"method.{field} is empty")
     if about.rule not in EVERY_RESULT:
         raise Unsound(f"method.rule is {clip(about.rule)}; it is one of {', '.join(EVERY_RESULT)}")
