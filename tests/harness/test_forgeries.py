@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from board_samples import shared
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
@@ -25,7 +26,11 @@ from llpbench.leaderboard.checks.derived import derived_seeds
 from llpbench.leaderboard.content.bootstrap import pack, unpack
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.content.searched import check_search
+from llpbench.leaderboard.content.splits import Splits
+from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import decode_result, encode_result
+from llpbench.tuning.chosen import History
 
 Edit = Callable[[Bench, CellResult], object]
 
@@ -443,6 +448,57 @@ def test_a_tuned_row_carries_its_search(bench: Bench, shared: bool) -> None:
     assert len(json.loads(line)["trials"]) == 2
     (bench.root / "board" / "searches" / "synthetic.jsonl").unlink()
     assert any("search" in problem for problem in check_board(bench.root / "board"))
+
+
+def _one_invented_trial(history: History) -> History:
+    """What somebody writes who chose the parameters by test labels: a search of one trial, of a cell that never was."""
+    assert history.best is not None
+    return msgspec.structs.replace(history, trials=[msgspec.structs.replace(history.best, cells=["0" * 16], number=0)])
+
+
+def _without_the_first(history: History) -> History:
+    return msgspec.structs.replace(history, trials=history.trials[1:])
+
+
+def _cell_of_another(history: History) -> History:
+    """A trial that lost, with the cell of the one that won."""
+    first, second = history.trials
+    worse = msgspec.structs.replace(second, params={**second.params, "penalty": 3.0}, value=9.0)
+    return msgspec.structs.replace(history, trials=[first, worse])
+
+
+def _fewer_cells(history: History) -> History:
+    return msgspec.structs.replace(history, trials=[msgspec.structs.replace(t, cells=[]) for t in history.trials])
+
+
+INVENTED: dict[str, tuple[Callable[[History], History], str]] = {
+    "one trial of no cell": (_one_invented_trial, "not those of its parameters"),
+    "the first trial left out": (_without_the_first, "left out"),
+    "a trial with the cell of another": (_cell_of_another, "trial 1 .* not those of its parameters"),
+    "trials without cells": (_fewer_cells, "no cell for every seed"),
+}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("name", INVENTED)
+def test_an_invented_search_is_found_out(bench: Bench, name: str, installed: bool) -> None:
+    """The ids of trials follow from their parameters; of a method that is not here, those of the best trial do."""
+    edit, reason = INVENTED[name]
+    bench.run_name = "tuned-run"
+    content = bench.board_of(WITNESS)
+    assert publish(bench, content, tuned=[bench.root / "tuned"]) == {}
+    result = next(line.result for line in content.lines.values() if line.result.cell.preset)
+    method = shared().methods[result.cell.method] if installed else None
+    splits = Splits()
+    kept = [h for h in content.searches.values() if h.setting.seeds == [result.cell.seed]]
+    assert check_search(result, kept, method, splits) in kept
+    forged = [edit(history) for history in kept]
+    result.tuning_seconds = forged[0].seconds
+    if edit is _cell_of_another and not installed:
+        assert check_search(result, forged, method, splits) in forged  # nothing published could tell
+        return
+    with pytest.raises(Unsound, match=reason):
+        check_search(result, forged, method, splits)
 
 
 # -- a published board that was edited ---------------------------------------------------------------------------------
