@@ -203,6 +203,10 @@ def fewer_seconds(_: Bench, r: CellResult) -> None:
     r.fit_seconds = r.fit_seconds / 100
 
 
+def no_seconds(_: Bench, r: CellResult) -> None:
+    r.fit_seconds, r.phases = 0.0, {}
+
+
 def negative_phase(_: Bench, r: CellResult) -> None:
     r.phases = {"a": r.fit_seconds + 5.0, "b": -5.0}
 
@@ -267,6 +271,9 @@ ADD: dict[str, tuple[Edit, str]] = {
     "more bags": (part("bags", train=600), "bags"),
     "fewer held-back bags": (part("bags", valid=1), "bags"),
     "fewer seconds": (fewer_seconds, "fit_seconds"),
+    "no seconds at all": (no_seconds, "no fit takes no time"),
+    "less memory than an interpreter": (field(peak_memory_mb=5.0), "memory"),
+    "half a thread": (part("limits", threads=0.5), "threads"),
     "a negative phase": (negative_phase, "negative"),
     "more seconds than its limit": (beyond_its_limit, "limit"),
     "no memory": (field(peak_memory_mb=0.0), "memory"),
@@ -598,7 +605,10 @@ CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "more test rows": (set_parts("rows", test=61), "rows"),
     "more bags": (set_parts("bags", train=600), "bags"),
     "fewer seconds": (set_fields(fit_seconds=0.0001), "fit_seconds"),
+    "no seconds at all": (set_fields(fit_seconds=0.0, phases={}), "no fit takes no time"),
+    "no phases": (set_fields(phases={}), "phases"),
     "no memory": (set_fields(peak_memory_mb=0.0), "memory"),
+    "less memory than an interpreter": (set_fields(peak_memory_mb=5.0), "memory"),
     "a method in a single file": (set_parts("code", method="file mine.py sha256:1"), "single file"),
     "no word about the code": (set_fields(code={}), "code"),
     "no version of numpy": (set_parts("versions", numpy=None), "numpy"),
