@@ -218,10 +218,12 @@ def verify(
 
     A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
     seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
-    corrected for the number of settings). With --record what came out is written into the leaderboard, and its page
-    shows it. Methods that were handed in as predictions cannot be run and are not drawn; cells whose data is not here
-    are neither confirmed nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others
-    is said, and recorded. Exit code 1: there is doubt, or nothing was made again.
+    corrected for the number of settings). A published failure must fail again. Of tuned parameters the best trial of
+    their search and one other must have the values that they are published with. With --record what came out is
+    written into the leaderboard, and its page shows it. Methods that were handed in as predictions cannot be run and
+    are not drawn; cells whose data is not here, or that need more threads than there are cores, are neither confirmed
+    nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others is said, and
+    recorded. Exit code 1: there is doubt, or nothing was made again.
     """
     import secrets
 
@@ -260,15 +262,15 @@ def verify(
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
-        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs)
+        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs, draw=draw)
         _tell_verification(report)
         if report.stopped:
-            click.echo(f"stopped: {len(report.remade)} of {len(drawn)} cells are done", err=True)
+            click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)
         if record:
             _record(report, content, folder)
         if report.stopped:
             raise KeyboardInterrupt
-    sys.exit(1 if report.doubts or not report.remade else 0)
+    sys.exit(1 if report.doubts or not report.looked_at else 0)
 
 
 def _record(report: Verification, content: Content, folder: Path) -> None:
@@ -296,6 +298,13 @@ def _tell_verification(report: Verification) -> None:
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
         if verdict.changed and verdict.word != "equal":
             click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
+    for result, now in report.failures:
+        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
+        click.echo(f"{'fails' if now.status == result.status else now.status:<8} {result.id}  {where}: {result.status}")
+    for trial in report.trials:
+        value = "no value" if trial.now is None else f"{trial.now:.6g}"
+        word = "agrees" if trial.agrees else "DIFFERS"
+        click.echo(f"{word:<8} {trial.cell}  trial {trial.number} of its search: {trial.published:.6g}, now {value}")
     for test in report.fresh:
         click.echo(_fresh_line(test))
     words = Counter(verdict.word for _, verdict in report.remade)
@@ -310,6 +319,18 @@ def _tell_verification(report: Verification) -> None:
     if report.no_data:
         sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
         click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
+    for result in report.too_large:
+        needs = plural(int(result.limits["threads"]), "thread")
+        click.echo(
+            f"not made again: cell {result.id} ({result.method_name}) needs {needs}, more than there are cores here "
+            "(--threads N makes it with others)",
+            err=True,
+        )
+    if report.failures:
+        same = sum(now.status == result.status for result, now in report.failures)
+        click.echo(f"published failures: {same} of {len(report.failures)} fail again")
+    for note in report.notes:
+        click.echo(f"note: {note}")
     if report.fresh:
         agree = sum(not test.doubt for test in report.fresh)
         click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")

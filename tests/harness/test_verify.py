@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from board_samples import MACHINE, content_of, grid, shared
+from board_samples import MACHINE, content_of, grid, published, shared
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, write_board
+from forge import VICTIM, WITNESS, Bench, publish, write_board
 from helpers import make_cell, make_result
 
 from llpbench.cli.leaderboard import _tell_verification
@@ -35,6 +35,7 @@ from llpbench.leaderboard.content.lines import seal
 from llpbench.leaderboard.content.verified import make_marks
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
+from llpbench.tuning.chosen import History
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ def test_a_draw_takes_every_method_before_any_twice() -> None:
 
 def test_a_draw_of_more_than_there_are_takes_all() -> None:
     assert len(room.draw(cells("a"), 99, 0)) == 3
-    with pytest.raises(StoreError, match="no cell with a number"):
+    with pytest.raises(StoreError, match="no cell to verify"):
         room.draw([], 1, 0)
 
 
@@ -234,6 +235,119 @@ def test_what_is_not_installed_is_a_doubt() -> None:
     assert make_cell().method not in registry.methods.entries
 
 
+# -- failures, threads and seconds -------------------------------------------------------------------------------------
+
+
+def failing(status: str, **facts: object) -> CellResult:
+    limits = {"timeout": 3600.0, "memory_mb": 8192.0, "threads": 1.0}
+    return make_result(
+        make_cell(method="rival", seed=77), None, status=status, reason="it gives up", machine=MACHINE,
+        started="2025-03-04T05:06:07Z", limits=limits, dataset_name="toy", **facts,
+    )  # fmt: skip
+
+
+def now_with(status: str, seconds: float = 1.0) -> Make:
+    """A driver that makes every failure come out with this status, and all else as published."""
+
+    def make(r: CellResult) -> CellResult:
+        if r.status == "ok":
+            return r
+        return msgspec.structs.replace(r, status=status, fit_seconds=seconds, rows={"train": 1})
+
+    return make
+
+
+def test_failures_are_drawn_too_beside_numbers_of_the_same_method() -> None:
+    content = content_of([*grid({"rival": [0.8] * 9}), failing("crashed")])
+    found = room.candidates(content)
+    assert len(found) == 10
+    for seed in range(10):
+        assert {c.status for c in room.draw(found, 2, seed)} == {"ok", "crashed"}
+
+
+@pytest.mark.parametrize(
+    ("published", "now", "seconds", "doubts", "notes"),
+    [
+        ("crashed", "crashed", 1.0, 0, 0),
+        ("crashed", "ok", 1.0, 1, 0),
+        ("failed", "ok", 1.0, 1, 0),
+        ("skipped", "ok", 1.0, 1, 0),
+        ("skipped", "failed", 1.0, 1, 0),
+        ("memory", "crashed", 1.0, 0, 1),
+        ("timeout", "timeout", 3600.0, 0, 0),
+        ("timeout", "ok", 3000.0, 0, 1),
+        ("timeout", "ok", 2.0, 1, 0),
+    ],
+)
+def test_an_invented_failure_of_a_rival_is_a_doubt(
+    monkeypatch: pytest.MonkeyPatch, published: str, now: str, seconds: float, doubts: int, notes: int
+) -> None:
+    content = content_of([*grid({"a": [0.8]}), failing(published)])
+    report = verified(monkeypatch, content, now_with(now, seconds), FRESH)
+    assert (len(report.doubts), len(report.notes)) == (doubts, notes), report
+    assert [(r.status, made.status) for r, made in report.failures] == [(published, now)]
+    assert {seed for test in report.fresh for seed in test.seeds} == set(FRESH)
+    assert not any(r.cell.seed in FRESH and r.cell.method == "rival" for r in report.made.values())
+    assert set(make_marks(report, "cpu")) == {r.id for r, _ in report.remade}  # a failure has no number to confirm
+    assert report.looked_at == 2
+
+
+def test_a_board_of_failures_alone_can_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = verified(monkeypatch, content_of([failing("crashed")]), now_with("crashed"), FRESH)
+    assert (report.looked_at, report.doubts, report.remade) == (1, [], [])
+
+
+def test_a_cell_of_more_threads_than_there_are_is_its_own_outcome(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One cell that an author made on a large machine ended the review of all others."""
+    content = content_of(grid(HONEST))
+    first = room.candidates(content)[0]
+    first.limits = {**first.limits, "threads": 4096.0}
+    report = verified(monkeypatch, content, lambda r: r, FRESH)
+    assert [r.id for r in report.too_large] == [first.id]
+    assert (len(report.remade), report.doubts) == (5, [])
+    _tell_verification(report)
+    assert f"not made again: cell {first.id} ({first.method_name}) needs 4096 threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "here", "told"),
+    [(0.01, 5.0, True, 1), (0.01, 5.0, False, 0), (1.0, 9.0, True, 0), (0.001, 0.05, True, 0)],
+)
+def test_seconds_that_are_too_good_are_noted(
+    monkeypatch: pytest.MonkeyPatch, was: float, now: float, here: bool, told: int
+) -> None:
+    monkeypatch.setattr(room, "this_type", lambda: "Test CPU (x86_64)" if here else "another")
+    content = content_of([published(0.8, make_cell(method="a"), fit_seconds=was, phases={"fit": was})])
+    report = verified(monkeypatch, content, lambda r: msgspec.structs.replace(r, fit_seconds=now), [])
+    assert (len(report.notes), report.doubts) == (told, [])
+
+
+@pytest.mark.slow
+def test_a_search_with_an_invented_value_is_doubted(bench: Bench) -> None:
+    """Parameters chosen by test labels, with the value of their trial invented: no file shows it, a run does."""
+    bench.run_name = "tuned-run"
+    content = bench.board_of(WITNESS)
+    assert publish(bench, content, tuned=[bench.root / "tuned"]) == {}
+    tuned = [line.result for line in content.lines.values() if line.result.cell.preset]
+    for forged in (False, True):
+        if forged:
+            content.searches = {name: _better(history) for name, history in content.searches.items()}
+        report = room.verify(tuned, content, shared(), Context(), QuietView())
+        assert len(report.trials) >= len(tuned) == 2
+        assert all(trial.agrees != forged for trial in report.trials if trial.number == 0)
+        assert len(report.doubts) == (2 if forged else 0), report.doubts
+    assert "trial 0 of its search is published with" in report.doubts[0]
+
+
+def _better(history: History) -> History:
+    first, *rest = history.trials
+    assert first.value is not None
+    better = msgspec.structs.replace(first, value=first.value - 0.2)
+    return msgspec.structs.replace(history, trials=[better, *rest])
+
+
 # -- an interrupt ------------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +360,8 @@ def interrupted_after(
         plans: Iterable[tuple[Planned, Limits]], registry: Registry, context: Context, view: View, *, jobs: int
     ) -> dict[str, CellResult]:
         del registry, context, jobs
+        plans = list(plans)
+        view.begin(len(plans), 0)
         published = {line.result.cell.method: line.result for line in content.lines.values()}
         for n, (plan, _) in enumerate(plans):
             if n == cells:

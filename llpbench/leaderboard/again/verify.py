@@ -10,6 +10,9 @@ the fresh ones are compared by Student's two-sample test:
 
 with ``v`` the pooled variance over seeds, but at least the variance of an AUROC over resampled test rows (seeds may
 agree by luck). There is doubt when the corrected (Holm) p-value of a setting is at most ``LEVEL``.
+
+A published failure is made again, too, and must fail the same way: nobody invents failures of a rival. Of a cell with
+tuned parameters the best trial of its search and one other are made again, and must have the value that chose.
 """
 
 from __future__ import annotations
@@ -30,14 +33,30 @@ from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
-from llpbench.leaderboard.again.rerun import Verdict, compare, limits_again, run_cells, type_of
+from llpbench.leaderboard.again.rerun import (
+    TOLERANCE,
+    Verdict,
+    compare,
+    limits_again,
+    run_cells,
+    this_type,
+    type_of,
+)
 from llpbench.leaderboard.content.bootstrap import METRIC, Replicates
 from llpbench.leaderboard.content.folder import Content
+from llpbench.leaderboard.content.searched import check_search, is_tuned, trial_cells, trial_params
+from llpbench.leaderboard.content.splits import Splits
 from llpbench.leaderboard.maths.statistics import holm, student_p
+from llpbench.leaderboard.validate import Unsound
 from llpbench.plugins.registry import Registry
 from llpbench.results.table import setting_of, value_of
+from llpbench.system.machine import usable_cores
 
 LEVEL = 0.01
+FASTER = 10.0
+"""How many times faster than it is made again a cell may say to be before the reader is told."""
+_NO_DIFFERENCE = 0.1  # seconds
+_STOPPED = {"timeout", "memory", "crashed"}  # ends of a process that others than the method may decide
 _FRESH = range(10_000, 2**31 - 1)  # far from every seed that anybody publishes
 
 
@@ -60,12 +79,42 @@ class FreshTest:
     cells: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class TrialPlan:
+    """A trial of a published search that is to be made again: the value that it is said to have under its rule."""
+
+    number: int
+    rule: str
+    value: float
+    plans: tuple[Planned, ...]
+
+
+@dataclass(frozen=True)
+class TrialAgain:
+    """A trial of the search of a cell that was made again: the published value, and this time's (None: it has none).
+
+    A history does not say on which machine its trials were made, so equal bits cannot be demanded.
+    """
+
+    cell: str
+    number: int
+    published: float
+    now: float | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are within the tolerance."""
+        return self.now is not None and abs(self.now - self.published) <= TOLERANCE
+
+
 @dataclass
 class Verification:
     """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id.
 
     ``stopped`` says that it was interrupted: then it is of the cells that were done. ``no_data`` are cells whose data
-    cannot be had here: nothing is said of them.
+    cannot be had here, ``too_large`` those that need more threads than there are cores here: nothing is said of them.
+    ``failures`` are published failures with what came out this time, ``trials`` are trials of searches that were made
+    again. ``notes`` are for the reader and no doubts.
     """
 
     remade: list[tuple[CellResult, Verdict]] = field(default_factory=list)
@@ -74,6 +123,15 @@ class Verification:
     made: dict[str, CellResult] = field(default_factory=dict)
     stopped: bool = False
     no_data: list[CellResult] = field(default_factory=list)
+    too_large: list[CellResult] = field(default_factory=list)
+    failures: list[tuple[CellResult, CellResult]] = field(default_factory=list)
+    trials: list[TrialAgain] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def looked_at(self) -> int:
+        """How many of the drawn cells were made again, those without a number among them."""
+        return len(self.remade) + len(self.failures)
 
 
 class _Keeping:
@@ -111,27 +169,29 @@ class _Keeping:
 def candidates(content: Content, known: Content | None = None) -> list[CellResult]:
     """Cells that can be made again, in the order of their ids; with ``known``, those that it does not hold as they are.
 
-    What was handed in as predictions only cannot: nobody here has the code.
+    What was handed in as predictions only cannot: nobody here has the code. A cell without a number can: it must fail
+    again.
     """
     before = {} if known is None else known.lines
     return [
         line.result
         for cell_id, line in sorted(content.lines.items())
-        if line.result.status == "ok"
-        and not line.result.predictions_only
-        and (cell_id not in before or before[cell_id].digest != line.digest)
+        if not line.result.predictions_only and (cell_id not in before or before[cell_id].digest != line.digest)
     ]
 
 
 def draw(cells: Sequence[CellResult], number: int, seed: int) -> list[CellResult]:
-    """Cells drawn at random, of as many methods as there are: first one of each, in random order."""
+    """Cells drawn at random, of as many methods as there are: first one of each, in random order.
+
+    Of a method that has numbers and failures on a dataset, one of each kind is first.
+    """
     if not cells:
-        raise StoreError("there is no cell with a number to verify.")
+        raise StoreError("there is no cell to verify: none is published that can be made again.")
     rng = random.Random(seed)
     shuffled = rng.sample(list(cells), len(cells))
-    first: dict[tuple[str, str], CellResult] = {}
+    first: dict[tuple[str, str, bool], CellResult] = {}
     for cell in shuffled:
-        first.setdefault((cell.cell.method, cell.cell.dataset), cell)
+        first.setdefault((cell.cell.method, cell.cell.dataset, cell.status == "ok"), cell)
     chosen = list(first.values())
     chosen += [cell for cell in shuffled if all(cell is not c for c in chosen)]
     return chosen[:number]
@@ -159,6 +219,7 @@ def verify(
     seeds: Sequence[int] = (),
     limits: tuple[float | None, float | None, int | None] = (None, None, None),
     jobs: int = 1,
+    draw: int = 0,
 ) -> Verification:
     """Make drawn cells again, run their settings on fresh seeds, and compare.
 
@@ -173,6 +234,7 @@ def verify(
         seeds: the fresh seeds.
         limits: timeout, memory and threads where these are to be others than those of the cells.
         jobs: how many cells run at once; 0 for as many as there are cores for.
+        draw: seed of the draw, which says which trials of a search are made again.
 
     Raises:
         UsageError: there are not as many cores as ``jobs`` cells need.
@@ -186,11 +248,15 @@ def verify(
         else:
             able.append(result)
     plans: dict[str, tuple[Planned, Limits]] = {}
+    report.too_large = [r for r in able if limits[2] is None and _threads_lacking(r)]
+    able = [r for r in able if all(r is not large for large in report.too_large)]
+    trials: dict[str, list[TrialPlan]] = {}
     for result in able:
         own = limits_again(result, *limits)
         cells_at_once(jobs, own.threads)  # before anything runs: cells of other threads run one group after the other
         plans[result.id] = (Planned.of(result), own)
-        for plan in _fresh_plans(result, seeds):
+        trials[result.id] = trials_of(result, content, registry, draw)
+        for plan in (*_fresh_plans(result, seeds), *(p for trial in trials[result.id] for p in trial.plans)):
             plans.setdefault(plan.cell.id, (plan, own))
     keeping = _Keeping(view)
     try:
@@ -204,15 +270,116 @@ def verify(
         r for r in able
         if r.id in made and not _lacks_data(made[r.id]) and all(p.cell.id in made for p in _fresh_plans(r, seeds))
     ]  # fmt: skip
+    _look_at_failures([r for r in done if r.status != "ok"], report)
+    done = [r for r in done if r.status == "ok"]
     for result in done:
-        verdict = compare(result, made[result.id], made_on=type_of(content.machines[result.machine]))
+        made_on = type_of(content.machines[result.machine])
+        verdict = compare(result, made[result.id], made_on=made_on)
         report.remade.append((result, verdict))
         if not verdict.reproduced:
             report.doubts.append(f"cell {result.id} ({result.method_name}): {verdict.text}")
+        if made_on == this_type():
+            report.notes += too_fast(result, made[result.id])
+        _look_at_trials(result, trials[result.id], report)
     if seeds:
         report.fresh = _judge(_fresh_tests(done, content, made, seeds, report))
         report.doubts += [_doubt(test) for test in report.fresh if test.doubt]
     return report
+
+
+def _threads_lacking(result: CellResult) -> bool:
+    """Whether a cell was made with more threads than this machine has cores for (or with none: no run says that)."""
+    return not 1 <= limits_again(result).threads <= len(usable_cores())
+
+
+def _look_at_failures(results: Iterable[CellResult], report: Verification) -> None:
+    for result in results:
+        now = report.made[result.id]
+        report.failures.append((result, now))
+        told, doubted = failure_again(result, now)
+        if told:
+            line = f"cell {result.id} ({result.method_name}): {told}"
+            (report.doubts if doubted else report.notes).append(line)
+
+
+def failure_again(before: CellResult, now: CellResult) -> tuple[str, bool]:
+    """What is to be said of a published failure that was made again, and whether it is a doubt.
+
+    Nothing is said of one that fails as published. A number in its place is a doubt. So is another kind of failure, but
+    how a process ends when it is stopped (time, memory, a crash) may depend on the machine. A method that ran out of
+    time may have a number on a faster machine: that is a note, unless it took less than a tenth of the time it is said
+    to have had.
+    """
+    if now.status == before.status:
+        return "", False
+    told = f"published as {before.status}, this time it is {now.status}"
+    if before.status == "timeout" and now.status == "ok":
+        limit = limits_again(before).timeout
+        told += f" after {now.fit_seconds:.0f} s; its limit was {limit:.0f} s"
+        return told, FASTER * now.fit_seconds < limit
+    return told, not {before.status, now.status} <= _STOPPED
+
+
+def too_fast(before: CellResult, now: CellResult) -> list[str]:
+    """A note when a published cell says that it was made far faster than it is made now, on the same processor.
+
+    Seconds depend on what runs beside, so this is no doubt, and differences of a tenth of a second are none.
+    """
+    was, found = before.fit_seconds, now.fit_seconds
+    if now.status != "ok" or found < FASTER * was or found - was < _NO_DIFFERENCE:
+        return []
+    return [
+        f"cell {before.id} ({before.method_name}): published with {was:.3f} s, made here in {found:.3f} s, on the same "
+        "type of processor: ask for its log, or publish it again from your run"
+    ]
+
+
+def trials_of(result: CellResult, content: Content, registry: Registry, draw: int) -> list[TrialPlan]:
+    """The best trial of the search that chose the parameters of a tuned cell, and one other, as plans.
+
+    Which other one it is depends on the draw: nobody knows before. Nothing for a cell that was not tuned, and for one
+    whose search is not sound: ``check`` says so.
+    """
+    if not is_tuned(result.cell) or result.status != "ok":
+        return []
+    method = registry.methods[result.cell.method] if result.cell.method in registry.methods.entries else None
+    splits = Splits()
+    for cell_id, line in content.lines.items():
+        if line.result.status == "ok" and line.result.cell.dataset == result.cell.dataset:
+            splits.add(line.result, content.replicates.get(cell_id))
+    try:
+        history = check_search(result, content.searches.values(), method, splits)
+    except Unsound:
+        return []
+    assert history.best is not None  # it chose
+    others = [t for t in history.trials if t.status == "ok" and t.params != history.best.params]
+    chosen = [history.best, *random.Random(f"trial {draw} {result.id}").sample(others, min(1, len(others)))]
+    found = []
+    for trial in chosen:
+        params = trial_params(history, trial, result.cell, method)
+        cells = [] if params is None else trial_cells(history, trial, params)
+        plans = [msgspec.structs.replace(Planned.of(result), cell=cell, tuning_seconds=0.0) for cell in cells]
+        if plans and trial.value is not None:
+            found.append(TrialPlan(trial.number, history.setting.rule, trial.value, tuple(plans)))
+    return found
+
+
+def _look_at_trials(result: CellResult, trials: Iterable[TrialPlan], report: Verification) -> None:
+    for trial in trials:
+        results = [report.made[plan.cell.id] for plan in trial.plans if plan.cell.id in report.made]
+        if len(results) < len(trial.plans):
+            continue  # stopped before
+        chosen = [r.selected.get(trial.rule) for r in results if r.status == "ok"]
+        values = [one.value for one in chosen if one is not None and one.value is not None]
+        now = math.fsum(values) / len(values) if len(values) == len(results) else None
+        again = TrialAgain(result.id, trial.number, trial.value, now)
+        report.trials.append(again)
+        if not again.agrees:
+            text = "no value" if now is None else f"{now:.6g}"
+            report.doubts.append(
+                f"cell {result.id} ({result.method_name}): trial {trial.number} of its search is published with "
+                f"{trial.value:.6g}, this time it has {text} (the tolerance is {TOLERANCE:g})"
+            )
 
 
 def _lacks_data(made: CellResult) -> bool:
@@ -237,7 +404,9 @@ def place_of(result: CellResult) -> str:
 
 
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
+    """The setting of a cell on fresh seeds; nothing of a failure, which has no number to compare."""
     plan = Planned.of(result)
+    seeds = seeds if result.status == "ok" else ()
     return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
 
 
