@@ -25,6 +25,13 @@ _tuned_option = click.option(
 )
 
 
+_DESCRIBED_HINT = (
+    "hint: facts.json may say what it said before, or what is installed here. Take it from the leaderboard before, "
+    "install the release of llpbench that made that one (and the package of the new cells), and run llpbench "
+    "leaderboard add again."
+)
+
+
 @click.group(short_help="Publish results; build tables and the page from them; check and verify.")
 def leaderboard() -> None:
     """Publish results of real runs, and build tables and a page from what is published.
@@ -173,6 +180,8 @@ def check(
     stale = differences(folder, content)
     for problem in (*problems, *(f"{folder}/{name}" for name in stale)):
         click.echo(problem, err=True)
+    if any("facts.json: " in problem for problem in problems):
+        click.echo(_DESCRIBED_HINT, err=True)
     for note in report.notes:
         click.echo(f"note: {note}")
     if stale:
