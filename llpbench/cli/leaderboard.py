@@ -41,6 +41,7 @@ def leaderboard() -> None:
     llpbench leaderboard build --out site     tables, CSV and page, ready for any static host
     llpbench leaderboard check                fail if anything published or built is not what it should be
     llpbench leaderboard verify               make random cells again, and run fresh seeds
+    llpbench leaderboard packages             name the packages that new cells need
     llpbench leaderboard inputs, score        hand in predictions of a method that is too large to be run here
     """  # noqa: D301 - \b tells click to leave the lines as they are
 
@@ -133,7 +134,11 @@ def build(board: Path | None, out: Path | None) -> None:
     "recomputed from its predictions; may be repeated.",
 )
 @_tuned_option
-@click.option("--strict", is_flag=True, help="Fail on cells whose method or dataset is not installed.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail on cells whose method or dataset is not installed; with --against, on new ones.",
+)
 @click.option(
     "--against",
     type=FOLDER,
@@ -158,6 +163,7 @@ def check(
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.accept.against import check_against
     from llpbench.leaderboard.accept.brought import brought
+    from llpbench.leaderboard.accept.packages import new_results, untraced_news
     from llpbench.leaderboard.built.build import differences
     from llpbench.leaderboard.checks.audit import audit
     from llpbench.leaderboard.content.folder import read_folder
@@ -167,8 +173,9 @@ def check(
     content = read_folder(folder)
     registry = load_registry()
     report = audit(content, registry)
-    problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
     before = None if against is None else read_folder(against)
+    absent = report.untraced if before is None else untraced_news(report.untraced, new_results(content, before))
+    problems = [*report.problems, *(_untraced(absent) if strict else ())]
     problems += [] if before is None else brought(content, before, registry)
     if results:
         context = context_of(data, offline, (), (), predictions=False)
@@ -191,6 +198,23 @@ def check(
     if problems or stale:
         sys.exit(1)
     click.echo(f"{folder}: {len(content.lines)} cells are sound, everything built is what they give")
+
+
+@leaderboard.command(short_help="Name the packages that new cells need.")
+@board_option("--from")
+@click.option("--against", type=FOLDER, required=True, help="The leaderboard before: its cells need nothing.")
+def packages(board: Path | None, against: Path) -> None:
+    """Name the packages, with their versions, that cells need which the leaderboard before does not hold.
+
+    One on a line, as pip install -r reads them; nothing when llpbench brings all. Installing a package runs
+    its code, and so does every command of llpbench from then on: read it first, or do it where nothing can be lost.
+    """
+    from llpbench.leaderboard.accept import packages as room
+    from llpbench.leaderboard.content.folder import read_folder
+    from llpbench.plugins.registry import load_registry
+
+    for line in room.packages(read_folder(board or Path(DEFAULT)), read_folder(against), load_registry()):
+        click.echo(line)
 
 
 @leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -545,11 +544,25 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (ROOT / ".github" / "workflows" / "verify-submission.yml").read_text()
 
 
-def test_the_workflow_runs_commands_that_exist_with_no_rights() -> None:
-    import click
+def steps_of(job: str) -> list[dict[str, Any]]:
     import yaml
 
-    from llpbench.cli.leaderboard import leaderboard
+    steps: list[dict[str, Any]] = yaml.safe_load(WORKFLOW)["jobs"][job]["steps"]
+    return steps
+
+
+def runs(job: str) -> list[str]:
+    """The scripts of a job, in order."""
+    return [" ".join(step["run"].split()) for step in steps_of(job) if "run" in step]
+
+
+def place(lines: list[str], words: str) -> int:
+    (found,) = [i for i, line in enumerate(lines) if words in line]
+    return found
+
+
+def test_the_workflow_has_no_rights_and_no_secrets() -> None:
+    import yaml
 
     tree = yaml.safe_load(WORKFLOW)
     triggers = tree[True]  # YAML 1.1 reads the key ``on`` so
@@ -557,28 +570,125 @@ def test_the_workflow_runs_commands_that_exist_with_no_rights() -> None:
     assert triggers["pull_request"]["paths"] == ["leaderboards/**"]
     assert tree["permissions"] == {"contents": "read"}
     assert "secrets" not in re.sub(r"#.*", "", WORKFLOW)
-    (job,) = tree["jobs"].values()
-    assert "permissions" not in job
-    for step in job["steps"]:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/x@" + "0" * 40))
-        if "checkout" in step.get("uses", ""):
-            assert step["with"]["persist-credentials"] is False
-        assert "${{" not in step.get("run", "")  # what a submitter names reaches a shell as a variable, never as text
+    assert set(tree["jobs"]) == {"check", "verify"}
+    for name, job in tree["jobs"].items():
+        assert "permissions" not in job
+        for step in steps_of(name):
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/x@" + "0" * 40))
+            if "checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+                assert "ref" not in step["with"]  # the merge that the event is of
+            assert "${{" not in step.get("run", "")  # what a submitter names reaches a shell as a variable
+
+
+def test_nothing_of_others_runs_in_the_job_that_checks_first() -> None:
+    """A package that prints the last line of check and exits with 0 made the whole workflow green."""
+    import yaml
+
+    first, second = runs("check"), runs("verify")
+    assert yaml.safe_load(WORKFLOW)["jobs"]["verify"]["needs"] == "check"
+    assert [line for line in first if "pip" in line] == ["pip install ./base"]
+    assert place(first, "outside.txt") < place(first, "pip install") < place(first, "llpbench leaderboard check")
+    order = ["./base[", "leaderboard packages", "-r packages.txt", "check --strict", "leaderboard verify"]
+    assert [place(second, words) for words in order] == sorted(place(second, words) for words in order)
+    assert sum("pip install" in line for line in second) == 2
+    assert not any(" python " in f" {line}" for line in first + second)  # what names packages is tested code
+
+
+def test_marks_are_kept_only_where_verify_ran() -> None:
+    steps = steps_of("verify")
+    (upload,) = [step for step in steps if "upload-artifact" in step.get("uses", "")]
+    (ran,) = [step for step in steps if step.get("id") == "verify"]
+    assert "leaderboard verify" in ran["run"]
+    assert upload["with"]["path"] == "submission/leaderboards/verified"
+    assert "steps.verify.outcome" in upload["if"]
+    assert "always()" not in upload["if"]
+    assert not any("upload-artifact" in step.get("uses", "") for step in steps_of("check"))
+
+
+def test_the_workflow_runs_commands_that_exist() -> None:
+    import click
+
+    from llpbench.cli.leaderboard import leaderboard
+
     filled = {"$CELLS": "4", "$FRESH": "2", "$DRAW": "123"}
-    lines = [" ".join(step["run"].split()) for step in job["steps"] if step.get("run", "").startswith("llpbench")]
-    assert len(lines) == 2
-    for line in lines:
-        _, group, verb, *words = shlex.split(line)
-        assert group == "leaderboard"
-        context = leaderboard.commands[verb].make_context(verb, [filled.get(word, word) for word in words])
-        assert isinstance(context, click.Context)
-        assert {str(context.params["board"]), str(context.params["against"])} == {
-            "submission/leaderboards",
-            "base/leaderboards",
-        }
-    assert context.params["record"]
-    (kept,) = [step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert kept == "submission/leaderboards/verified"
+    found = {}
+    for job in ("check", "verify"):
+        for line in runs(job):
+            command = re.match(r"llpbench leaderboard (\w+) ([^>]*)", line)
+            if command is None:
+                continue
+            words = [filled.get(word, word) for word in shlex.split(command[2].partition(" cat ")[0])]
+            context = leaderboard.commands[command[1]].make_context(command[1], words)
+            assert isinstance(context, click.Context)
+            named = {str(context.params["board"]), str(context.params["against"])}
+            assert named == {"submission/leaderboards", "base/leaderboards"}
+            found[job, command[1]] = context.params
+    assert set(found) == {("check", "check"), ("verify", "packages"), ("verify", "check"), ("verify", "verify")}
+    assert found["verify", "verify"]["record"]
+    assert found["verify", "check"]["strict"]
+    assert not found["check", "check"]["strict"]  # packages of others are not there
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
+    "a new cell": (lambda p: (p / "leaderboards" / "new.txt").write_text("x"), True),
+    "a line of code": (lambda p: (p / "code.py").write_text("evil"), False),
+    "a file moved in": (lambda p: (p / "code.py").rename(p / "leaderboards" / "code.py"), False),
+    "a hidden file": (lambda p: (p / ".gitattributes").write_text("* filter=evil"), False),
+    "a link in place of the folder": (
+        lambda p: (shutil.rmtree(p / "leaderboards"), (p / "leaderboards").symlink_to("/etc")),
+        False,
+    ),
+    "a folder of a like name": (
+        lambda p: ((p / "leaderboards2").mkdir(), (p / "leaderboards2" / "x").write_text("x")),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_submission_changes_the_leaderboard_only(tmp_path: Path, name: str) -> None:
+    """The workflow's own scripts, on a merge like GitHub's whose base has moved on since the pull request began."""
+    change, fine = CHANGES[name]
+    work = tmp_path / "submission"
+    (work / "leaderboards").mkdir(parents=True)
+    git(work, "init", "--quiet", "--initial-branch", "main")
+    (work / "code.py").write_text("code = 1\n" * 9)
+    (work / "leaderboards" / "old.txt").write_text("old")
+    git(work, "add", ".")
+    git(work, "commit", "--quiet", "--message", "one")
+    git(work, "checkout", "--quiet", "-b", "theirs")
+    change(work)
+    git(work, "add", "--all")
+    git(work, "commit", "--quiet", "--message", "theirs")
+    git(work, "checkout", "--quiet", "main")
+    (work / "ours.py").write_text("ours")
+    git(work, "add", ".")
+    git(work, "commit", "--quiet", "--message", "ours")
+    tip = git(work, "rev-parse", "HEAD")
+    git(work, "merge", "--quiet", "--no-ff", "--message", "merge", "theirs")
+    scripts = [step["run"] for step in steps_of("check") if "git" in step.get("run", "")]
+    assert len(scripts) == 2
+    environment = {**os.environ, "EVENT": "pull_request", "DEFAULT": "main"}
+    for script in scripts:
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+    assert git(tmp_path / "base", "rev-parse", "HEAD") == tip
+    assert (done.returncode == 0) == fine, done.stdout + done.stderr
+    assert "ours.py" not in done.stdout
+
+
+def test_both_jobs_are_of_the_same_base() -> None:
+    first, second = ([s["run"] for s in steps_of(job) if "worktree" in s.get("run", "")] for job in ("check", "verify"))
+    assert first == second
 
 
 @pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])
@@ -591,19 +701,3 @@ def test_every_option_that_is_written_down_exists(text: str) -> None:
         known = {name for param in leaderboard.commands[verb].params for name in param.opts}
         line = re.split(r"#|\n\n", rest)[0]
         assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known, verb
-
-
-@pytest.mark.parametrize(
-    ("origin", "wanted"),
-    [("llpbench 0.1.0", ""), ("my-plugins 1.2.0", "my-plugins==1.2.0\n"), ("x; rm -rf / 1", None), ("-e . 1", None)],
-)
-def test_the_workflow_installs_releases_only(tmp_path: Path, origin: str, wanted: str | None) -> None:
-    script = re.search(r"<<'EOF' > packages.txt\n(.*?)\n *EOF", WORKFLOW, re.DOTALL)
-    assert script is not None
-    facts = {"methods": {"m": {"origin": origin}}, "datasets": {"d": {"origin": "llpbench 0.1.0"}}}
-    (tmp_path / "submission" / "leaderboards").mkdir(parents=True)
-    (tmp_path / "submission" / "leaderboards" / "facts.json").write_text(json.dumps(facts))
-    command = [sys.executable, "-c", textwrap.dedent(script[1])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode == 0) == (wanted is not None), done.stderr
-    assert wanted is None or done.stdout == wanted
