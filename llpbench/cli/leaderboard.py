@@ -13,11 +13,12 @@ from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
+from llpbench.cli.verification import tell_verification
 from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
     from llpbench.leaderboard.accept.publish import Added
-    from llpbench.leaderboard.again.verify import FreshTest, Verification
+    from llpbench.leaderboard.again.verify import Verification
     from llpbench.leaderboard.content.folder import Content
 
 _tuned_option = click.option(
@@ -296,7 +297,7 @@ def verify(
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
         report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs, draw=draw)
-        _tell_verification(report)
+        tell_verification(report)
         if report.stopped:
             click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)
         if record:
@@ -320,64 +321,6 @@ def _record(report: Verification, content: Content, folder: Path) -> None:
         write_files(folder, {**raw_files(content), **built_files(content)})
     fine = sum(mark.verified for mark in marks.values())
     click.echo(f"marked in {folder / 'verified'}: {plural(fine, 'cell')} verified, {len(marks) - fine} in doubt")
-
-
-def _tell_verification(report: Verification) -> None:
-    from llpbench.cli.results import plural
-    from llpbench.leaderboard.again.verify import place_of
-
-    for result, verdict in report.remade:
-        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
-        click.echo(f"{verdict.word:<8} {result.id}  {where}")
-        if verdict.changed and verdict.word != "equal":
-            click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
-    for result, now in report.failures:
-        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
-        click.echo(f"{'fails' if now.status == result.status else now.status:<8} {result.id}  {where}: {result.status}")
-    for trial in report.trials:
-        value = "no value" if trial.now is None else f"{trial.now:.6g}"
-        word = "agrees" if trial.agrees else "DIFFERS"
-        click.echo(f"{word:<8} {trial.cell}  trial {trial.number} of its search: {trial.published:.6g}, now {value}")
-    for test in report.fresh:
-        click.echo(_fresh_line(test))
-    words = Counter(verdict.word for _, verdict in report.remade)
-    click.echo(
-        f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
-    )
-    changes = [line.removeprefix("the ") for _, verdict in report.remade for line in verdict.changed]
-    changed = Counter(line.partition(" ")[0] for line in changes)
-    if changed:
-        told = ", ".join(f"{what} ({plural(n, 'cell')})" for what, n in changed.items())
-        click.echo(f"other than when they were made: {told}")
-    if report.no_data:
-        sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
-        click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
-    for result in report.too_large:
-        needs = plural(int(result.limits["threads"]), "thread")
-        click.echo(
-            f"not made again: cell {result.id} ({result.method_name}) needs {needs}, more than there are cores here "
-            "(--threads N makes it with others)",
-            err=True,
-        )
-    if report.failures:
-        same = sum(now.status == result.status for result, now in report.failures)
-        click.echo(f"published failures: {same} of {len(report.failures)} fail again")
-    for note in report.notes:
-        click.echo(f"note: {note}")
-    if report.fresh:
-        agree = sum(not test.doubt for test in report.fresh)
-        click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")
-    for doubt in report.doubts:
-        click.echo(f"doubt: {doubt}", err=True)
-
-
-def _fresh_line(test: FreshTest) -> str:
-    ours, theirs = (sum(values) / len(values) for values in (test.published, test.fresh))
-    judged = "not judged" if test.p is None else f"p {test.p:.2g}"
-    return (
-        f"{'DOUBT' if test.doubt else 'agrees':<8} {test.method} on {test.place}, rule {test.rule}: published "
-        f"{ours:.2f} ({len(test.published)} seeds), fresh {theirs:.2f} ({len(test.fresh)}), {judged}"
-    )
 
 
 def _untraced(untraced: dict[str, int]) -> list[str]:

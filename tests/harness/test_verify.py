@@ -20,7 +20,7 @@ from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, publish, write_board
 from helpers import make_cell, make_result
 
-from llpbench.cli.leaderboard import _tell_verification
+from llpbench.cli.verification import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
@@ -306,7 +306,7 @@ def test_a_cell_of_more_threads_than_there_are_is_its_own_outcome(
     report = verified(monkeypatch, content, lambda r: r, FRESH)
     assert [r.id for r in report.too_large] == [first.id]
     assert (len(report.remade), report.doubts) == (5, [])
-    _tell_verification(report)
+    tell_verification(report)
     assert f"not made again: cell {first.id} ({first.method_name}) needs 4096 threads" in capsys.readouterr().err
 
 
@@ -449,7 +449,7 @@ def test_what_was_made_again_is_told_with_its_noise_and_what_changed_is_counted(
     result = make_result(make_cell(noise="high"), 0.8, dataset_name="adult")
     same = Verdict(exact=True, reproduced=True, text="", changed=["harness a -> b", "the machine (x -> y)"], equal=True)
     close = Verdict(exact=False, reproduced=True, text="", changed=["harness a -> b"])
-    _tell_verification(room.Verification(remade=[(result, same), (result, close)]))
+    tell_verification(room.Verification(remade=[(result, same), (result, close)]))
     told = capsys.readouterr().out
     assert told.count("guess on adult, bag 8, noise high, seed 0") == 2
     assert told.count("other than when it was made: harness a -> b") == 1
