@@ -13,15 +13,23 @@ from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
+from llpbench.cli.verification import tell_verification
 from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
     from llpbench.leaderboard.accept.publish import Added
-    from llpbench.leaderboard.again.verify import FreshTest, Verification
+    from llpbench.leaderboard.again.verify import Verification
     from llpbench.leaderboard.content.folder import Content
 
 _tuned_option = click.option(
     "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
+)
+
+
+_DESCRIBED_HINT = (
+    "hint: facts.json may say what it said before, or what is installed here. Take it from the leaderboard before, "
+    "install the release of llpbench that made that one (and the package of the new cells), and run llpbench "
+    "leaderboard add again."
 )
 
 
@@ -34,6 +42,7 @@ def leaderboard() -> None:
     llpbench leaderboard build --out site     tables, CSV and page, ready for any static host
     llpbench leaderboard check                fail if anything published or built is not what it should be
     llpbench leaderboard verify               make random cells again, and run fresh seeds
+    llpbench leaderboard packages             name the packages that new cells need
     llpbench leaderboard inputs, score        hand in predictions of a method that is too large to be run here
     """  # noqa: D301 - \b tells click to leave the lines as they are
 
@@ -127,7 +136,11 @@ def build(board: Path | None, out: Path | None) -> None:
     "recomputed from its predictions; may be repeated.",
 )
 @_tuned_option
-@click.option("--strict", is_flag=True, help="Fail on cells whose method, dataset, rule or metric is not installed.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail on cells whose method, dataset, rule or metric is not installed; with --against, on new ones.",
+)
 @click.option(
     "--against",
     type=FOLDER,
@@ -152,6 +165,7 @@ def check(
     from llpbench.execution.session import context_of
     from llpbench.leaderboard.accept.against import check_against
     from llpbench.leaderboard.accept.brought import brought
+    from llpbench.leaderboard.accept.packages import new_results, untraced_news
     from llpbench.leaderboard.built.build import changed_by_hand, differences
     from llpbench.leaderboard.built.redrawn import redrawn
     from llpbench.leaderboard.checks.audit import audit
@@ -162,8 +176,9 @@ def check(
     content = read_folder(folder)
     registry = load_registry()
     report = audit(content, registry)
-    problems = [*report.problems, *(_untraced(report.untraced) if strict else ())]
     before = None if against is None else read_folder(against)
+    absent = report.untraced if before is None else untraced_news(report.untraced, new_results(content, before))
+    problems = [*report.problems, *(_untraced(absent) if strict else ())]
     if against is not None and before is not None:
         problems += [*brought(content, before, registry), *redrawn(content, before), *changed_by_hand(folder, against)]
     if results:
@@ -176,6 +191,8 @@ def check(
     stale = differences(folder, content)
     for problem in (*problems, *(f"{folder}/{name}" for name in stale)):
         click.echo(problem, err=True)
+    if any("facts.json: " in problem for problem in problems):
+        click.echo(_DESCRIBED_HINT, err=True)
     for note in report.notes:
         click.echo(f"note: {note}")
     if stale:
@@ -187,6 +204,23 @@ def check(
     if problems or stale:
         sys.exit(1)
     click.echo(f"{folder}: {len(content.lines)} cells are sound, everything built is what they give")
+
+
+@leaderboard.command(short_help="Name the packages that new cells need.")
+@board_option("--from")
+@click.option("--against", type=FOLDER, required=True, help="The leaderboard before: its cells need nothing.")
+def packages(board: Path | None, against: Path) -> None:
+    """Name the packages, with their versions, that cells need which the leaderboard before does not hold.
+
+    One on a line, as pip install -r reads them; nothing when llpbench brings all. Installing a package runs
+    its code, and so does every command of llpbench from then on: read it first, or do it where nothing can be lost.
+    """
+    from llpbench.leaderboard.accept import packages as room
+    from llpbench.leaderboard.content.folder import read_folder
+    from llpbench.plugins.registry import load_registry
+
+    for line in room.packages(read_folder(board or Path(DEFAULT)), read_folder(against), load_registry()):
+        click.echo(line)
 
 
 @leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")
@@ -223,10 +257,12 @@ def verify(
 
     A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
     seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
-    corrected for the number of settings). With --record what came out is written into the leaderboard, and its page
-    shows it. Methods that were handed in as predictions cannot be run and are not drawn; cells whose data is not here
-    are neither confirmed nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others
-    is said, and recorded. Exit code 1: there is doubt, or nothing was made again.
+    corrected for the number of settings). A published failure must fail again. Of tuned parameters the best trial of
+    their search and one other must have the values that they are published with. With --record what came out is
+    written into the leaderboard, and its page shows it. Methods that were handed in as predictions cannot be run and
+    are not drawn; cells whose data is not here, or that need more threads than there are cores, are neither confirmed
+    nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others is said, and
+    recorded. Exit code 1: there is doubt, or nothing was made again.
     """
     import secrets
 
@@ -265,15 +301,15 @@ def verify(
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
-        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs)
-        _tell_verification(report)
+        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs, draw=draw)
+        tell_verification(report)
         if report.stopped:
-            click.echo(f"stopped: {len(report.remade)} of {len(drawn)} cells are done", err=True)
+            click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)
         if record:
             _record(report, content, folder)
         if report.stopped:
             raise KeyboardInterrupt
-    sys.exit(1 if report.doubts or not report.remade else 0)
+    sys.exit(1 if report.doubts or not report.looked_at else 0)
 
 
 def _record(report: Verification, content: Content, folder: Path) -> None:
@@ -290,45 +326,6 @@ def _record(report: Verification, content: Content, folder: Path) -> None:
         write_files(folder, {**raw_files(content), **built_files(content)})
     fine = sum(mark.verified for mark in marks.values())
     click.echo(f"marked in {folder / 'verified'}: {plural(fine, 'cell')} verified, {len(marks) - fine} in doubt")
-
-
-def _tell_verification(report: Verification) -> None:
-    from llpbench.cli.results import plural
-    from llpbench.leaderboard.again.verify import place_of
-
-    for result, verdict in report.remade:
-        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
-        click.echo(f"{verdict.word:<8} {result.id}  {where}")
-        if verdict.changed and verdict.word != "equal":
-            click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
-    for test in report.fresh:
-        click.echo(_fresh_line(test))
-    words = Counter(verdict.word for _, verdict in report.remade)
-    click.echo(
-        f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
-    )
-    changes = [line.removeprefix("the ") for _, verdict in report.remade for line in verdict.changed]
-    changed = Counter(line.partition(" ")[0] for line in changes)
-    if changed:
-        told = ", ".join(f"{what} ({plural(n, 'cell')})" for what, n in changed.items())
-        click.echo(f"other than when they were made: {told}")
-    if report.no_data:
-        sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
-        click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
-    if report.fresh:
-        agree = sum(not test.doubt for test in report.fresh)
-        click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")
-    for doubt in report.doubts:
-        click.echo(f"doubt: {doubt}", err=True)
-
-
-def _fresh_line(test: FreshTest) -> str:
-    ours, theirs = (sum(values) / len(values) for values in (test.published, test.fresh))
-    judged = "not judged" if test.p is None else f"p {test.p:.2g}"
-    return (
-        f"{'DOUBT' if test.doubt else 'agrees':<8} {test.method} on {test.place}, rule {test.rule}: published "
-        f"{ours:.2f} ({len(test.published)} seeds), fresh {theirs:.2f} ({len(test.fresh)}), {judged}"
-    )
 
 
 def _untraced(untraced: dict[str, int]) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from board_samples import MACHINE, as_line, content_of, grid, published, real_cell, shared, traced
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, write_board
+from forge import VICTIM, WITNESS, Bench, publish, write_board
 from helpers import make_cell, make_result
 from test_verified import marks_of
 
@@ -307,6 +307,50 @@ def test_what_is_new_comes_with_its_description() -> None:
     assert brought(after, before, shared()) == []
     before.facts.metrics["auroc"] = MetricFacts(title="an old title")  # of an older release: what is installed counts
     assert brought(after, before, shared()) == []
+
+
+def test_who_adds_cells_describes_nothing_else(bench: Bench) -> None:
+    """An author has another release of llpbench: what it says of other methods is not theirs to publish."""
+    before = bench.board_of(WITNESS)
+    facts = before.facts
+    facts.methods[WITNESS] = msgspec.structs.replace(facts.methods[WITNESS], origin="llpbench 0.0.9")
+    facts.metrics["unused"] = MetricFacts(title="of another release")
+    facts.references = [PUBLISHED, *facts.references]
+    after = deepcopy(before)
+    assert publish(bench, after) == {}
+    assert set(of(VICTIM, after)) > set(of(VICTIM, before))
+    assert after.facts.methods[WITNESS] == before.facts.methods[WITNESS]
+    assert after.facts.methods[VICTIM].origin == shared().methods.entries[VICTIM].plugin.origin
+    assert after.facts.references == before.facts.references
+    assert brought(after, before, shared()) == []
+
+
+def test_names_of_methods_that_a_run_does_not_have_stay(bench: Bench) -> None:
+    content = bench.board_of(WITNESS)
+    for cell_id in of(WITNESS, content):
+        content.lines[cell_id].result.method_name = f"{WITNESS}[old=1]"
+    bench.edit_manifest(
+        lambda plan: [
+            plan["planned"].pop(i) for i, p in list(plan["planned"].items()) if p["cell"]["method"] == WITNESS
+        ]
+    )
+    assert publish(bench, content) == {}
+    assert {content.lines[cell_id].result.method_name for cell_id in of(WITNESS, content)} == {f"{WITNESS}[old=1]"}
+
+
+def test_another_description_comes_with_one_line_of_advice(bench: Bench) -> None:
+    content = bench.board_of(WITNESS)
+    write_board(bench.root / "before", content)
+    for name, method in content.facts.methods.items():
+        content.facts.methods[name] = msgspec.structs.replace(method, origin="llpbench 9.9.9")
+    write_board(bench.root / "leaderboards", content)
+    found = llpbench("leaderboard", "check", "--against", "before", cwd=bench.root)
+    assert found.returncode == 1
+    assert "described otherwise" in found.stderr
+    assert found.stderr.count("hint: facts.json") == 1
+    assert "leaderboard add again" in found.stderr
+    fine = llpbench("leaderboard", "check", "--against", "leaderboards", cwd=bench.root)
+    assert "hint" not in fine.stderr
 
 
 def test_a_new_cell_is_not_excused_by_the_run_that_it_names(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from board_samples import shared
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, publish, write_board
 
@@ -25,7 +26,11 @@ from llpbench.leaderboard.checks.derived import derived_seeds
 from llpbench.leaderboard.content.bootstrap import pack, unpack
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.lines import seal
+from llpbench.leaderboard.content.searched import check_search
+from llpbench.leaderboard.content.splits import Splits
+from llpbench.leaderboard.validate import Unsound
 from llpbench.results.sealing import decode_result, encode_result
+from llpbench.tuning.chosen import History
 
 Edit = Callable[[Bench, CellResult], object]
 
@@ -198,6 +203,10 @@ def fewer_seconds(_: Bench, r: CellResult) -> None:
     r.fit_seconds = r.fit_seconds / 100
 
 
+def no_seconds(_: Bench, r: CellResult) -> None:
+    r.fit_seconds, r.phases = 0.0, {}
+
+
 def negative_phase(_: Bench, r: CellResult) -> None:
     r.phases = {"a": r.fit_seconds + 5.0, "b": -5.0}
 
@@ -262,6 +271,9 @@ ADD: dict[str, tuple[Edit, str]] = {
     "more bags": (part("bags", train=600), "bags"),
     "fewer held-back bags": (part("bags", valid=1), "bags"),
     "fewer seconds": (fewer_seconds, "fit_seconds"),
+    "no seconds at all": (no_seconds, "no fit takes no time"),
+    "less memory than an interpreter": (field(peak_memory_mb=5.0), "memory"),
+    "half a thread": (part("limits", threads=0.5), "threads"),
     "a negative phase": (negative_phase, "negative"),
     "more seconds than its limit": (beyond_its_limit, "limit"),
     "no memory": (field(peak_memory_mb=0.0), "memory"),
@@ -445,6 +457,57 @@ def test_a_tuned_row_carries_its_search(bench: Bench, shared: bool) -> None:
     assert any("search" in problem for problem in check_board(bench.root / "board"))
 
 
+def _one_invented_trial(history: History) -> History:
+    """What somebody writes who chose the parameters by test labels: a search of one trial, of a cell that never was."""
+    assert history.best is not None
+    return msgspec.structs.replace(history, trials=[msgspec.structs.replace(history.best, cells=["0" * 16], number=0)])
+
+
+def _without_the_first(history: History) -> History:
+    return msgspec.structs.replace(history, trials=history.trials[1:])
+
+
+def _cell_of_another(history: History) -> History:
+    """A trial that lost, with the cell of the one that won."""
+    first, second = history.trials
+    worse = msgspec.structs.replace(second, params={**second.params, "penalty": 3.0}, value=9.0)
+    return msgspec.structs.replace(history, trials=[first, worse])
+
+
+def _fewer_cells(history: History) -> History:
+    return msgspec.structs.replace(history, trials=[msgspec.structs.replace(t, cells=[]) for t in history.trials])
+
+
+INVENTED: dict[str, tuple[Callable[[History], History], str]] = {
+    "one trial of no cell": (_one_invented_trial, "not those of its parameters"),
+    "the first trial left out": (_without_the_first, "left out"),
+    "a trial with the cell of another": (_cell_of_another, "trial 1 .* not those of its parameters"),
+    "trials without cells": (_fewer_cells, "no cell for every seed"),
+}
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("name", INVENTED)
+def test_an_invented_search_is_found_out(bench: Bench, name: str, installed: bool) -> None:
+    """The ids of trials follow from their parameters; of a method that is not here, those of the best trial do."""
+    edit, reason = INVENTED[name]
+    bench.run_name = "tuned-run"
+    content = bench.board_of(WITNESS)
+    assert publish(bench, content, tuned=[bench.root / "tuned"]) == {}
+    result = next(line.result for line in content.lines.values() if line.result.cell.preset)
+    method = shared().methods[result.cell.method] if installed else None
+    splits = Splits()
+    kept = [h for h in content.searches.values() if h.setting.seeds == [result.cell.seed]]
+    assert check_search(result, kept, method, splits) in kept
+    forged = [edit(history) for history in kept]
+    result.tuning_seconds = forged[0].seconds
+    if edit is _cell_of_another and not installed:
+        assert check_search(result, forged, method, splits) in forged  # nothing published could tell
+        return
+    with pytest.raises(Unsound, match=reason):
+        check_search(result, forged, method, splits)
+
+
 # -- a published board that was edited ---------------------------------------------------------------------------------
 
 
@@ -542,7 +605,10 @@ CHECK: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "more test rows": (set_parts("rows", test=61), "rows"),
     "more bags": (set_parts("bags", train=600), "bags"),
     "fewer seconds": (set_fields(fit_seconds=0.0001), "fit_seconds"),
+    "no seconds at all": (set_fields(fit_seconds=0.0, phases={}), "no fit takes no time"),
+    "no phases": (set_fields(phases={}), "phases"),
     "no memory": (set_fields(peak_memory_mb=0.0), "memory"),
+    "less memory than an interpreter": (set_fields(peak_memory_mb=5.0), "memory"),
     "a method in a single file": (set_parts("code", method="file mine.py sha256:1"), "single file"),
     "no word about the code": (set_fields(code={}), "code"),
     "no version of numpy": (set_parts("versions", numpy=None), "numpy"),

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from board_samples import MACHINE, content_of, grid, shared
+from board_samples import MACHINE, content_of, grid, published, shared
 from cli_runner import llpbench
-from forge import VICTIM, WITNESS, Bench, write_board
+from forge import VICTIM, WITNESS, Bench, publish, write_board
 from helpers import make_cell, make_result
 
-from llpbench.cli.leaderboard import _tell_verification
+from llpbench.cli.verification import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
@@ -35,6 +34,7 @@ from llpbench.leaderboard.content.lines import seal
 from llpbench.leaderboard.content.verified import make_marks
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
+from llpbench.tuning.chosen import History
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ def test_a_draw_takes_every_method_before_any_twice() -> None:
 
 def test_a_draw_of_more_than_there_are_takes_all() -> None:
     assert len(room.draw(cells("a"), 99, 0)) == 3
-    with pytest.raises(StoreError, match="no cell with a number"):
+    with pytest.raises(StoreError, match="no cell to verify"):
         room.draw([], 1, 0)
 
 
@@ -234,6 +234,119 @@ def test_what_is_not_installed_is_a_doubt() -> None:
     assert make_cell().method not in registry.methods.entries
 
 
+# -- failures, threads and seconds -------------------------------------------------------------------------------------
+
+
+def failing(status: str, **facts: object) -> CellResult:
+    limits = {"timeout": 3600.0, "memory_mb": 8192.0, "threads": 1.0}
+    return make_result(
+        make_cell(method="rival", seed=77), None, status=status, reason="it gives up", machine=MACHINE,
+        started="2025-03-04T05:06:07Z", limits=limits, dataset_name="toy", **facts,
+    )  # fmt: skip
+
+
+def now_with(status: str, seconds: float = 1.0) -> Make:
+    """A driver that makes every failure come out with this status, and all else as published."""
+
+    def make(r: CellResult) -> CellResult:
+        if r.status == "ok":
+            return r
+        return msgspec.structs.replace(r, status=status, fit_seconds=seconds, rows={"train": 1})
+
+    return make
+
+
+def test_failures_are_drawn_too_beside_numbers_of_the_same_method() -> None:
+    content = content_of([*grid({"rival": [0.8] * 9}), failing("crashed")])
+    found = room.candidates(content)
+    assert len(found) == 10
+    for seed in range(10):
+        assert {c.status for c in room.draw(found, 2, seed)} == {"ok", "crashed"}
+
+
+@pytest.mark.parametrize(
+    ("published", "now", "seconds", "doubts", "notes"),
+    [
+        ("crashed", "crashed", 1.0, 0, 0),
+        ("crashed", "ok", 1.0, 1, 0),
+        ("failed", "ok", 1.0, 1, 0),
+        ("skipped", "ok", 1.0, 1, 0),
+        ("skipped", "failed", 1.0, 1, 0),
+        ("memory", "crashed", 1.0, 0, 1),
+        ("timeout", "timeout", 3600.0, 0, 0),
+        ("timeout", "ok", 3000.0, 0, 1),
+        ("timeout", "ok", 2.0, 1, 0),
+    ],
+)
+def test_an_invented_failure_of_a_rival_is_a_doubt(
+    monkeypatch: pytest.MonkeyPatch, published: str, now: str, seconds: float, doubts: int, notes: int
+) -> None:
+    content = content_of([*grid({"a": [0.8]}), failing(published)])
+    report = verified(monkeypatch, content, now_with(now, seconds), FRESH)
+    assert (len(report.doubts), len(report.notes)) == (doubts, notes), report
+    assert [(r.status, made.status) for r, made in report.failures] == [(published, now)]
+    assert {seed for test in report.fresh for seed in test.seeds} == set(FRESH)
+    assert not any(r.cell.seed in FRESH and r.cell.method == "rival" for r in report.made.values())
+    assert set(make_marks(report, "cpu")) == {r.id for r, _ in report.remade}  # a failure has no number to confirm
+    assert report.looked_at == 2
+
+
+def test_a_board_of_failures_alone_can_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = verified(monkeypatch, content_of([failing("crashed")]), now_with("crashed"), FRESH)
+    assert (report.looked_at, report.doubts, report.remade) == (1, [], [])
+
+
+def test_a_cell_of_more_threads_than_there_are_is_its_own_outcome(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One cell that an author made on a large machine ended the review of all others."""
+    content = content_of(grid(HONEST))
+    first = room.candidates(content)[0]
+    first.limits = {**first.limits, "threads": 4096.0}
+    report = verified(monkeypatch, content, lambda r: r, FRESH)
+    assert [r.id for r in report.too_large] == [first.id]
+    assert (len(report.remade), report.doubts) == (5, [])
+    tell_verification(report)
+    assert f"not made again: cell {first.id} ({first.method_name}) needs 4096 threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "here", "told"),
+    [(0.01, 5.0, True, 1), (0.01, 5.0, False, 0), (1.0, 9.0, True, 0), (0.001, 0.05, True, 0)],
+)
+def test_seconds_that_are_too_good_are_noted(
+    monkeypatch: pytest.MonkeyPatch, was: float, now: float, here: bool, told: int
+) -> None:
+    monkeypatch.setattr(room, "this_type", lambda: "Test CPU (x86_64)" if here else "another")
+    content = content_of([published(0.8, make_cell(method="a"), fit_seconds=was, phases={"fit": was})])
+    report = verified(monkeypatch, content, lambda r: msgspec.structs.replace(r, fit_seconds=now), [])
+    assert (len(report.notes), report.doubts) == (told, [])
+
+
+@pytest.mark.slow
+def test_a_search_with_an_invented_value_is_doubted(bench: Bench) -> None:
+    """Parameters chosen by test labels, with the value of their trial invented: no file shows it, a run does."""
+    bench.run_name = "tuned-run"
+    content = bench.board_of(WITNESS)
+    assert publish(bench, content, tuned=[bench.root / "tuned"]) == {}
+    tuned = [line.result for line in content.lines.values() if line.result.cell.preset]
+    for forged in (False, True):
+        if forged:
+            content.searches = {name: _better(history) for name, history in content.searches.items()}
+        report = room.verify(tuned, content, shared(), Context(), QuietView())
+        assert len(report.trials) >= len(tuned) == 2
+        assert all(trial.agrees != forged for trial in report.trials if trial.number == 0)
+        assert len(report.doubts) == (2 if forged else 0), report.doubts
+    assert "trial 0 of its search is published with" in report.doubts[0]
+
+
+def _better(history: History) -> History:
+    first, *rest = history.trials
+    assert first.value is not None
+    better = msgspec.structs.replace(first, value=first.value - 0.2)
+    return msgspec.structs.replace(history, trials=[better, *rest])
+
+
 # -- an interrupt ------------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +359,8 @@ def interrupted_after(
         plans: Iterable[tuple[Planned, Limits]], registry: Registry, context: Context, view: View, *, jobs: int
     ) -> dict[str, CellResult]:
         del registry, context, jobs
+        plans = list(plans)
+        view.begin(len(plans), 0)
         published = {line.result.cell.method: line.result for line in content.lines.values()}
         for n, (plan, _) in enumerate(plans):
             if n == cells:
@@ -334,7 +449,7 @@ def test_what_was_made_again_is_told_with_its_noise_and_what_changed_is_counted(
     result = make_result(make_cell(noise="high"), 0.8, dataset_name="adult")
     same = Verdict(exact=True, reproduced=True, text="", changed=["harness a -> b", "the machine (x -> y)"], equal=True)
     close = Verdict(exact=False, reproduced=True, text="", changed=["harness a -> b"])
-    _tell_verification(room.Verification(remade=[(result, same), (result, close)]))
+    tell_verification(room.Verification(remade=[(result, same), (result, close)]))
     told = capsys.readouterr().out
     assert told.count("guess on adult, bag 8, noise high, seed 0") == 2
     assert told.count("other than when it was made: harness a -> b") == 1
@@ -429,11 +544,25 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (ROOT / ".github" / "workflows" / "verify-submission.yml").read_text()
 
 
-def test_the_workflow_runs_commands_that_exist_with_no_rights() -> None:
-    import click
+def steps_of(job: str) -> list[dict[str, Any]]:
     import yaml
 
-    from llpbench.cli.leaderboard import leaderboard
+    steps: list[dict[str, Any]] = yaml.safe_load(WORKFLOW)["jobs"][job]["steps"]
+    return steps
+
+
+def runs(job: str) -> list[str]:
+    """The scripts of a job, in order."""
+    return [" ".join(step["run"].split()) for step in steps_of(job) if "run" in step]
+
+
+def place(lines: list[str], words: str) -> int:
+    (found,) = [i for i, line in enumerate(lines) if words in line]
+    return found
+
+
+def test_the_workflow_has_no_rights_and_no_secrets() -> None:
+    import yaml
 
     tree = yaml.safe_load(WORKFLOW)
     triggers = tree[True]  # YAML 1.1 reads the key ``on`` so
@@ -441,28 +570,125 @@ def test_the_workflow_runs_commands_that_exist_with_no_rights() -> None:
     assert triggers["pull_request"]["paths"] == ["leaderboards/**"]
     assert tree["permissions"] == {"contents": "read"}
     assert "secrets" not in re.sub(r"#.*", "", WORKFLOW)
-    (job,) = tree["jobs"].values()
-    assert "permissions" not in job
-    for step in job["steps"]:
-        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/x@" + "0" * 40))
-        if "checkout" in step.get("uses", ""):
-            assert step["with"]["persist-credentials"] is False
-        assert "${{" not in step.get("run", "")  # what a submitter names reaches a shell as a variable, never as text
+    assert set(tree["jobs"]) == {"check", "verify"}
+    for name, job in tree["jobs"].items():
+        assert "permissions" not in job
+        for step in steps_of(name):
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step.get("uses", "actions/x@" + "0" * 40))
+            if "checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+                assert "ref" not in step["with"]  # the merge that the event is of
+            assert "${{" not in step.get("run", "")  # what a submitter names reaches a shell as a variable
+
+
+def test_nothing_of_others_runs_in_the_job_that_checks_first() -> None:
+    """A package that prints the last line of check and exits with 0 made the whole workflow green."""
+    import yaml
+
+    first, second = runs("check"), runs("verify")
+    assert yaml.safe_load(WORKFLOW)["jobs"]["verify"]["needs"] == "check"
+    assert [line for line in first if "pip" in line] == ["pip install ./base"]
+    assert place(first, "outside.txt") < place(first, "pip install") < place(first, "llpbench leaderboard check")
+    order = ["./base[", "leaderboard packages", "-r packages.txt", "check --strict", "leaderboard verify"]
+    assert [place(second, words) for words in order] == sorted(place(second, words) for words in order)
+    assert sum("pip install" in line for line in second) == 2
+    assert not any(" python " in f" {line}" for line in first + second)  # what names packages is tested code
+
+
+def test_marks_are_kept_only_where_verify_ran() -> None:
+    steps = steps_of("verify")
+    (upload,) = [step for step in steps if "upload-artifact" in step.get("uses", "")]
+    (ran,) = [step for step in steps if step.get("id") == "verify"]
+    assert "leaderboard verify" in ran["run"]
+    assert upload["with"]["path"] == "submission/leaderboards/verified"
+    assert "steps.verify.outcome" in upload["if"]
+    assert "always()" not in upload["if"]
+    assert not any("upload-artifact" in step.get("uses", "") for step in steps_of("check"))
+
+
+def test_the_workflow_runs_commands_that_exist() -> None:
+    import click
+
+    from llpbench.cli.leaderboard import leaderboard
+
     filled = {"$CELLS": "4", "$FRESH": "2", "$DRAW": "123"}
-    lines = [" ".join(step["run"].split()) for step in job["steps"] if step.get("run", "").startswith("llpbench")]
-    assert len(lines) == 2
-    for line in lines:
-        _, group, verb, *words = shlex.split(line)
-        assert group == "leaderboard"
-        context = leaderboard.commands[verb].make_context(verb, [filled.get(word, word) for word in words])
-        assert isinstance(context, click.Context)
-        assert {str(context.params["board"]), str(context.params["against"])} == {
-            "submission/leaderboards",
-            "base/leaderboards",
-        }
-    assert context.params["record"]
-    (kept,) = [step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert kept == "submission/leaderboards/verified"
+    found = {}
+    for job in ("check", "verify"):
+        for line in runs(job):
+            command = re.match(r"llpbench leaderboard (\w+) ([^>]*)", line)
+            if command is None:
+                continue
+            words = [filled.get(word, word) for word in shlex.split(command[2].partition(" cat ")[0])]
+            context = leaderboard.commands[command[1]].make_context(command[1], words)
+            assert isinstance(context, click.Context)
+            named = {str(context.params["board"]), str(context.params["against"])}
+            assert named == {"submission/leaderboards", "base/leaderboards"}
+            found[job, command[1]] = context.params
+    assert set(found) == {("check", "check"), ("verify", "packages"), ("verify", "check"), ("verify", "verify")}
+    assert found["verify", "verify"]["record"]
+    assert found["verify", "check"]["strict"]
+    assert not found["check", "check"]["strict"]  # packages of others are not there
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
+    "a new cell": (lambda p: (p / "leaderboards" / "new.txt").write_text("x"), True),
+    "a line of code": (lambda p: (p / "code.py").write_text("evil"), False),
+    "a file moved in": (lambda p: (p / "code.py").rename(p / "leaderboards" / "code.py"), False),
+    "a hidden file": (lambda p: (p / ".gitattributes").write_text("* filter=evil"), False),
+    "a link in place of the folder": (
+        lambda p: (shutil.rmtree(p / "leaderboards"), (p / "leaderboards").symlink_to("/etc")),
+        False,
+    ),
+    "a folder of a like name": (
+        lambda p: ((p / "leaderboards2").mkdir(), (p / "leaderboards2" / "x").write_text("x")),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_submission_changes_the_leaderboard_only(tmp_path: Path, name: str) -> None:
+    """The workflow's own scripts, on a merge like GitHub's whose base has moved on since the pull request began."""
+    change, fine = CHANGES[name]
+    work = tmp_path / "submission"
+    (work / "leaderboards").mkdir(parents=True)
+    git(work, "init", "--quiet", "--initial-branch", "main")
+    (work / "code.py").write_text("code = 1\n" * 9)
+    (work / "leaderboards" / "old.txt").write_text("old")
+    git(work, "add", ".")
+    git(work, "commit", "--quiet", "--message", "one")
+    git(work, "checkout", "--quiet", "-b", "theirs")
+    change(work)
+    git(work, "add", "--all")
+    git(work, "commit", "--quiet", "--message", "theirs")
+    git(work, "checkout", "--quiet", "main")
+    (work / "ours.py").write_text("ours")
+    git(work, "add", ".")
+    git(work, "commit", "--quiet", "--message", "ours")
+    tip = git(work, "rev-parse", "HEAD")
+    git(work, "merge", "--quiet", "--no-ff", "--message", "merge", "theirs")
+    scripts = [step["run"] for step in steps_of("check") if "git" in step.get("run", "")]
+    assert len(scripts) == 2
+    environment = {**os.environ, "EVENT": "pull_request", "DEFAULT": "main"}
+    for script in scripts:
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+    assert git(tmp_path / "base", "rev-parse", "HEAD") == tip
+    assert (done.returncode == 0) == fine, done.stdout + done.stderr
+    assert "ours.py" not in done.stdout
+
+
+def test_both_jobs_are_of_the_same_base() -> None:
+    first, second = ([s["run"] for s in steps_of(job) if "worktree" in s.get("run", "")] for job in ("check", "verify"))
+    assert first == second
 
 
 @pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])
@@ -475,19 +701,3 @@ def test_every_option_that_is_written_down_exists(text: str) -> None:
         known = {name for param in leaderboard.commands[verb].params for name in param.opts}
         line = re.split(r"#|\n\n", rest)[0]
         assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known, verb
-
-
-@pytest.mark.parametrize(
-    ("origin", "wanted"),
-    [("llpbench 0.1.0", ""), ("my-plugins 1.2.0", "my-plugins==1.2.0\n"), ("x; rm -rf / 1", None), ("-e . 1", None)],
-)
-def test_the_workflow_installs_releases_only(tmp_path: Path, origin: str, wanted: str | None) -> None:
-    script = re.search(r"<<'EOF' > packages.txt\n(.*?)\n *EOF", WORKFLOW, re.DOTALL)
-    assert script is not None
-    facts = {"methods": {"m": {"origin": origin}}, "datasets": {"d": {"origin": "llpbench 0.1.0"}}}
-    (tmp_path / "submission" / "leaderboards").mkdir(parents=True)
-    (tmp_path / "submission" / "leaderboards" / "facts.json").write_text(json.dumps(facts))
-    command = [sys.executable, "-c", textwrap.dedent(script[1])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode == 0) == (wanted is not None), done.stderr
-    assert wanted is None or done.stdout == wanted

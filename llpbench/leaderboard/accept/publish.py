@@ -89,15 +89,19 @@ def add_results(
             desk.splits.add(submission.result, submission.replicates)
             if submission.search is not None:
                 content.searches[submission.search.study] = submission.search
-    _rename(content, report, registry)
-    settle(content, registry, desk.splits)
+    taken = [content.lines[cell_id].result for cell_id in (*report.added, *(cell_id for cell_id, _ in report.replaced))]
+    _rename(content, report, registry, {planned.cell.method for planned in manifest.planned.values()})
+    settle(content, registry, desk.splits, taken)
     return report
 
 
-def settle(content: Content, registry: Registry, splits: Splits) -> None:
-    """Bring what stands beside the cells up to date; ``StoreError`` where it could not be published."""
+def settle(content: Content, registry: Registry, splits: Splits, taken: Iterable[CellResult] | None = None) -> None:
+    """Bring what stands beside the cells up to date; ``StoreError`` where it could not be published.
+
+    ``taken`` are the cells that are new, if only what these are of is to be described anew.
+    """
     drop_unused(content, registry, splits)
-    refresh_facts(content, registry)
+    refresh_facts(content, registry, taken)
     refresh_suites(content, registry)
     try:
         check_facts(content.facts)
@@ -243,9 +247,12 @@ def _documentation(result: CellResult, replicates: bool) -> tuple[bool, bool]:
     return (result.status == "ok", replicates)
 
 
-def _rename(content: Content, report: Added, registry: Registry) -> None:
-    """Give published cells the names that today's defaults give them."""
+def _rename(content: Content, report: Added, registry: Registry, methods: Iterable[str]) -> None:
+    """Give published cells of these methods the names that today's defaults give them; others are not touched."""
+    named = set(methods)
     for cell_id, line in content.lines.items():
+        if line.result.cell.method not in named:
+            continue
         entry = registry.methods.entries.get(line.result.cell.method)
         name = None if entry is None else name_today(line.result.cell, entry.spec)
         if name is not None and name != line.result.method_name:
@@ -254,15 +261,21 @@ def _rename(content: Content, report: Added, registry: Registry) -> None:
             content.lines[cell_id] = seal(line.result, line.source)
 
 
-def refresh_facts(content: Content, registry: Registry) -> None:
-    """What registered things say of themselves now; what is not installed stays as it was."""
+def refresh_facts(content: Content, registry: Registry, of: Iterable[CellResult] | None = None) -> None:
+    """What registered things say of themselves now; what is not installed stays as it was.
+
+    Args:
+        content: the leaderboard; its facts are changed.
+        registry: what is installed.
+        of: results whose methods, datasets, metrics and rules are described anew; all of the leaderboard's when it is
+            None. Who adds cells with another release of llpbench describes nothing else: that is not theirs to say.
+    """
     facts = content.facts
-    results = [line.result for line in content.lines.values()]
+    results = [line.result for line in content.lines.values()] if of is None else list(of)
     for name in {r.cell.method for r in results} & set(registry.methods.entries):
         entry = registry.methods.entries[name]
         facts.methods[name] = method_facts(entry.spec, entry.plugin.origin)
-    datasets = {r.cell.dataset for r in results}
-    for name in datasets & set(registry.datasets.entries):
+    for name in {r.cell.dataset for r in results} & set(registry.datasets.entries):
         found = registry.datasets.entries[name]
         facts.datasets[name] = dataset_facts(found.spec, found.plugin.origin)
     stated = {m for r in results for s in r.selected.values() for m in s.metrics}
@@ -271,7 +284,16 @@ def refresh_facts(content: Content, registry: Registry) -> None:
     rules = {rule for r in results for rule in r.selected if r.protocol > 1} & set(registry.rules.entries)
     stored = facts.rules if isinstance(facts.rules, dict) else {}
     facts.rules = {**stored, **{name: rule_facts(registry.rules[name]) for name in rules}}
-    given = [r for r in registry.references() if r.dataset in datasets]
+    datasets = {r.cell.dataset for r in results}
+    if of is None or any(r.dataset in datasets and r not in facts.references for r in registry.references()):
+        _refresh_references(content, registry)
+
+
+def _refresh_references(content: Content, registry: Registry) -> None:
+    """Numbers of publications as they are installed, of all datasets: several are of one source."""
+    facts, installed = content.facts, registry.references()
+    published = {line.result.cell.dataset for line in content.lines.values()}
+    given = [r for r in installed if r.dataset in published]
     sources = {r.source for r in given}
     facts.references = [r for r in facts.references if r.source not in sources] + given
 

@@ -10,6 +10,9 @@ the fresh ones are compared by Student's two-sample test:
 
 with ``v`` the pooled variance over seeds, but at least the variance of an AUROC over resampled test rows (seeds may
 agree by luck). There is doubt when the corrected (Holm) p-value of a setting is at most ``LEVEL``.
+
+A published failure is made again, too, and must fail the same way: nobody invents failures of a rival. Of a cell with
+tuned parameters the best trial of its search and one other are made again, and must have the value that chose.
 """
 
 from __future__ import annotations
@@ -30,12 +33,22 @@ from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
-from llpbench.leaderboard.again.rerun import Verdict, compare, limits_again, run_cells, type_of
+from llpbench.leaderboard.again.beside import TrialAgain, TrialPlan, failure_again, too_fast, trials_of
+from llpbench.leaderboard.again.rerun import (
+    TOLERANCE,
+    Verdict,
+    compare,
+    limits_again,
+    run_cells,
+    this_type,
+    type_of,
+)
 from llpbench.leaderboard.content.bootstrap import METRIC, Replicates
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.maths.statistics import holm, student_p
 from llpbench.plugins.registry import Registry
 from llpbench.results.table import setting_of, value_of
+from llpbench.system.machine import usable_cores
 
 LEVEL = 0.01
 _FRESH = range(10_000, 2**31 - 1)  # far from every seed that anybody publishes
@@ -65,7 +78,9 @@ class Verification:
     """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id.
 
     ``stopped`` says that it was interrupted: then it is of the cells that were done. ``no_data`` are cells whose data
-    cannot be had here: nothing is said of them.
+    cannot be had here, ``too_large`` those that need more threads than there are cores here: nothing is said of them.
+    ``failures`` are published failures with what came out this time, ``trials`` are trials of searches that were made
+    again. ``notes`` are for the reader and no doubts.
     """
 
     remade: list[tuple[CellResult, Verdict]] = field(default_factory=list)
@@ -74,6 +89,15 @@ class Verification:
     made: dict[str, CellResult] = field(default_factory=dict)
     stopped: bool = False
     no_data: list[CellResult] = field(default_factory=list)
+    too_large: list[CellResult] = field(default_factory=list)
+    failures: list[tuple[CellResult, CellResult]] = field(default_factory=list)
+    trials: list[TrialAgain] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def looked_at(self) -> int:
+        """How many of the drawn cells were made again, those without a number among them."""
+        return len(self.remade) + len(self.failures)
 
 
 class _Keeping:
@@ -111,27 +135,29 @@ class _Keeping:
 def candidates(content: Content, known: Content | None = None) -> list[CellResult]:
     """Cells that can be made again, in the order of their ids; with ``known``, those that it does not hold as they are.
 
-    What was handed in as predictions only cannot: nobody here has the code.
+    What was handed in as predictions only cannot: nobody here has the code. A cell without a number can: it must fail
+    again.
     """
     before = {} if known is None else known.lines
     return [
         line.result
         for cell_id, line in sorted(content.lines.items())
-        if line.result.status == "ok"
-        and not line.result.predictions_only
-        and (cell_id not in before or before[cell_id].digest != line.digest)
+        if not line.result.predictions_only and (cell_id not in before or before[cell_id].digest != line.digest)
     ]
 
 
 def draw(cells: Sequence[CellResult], number: int, seed: int) -> list[CellResult]:
-    """Cells drawn at random, of as many methods as there are: first one of each, in random order."""
+    """Cells drawn at random, of as many methods as there are: first one of each, in random order.
+
+    Of a method that has numbers and failures on a dataset, one of each kind is first.
+    """
     if not cells:
-        raise StoreError("there is no cell with a number to verify.")
+        raise StoreError("there is no cell to verify: none is published that can be made again.")
     rng = random.Random(seed)
     shuffled = rng.sample(list(cells), len(cells))
-    first: dict[tuple[str, str], CellResult] = {}
+    first: dict[tuple[str, str, bool], CellResult] = {}
     for cell in shuffled:
-        first.setdefault((cell.cell.method, cell.cell.dataset), cell)
+        first.setdefault((cell.cell.method, cell.cell.dataset, cell.status == "ok"), cell)
     chosen = list(first.values())
     chosen += [cell for cell in shuffled if all(cell is not c for c in chosen)]
     return chosen[:number]
@@ -159,6 +185,7 @@ def verify(
     seeds: Sequence[int] = (),
     limits: tuple[float | None, float | None, int | None] = (None, None, None),
     jobs: int = 1,
+    draw: int = 0,
 ) -> Verification:
     """Make drawn cells again, run their settings on fresh seeds, and compare.
 
@@ -173,6 +200,7 @@ def verify(
         seeds: the fresh seeds.
         limits: timeout, memory and threads where these are to be others than those of the cells.
         jobs: how many cells run at once; 0 for as many as there are cores for.
+        draw: seed of the draw, which says which trials of a search are made again.
 
     Raises:
         UsageError: there are not as many cores as ``jobs`` cells need.
@@ -186,11 +214,15 @@ def verify(
         else:
             able.append(result)
     plans: dict[str, tuple[Planned, Limits]] = {}
+    report.too_large = [r for r in able if limits[2] is None and _threads_lacking(r)]
+    able = [r for r in able if all(r is not large for large in report.too_large)]
+    trials: dict[str, list[TrialPlan]] = {}
     for result in able:
         own = limits_again(result, *limits)
         cells_at_once(jobs, own.threads)  # before anything runs: cells of other threads run one group after the other
         plans[result.id] = (Planned.of(result), own)
-        for plan in _fresh_plans(result, seeds):
+        trials[result.id] = trials_of(result, content, registry, draw)
+        for plan in (*_fresh_plans(result, seeds), *(p for trial in trials[result.id] for p in trial.plans)):
             plans.setdefault(plan.cell.id, (plan, own))
     keeping = _Keeping(view)
     try:
@@ -204,15 +236,54 @@ def verify(
         r for r in able
         if r.id in made and not _lacks_data(made[r.id]) and all(p.cell.id in made for p in _fresh_plans(r, seeds))
     ]  # fmt: skip
+    _look_at_failures([r for r in done if r.status != "ok"], report)
+    done = [r for r in done if r.status == "ok"]
     for result in done:
-        verdict = compare(result, made[result.id], made_on=type_of(content.machines[result.machine]))
+        made_on = type_of(content.machines[result.machine])
+        verdict = compare(result, made[result.id], made_on=made_on)
         report.remade.append((result, verdict))
         if not verdict.reproduced:
             report.doubts.append(f"cell {result.id} ({result.method_name}): {verdict.text}")
+        if made_on == this_type():
+            report.notes += too_fast(result, made[result.id])
+        _look_at_trials(result, trials[result.id], report)
     if seeds:
         report.fresh = _judge(_fresh_tests(done, content, made, seeds, report))
         report.doubts += [_doubt(test) for test in report.fresh if test.doubt]
     return report
+
+
+def _threads_lacking(result: CellResult) -> bool:
+    """Whether a cell was made with more threads than this machine has cores for (or with none: no run says that)."""
+    return not 1 <= limits_again(result).threads <= len(usable_cores())
+
+
+def _look_at_failures(results: Iterable[CellResult], report: Verification) -> None:
+    for result in results:
+        now = report.made[result.id]
+        report.failures.append((result, now))
+        told, doubted = failure_again(result, now)
+        if told:
+            line = f"cell {result.id} ({result.method_name}): {told}"
+            (report.doubts if doubted else report.notes).append(line)
+
+
+def _look_at_trials(result: CellResult, trials: Iterable[TrialPlan], report: Verification) -> None:
+    for trial in trials:
+        results = [report.made[plan.cell.id] for plan in trial.plans if plan.cell.id in report.made]
+        if len(results) < len(trial.plans):
+            continue  # stopped before
+        chosen = [r.selected.get(trial.rule) for r in results if r.status == "ok"]
+        values = [one.value for one in chosen if one is not None and one.value is not None]
+        now = math.fsum(values) / len(values) if len(values) == len(results) else None
+        again = TrialAgain(result.id, trial.number, trial.value, now)
+        report.trials.append(again)
+        if not again.agrees:
+            text = "no value" if now is None else f"{now:.6g}"
+            report.doubts.append(
+                f"cell {result.id} ({result.method_name}): trial {trial.number} of its search is published with "
+                f"{trial.value:.6g}, this time it has {text} (the tolerance is {TOLERANCE:g})"
+            )
 
 
 def _lacks_data(made: CellResult) -> bool:
@@ -237,7 +308,9 @@ def place_of(result: CellResult) -> str:
 
 
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
+    """The setting of a cell on fresh seeds; nothing of a failure, which has no number to compare."""
     plan = Planned.of(result)
+    seeds = seeds if result.status == "ok" else ()
     return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
 
 

@@ -10,7 +10,7 @@ from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.validate import Unsound
 
-_LEAST_MEMORY_MB = 5.0  # no interpreter with numpy takes less
+_LEAST_MEMORY_MB = 15.0  # an interpreter with numpy takes more, and nothing can be fitted without
 _SLACK = 1.1  # a limit is looked at from time to time, so it may be passed by a little
 _EVEN_SCHEMES = (USUAL.scheme, "by-feature", "cluster-dirichlet", "proportion-dirichlet")
 _ROUNDING = 0.0005  # published seconds have three decimals
@@ -30,6 +30,8 @@ def check_derived(result: CellResult, classes: Iterable[int]) -> None:
     for name in ("timeout", "memory_mb", "threads") if result.protocol > 1 and not result.predictions_only else ():
         if not result.limits.get(name, 0.0) > 0:
             raise Unsound(f"it does not say which limits it ran under: {name} is {result.limits.get(name)}")
+    if not float(result.limits.get("threads", 1.0)).is_integer():
+        raise Unsound(f"it says that it ran with {result.limits['threads']:g} threads, which is no number of threads")
     _check_seeds(result)
     _check_noise(result, classes)
     _check_bags(result)
@@ -128,6 +130,8 @@ def _check_costs(result: CellResult) -> None:
     if any(seconds < 0 for seconds in result.phases.values()):
         raise Unsound("seconds of a phase are negative")
     phases, fit = math.fsum(result.phases.values()), result.fit_seconds
+    if not round(fit, 3) > 0 or not result.phases:  # as it is published
+        raise Unsound(f"its fit_seconds are {fit:.3f} in {len(result.phases)} phases: no fit takes no time")
     if abs(phases - fit) > _ROUNDING * (len(result.phases) + 2) + 1e-6 * fit:
         raise Unsound(f"its phases take {phases:.3f} s, its fit_seconds are {fit:.3f}")
     if result.wall_seconds and fit > result.wall_seconds + _ROUNDING:

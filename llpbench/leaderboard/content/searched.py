@@ -17,7 +17,7 @@ import msgspec
 from llpbench.contracts.cell import SEARCHED, Cell
 from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import MethodSpec
+from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.experiment.judge import pruned_by
 from llpbench.leaderboard.content.splits import Splits
 from llpbench.leaderboard.validate import RESULT_BYTES, Unsound, check_id, check_name, check_values, clip, read_plain
@@ -97,7 +97,27 @@ def check_search(result: CellResult, studies: Iterable[History], method: MethodS
     if not exact:
         raise Unsound(f"its tuning_seconds are {seconds:.3f}, its search took {fair[0].seconds:.3f}")
     _check_shared(exact[0])
+    _check_ids(exact[0], cell, method)
     return exact[0]
+
+
+def trial_cells(history: History, trial: Trial, params: Mapping[str, Scalar]) -> list[Cell]:
+    """The cells that a search makes of a trial, one for each seed; ``params`` are all parameters of the method."""
+    setting = history.setting
+    return [
+        msgspec.structs.replace(setting.cell, params=dict(params), seed=seed, tuning=True)
+        for seed in setting.seeds[: len(trial.cells)]
+    ]
+
+
+def trial_params(history: History, trial: Trial, cell: Cell, method: MethodSpec | None) -> dict[str, Scalar] | None:
+    """All parameters of the method in a trial; None where only the method, which is not installed, could say.
+
+    Those of the best trial are those of the cell that it chose them for.
+    """
+    if method is not None:
+        return method.resolve({**history.setting.fixed, **trial.params})
+    return cell.params if trial == history.best else None
 
 
 def check_trials(shown: Shown) -> None:
@@ -129,6 +149,27 @@ def _check_shared(history: History) -> None:
         raise Unsound(f"the trials of its search serve several rules and were drawn by {clip(history.sampler)}")
     if history.shared and history.setting.rule not in history.shared:
         raise Unsound(f"the trials of its search do not serve its rule {clip(history.setting.rule)}")
+
+
+def _check_ids(history: History, cell: Cell, method: MethodSpec | None) -> None:
+    """Refuse a history that no search wrote: trials left out, or cells that are not those of their parameters.
+
+    The id of a trial's cell follows from setting, parameters and seed. That its value is true does not follow from
+    anything that is published: ``add`` sees the results of trials, and ``verify`` makes some of them again.
+    """
+    if [trial.number for trial in history.trials] != list(range(len(history.trials))):
+        raise Unsound("the trials of its search are not numbered 0, 1, 2 and so on: some are left out")
+    if history.setting.cell != bare(history.setting.cell):
+        raise Unsound("the setting of its search has parameters, a seed or a preset of its own")
+    for trial in history.trials:
+        if trial.status == "ok" and len(trial.cells) != len(history.setting.seeds):
+            raise Unsound(f"trial {trial.number} of its search has no cell for every seed")
+        try:
+            params = trial_params(history, trial, cell, method)
+        except LLPBenchError as error:
+            raise Unsound(f"trial {trial.number} of its search has parameters that cannot be: {error}") from None
+        if params is not None and trial.cells != [one.id for one in trial_cells(history, trial, params)]:
+            raise Unsound(f"trial {trial.number} of its search names cells that are not those of its parameters")
 
 
 def _trial_result(shown: Shown, trial: Trial, cell_id: str) -> CellResult:
