@@ -68,6 +68,11 @@ def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
     (tmp_path / "leaderboards").mkdir()
     for name in named:
         assert shipped.find_board(name) == Path("leaderboards")
+    for other in ("nowhere", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(StoreError, match=f"{other} is not a leaderboards folder"):
+            shipped.find_board(Path(other))
+    (tmp_path / "other" / "cells").mkdir(parents=True)
     assert shipped.find_board(Path("other")) == Path("other")
     assert shipped.shipped_instead_of(Path("leaderboards")) == BOARD
     assert shipped.shipped_instead_of(BOARD) is None
