@@ -79,7 +79,7 @@ def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
     (tmp_path / "leaderboards").rmdir()
     package = tmp_path / "site" / "llpbench" / "leaderboard"
     package.mkdir(parents=True)
-    monkeypatch.setattr(shipped, "__file__", str(package / "shipped.py"))
+    monkeypatch.setattr(shipped, "__file__", str(package / "content" / "shipped.py"))
     with pytest.raises(StoreError, match="name one with --board"):
         shipped.find_board()
     assert shipped.shipped_instead_of(BOARD) is None
