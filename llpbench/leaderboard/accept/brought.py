@@ -16,6 +16,7 @@ import msgspec
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.accept.publish import refresh_facts, refresh_suites
+from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.checks.trace import check_named, check_traced, name_today
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.lines import Line
@@ -89,6 +90,7 @@ def _untraced(result: CellResult, registry: Registry) -> Iterator[str]:
     here = cell.method in registry.methods.entries and cell.dataset in registry.datasets.entries
     if here and not result.predictions_only and all(rule in registry.rules.entries for rule in result.selected):
         try:
+            check_no_own_files(cell, registry)
             check_traced(result, registry)
             check_named(result, registry)
         except Unsound as problem:

@@ -17,7 +17,6 @@ from llpbench.experiment.suites.file import read_suite, suite_files
 from llpbench.leaderboard.checks.audit import protocol_of
 from llpbench.leaderboard.checks.curve import check_curve
 from llpbench.leaderboard.checks.derived import check_derived
-from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.checks.recompute import Arrays, check_metrics, classes_of
 from llpbench.leaderboard.checks.trace import check_commands, check_stated, check_traced, name_today, set_names
 from llpbench.leaderboard.checks.unused import drop_unused
@@ -154,7 +153,6 @@ class Desk:
                 f"it was made under protocol {result.protocol}, this leaderboard is of protocol {self.protocol}"
             )
         check_traced(result, self.registry)
-        check_no_own_files(result.cell, self.registry)
         set_names(result, self.registry)
         machine = self._machine(result)
         check_stated(result, machine)

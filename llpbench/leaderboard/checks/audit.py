@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.leaderboard.checks.derived import check_derived, check_noise_named
-from llpbench.leaderboard.checks.local_files import check_no_own_files
 from llpbench.leaderboard.checks.trace import check_label, check_named, check_stated, check_traced
 from llpbench.leaderboard.checks.unused import unused_machines, unused_searches
 from llpbench.leaderboard.content.bootstrap import check_replicates
@@ -54,7 +53,6 @@ def audit(content: Content, registry: Registry | None = None) -> Audit:
         for check in (_check_alone, _check_beside):
             _guarded(report, cell_id, check, line.result, content, splits)
         if registry is not None and line.result.protocol == PROTOCOL:
-            _guarded(report, cell_id, check_no_own_files, line.result.cell, registry)
             absent = _not_installed(line.result, registry)
             untraced.update([*absent, *_unknown_metrics(line.result, registry)])
             if not absent:
