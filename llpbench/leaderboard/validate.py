@@ -23,7 +23,9 @@ _SOURCE = re.compile(r"[0-9a-f]{32}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,79}")
-_OWN_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?(\+[a-z0-9.]+)?")
+RELEASE = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?")
+"""The version of a release: one that others can install by it."""
+_OWN_VERSION = re.compile(RELEASE.pattern + r"(\.dev[0-9]+)?(\+[a-z0-9.]+)?")
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs without ink
 _LONGEST = 400
 _LARGEST = 1e15

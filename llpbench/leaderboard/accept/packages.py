@@ -16,13 +16,12 @@ from llpbench.contracts.result import CellResult
 from llpbench.leaderboard.content.facts import Facts
 from llpbench.leaderboard.content.folder import Content
 from llpbench.leaderboard.content.origin import read_origin
-from llpbench.leaderboard.validate import clip
+from llpbench.leaderboard.validate import RELEASE, clip
 from llpbench.plugins.fingerprint import OWN
 from llpbench.plugins.loading import GROUP
 from llpbench.plugins.registry import Registry
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?")
 
 
 def new_results(content: Content, before: Content) -> list[CellResult]:
@@ -121,7 +120,7 @@ def _check_owner(result: CellResult, part: str, name: str, registry: Registry) -
 
 
 def _check_release(result: CellResult, part: str, name: str, version: str) -> None:
-    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
+    if not _NAME.fullmatch(name) or not RELEASE.fullmatch(version):
         raise StoreError(
             f"cell {result.id}: its {part} is of {clip(name)} {clip(version)}, which is no release of a package. "
             "Release the package, and make the cell with that release."

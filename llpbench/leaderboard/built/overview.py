@@ -126,14 +126,20 @@ def numbers_of(cells: Cells, style: MetricStyle, rule: str, block: str) -> dict[
 
 def grid_of(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]]) -> Grid:
     """The methods that are ranked by these numbers, in the cells they are ranked on."""
-    table = {m: numbers[m] for m in cells.defaults if numbers.get(m)}
-    return overall.ranked_grid(table, Roles(guests=cells.guests))
+    return overall.ranked_grid(_at_defaults(cells, numbers), Roles(guests=cells.guests))
+
+
+def _at_defaults(
+    cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]]
+) -> dict[str, Mapping[Key, float | None]]:
+    """The numbers of those who can be ranked: methods at their defaults that have any."""
+    return {m: numbers[m] for m in cells.defaults if numbers.get(m)}
 
 
 def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overall | None:
     numbers = numbers_of(cells, style, rule, block)
     grid = grid_of(cells, numbers)
-    table = {m: numbers[m] for m in cells.defaults if numbers.get(m)}
+    table = _at_defaults(cells, numbers)
     if not grid.keys:
         return None
     bags = {place.key: place.bag for row in cells.results.values() for place in row}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable
 from functools import lru_cache
@@ -19,13 +18,12 @@ from llpbench.execution.jobs import Limits
 from llpbench.experiment.grid import Variant, named_settings, shown_data
 from llpbench.leaderboard.content.facts import MachineFacts
 from llpbench.leaderboard.content.origin import check_code
-from llpbench.leaderboard.validate import Unsound, clip
+from llpbench.leaderboard.validate import RELEASE, Unsound, clip
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.options import format_scalar, parse_options
 from llpbench.plugins.registry import Entry, Registry, Shelf
 from llpbench.results.references import ORIGINS
 
-_RELEASE = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?")
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme, RuleSpec)
 
 
@@ -130,7 +128,7 @@ def _check_versions(result: CellResult, plugins: list[Plugin], requires: list[st
         if not known:
             raise Unsound(f"it does not say which version of {name} made it")
         version = result.versions[min(known)]
-        if name in code and not _RELEASE.fullmatch(version):
+        if name in code and not RELEASE.fullmatch(version):
             raise Unsound(f"version {clip(version)} of {name} is not a release: nobody else has it")
 
 
