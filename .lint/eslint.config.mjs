@@ -3,7 +3,7 @@
 import {readFileSync, readdirSync} from 'node:fs';
 import globals from 'globals';
 
-const folder = new URL('../llpbench/leaderboard/page/', import.meta.url);
+const folder = new URL('../llpbench/board/page/', import.meta.url);
 const text = readdirSync(folder)
   .filter((name) => name.endsWith('.js'))
   .map((name) => readFileSync(new URL(name, folder), 'utf8'))

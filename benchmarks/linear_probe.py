@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from tabulate import tabulate
 
 from llpbench import Split
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets.cifar import CIFAR10, CIFAR_B, CIFAR_S
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)

@@ -1,7 +1,7 @@
 """The code blocks of the pages, and what the pages say of them in comments that no reader sees.
 
 Every page runs from top to bottom in a folder of its own: Python and shell blocks as they are printed, but cheap. The
-test ``tests/harness/test_docs.py`` does so. A block that starts with ``# name.py`` or ``# name.toml`` is written to
+test ``tests/project/test_docs.py`` does so. A block that starts with ``# name.py`` or ``# name.toml`` is written to
 that file. Blocks of ``text`` are what something printed. A comment above a block says how it differs:
 
 - ``<!-- not run: REASON -->``: it is not run, for one of `REASONS`. With ``: TEXT`` behind the reason, only its lines

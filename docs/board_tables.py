@@ -41,8 +41,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from llpbench.board.maths.statistics import standings
 from llpbench.contracts.cell import BOUND_BAGS
-from llpbench.leaderboard.maths.statistics import standings
 
 BOARD = Path(__file__).parents[1] / "leaderboards"
 _MARKED = re.compile(

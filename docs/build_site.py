@@ -18,8 +18,8 @@ from blocks import Block, blocks, without_comments
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+from llpbench.board.built.about import FILES, GUIDES
 from llpbench.cli import cli
-from llpbench.leaderboard.built.about import FILES, GUIDES
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
 
@@ -39,14 +39,14 @@ TUTORIALS = ("quickstart", "own-data", "new-method")
 USE = {
     "Running a benchmark": ("llpbench.api.run", "llpbench.api.tune", "llpbench.report.results.Results"),
     "Your own data": (
-        "llpbench.estimator.fit.fit",
-        "llpbench.estimator.model.LLPModel",
-        "llpbench.estimator.model.load",
-        "llpbench.estimator.reports.report.Report",
-        "llpbench.estimator.compare.compare",
-        "llpbench.estimator.comparison.Comparison",
-        "llpbench.estimator.classifier.LLPClassifier",
-        "llpbench.estimator.examples.example_table",
+        "llpbench.owndata.fit.fit",
+        "llpbench.owndata.model.LLPModel",
+        "llpbench.owndata.model.load",
+        "llpbench.owndata.reports.report.Report",
+        "llpbench.owndata.compare.compare",
+        "llpbench.owndata.comparison.Comparison",
+        "llpbench.owndata.classifier.LLPClassifier",
+        "llpbench.owndata.examples.example_table",
     ),
 }
 CONTRACTS = {

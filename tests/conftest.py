@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
 
 @pytest.fixture(scope="session")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of a real run (see ``harness/forge.py``): to be copied, never edited."""
+    """Folders of a real run (see ``support/forge.py``): to be copied, never edited."""
     from forge import make_honest
 
     folder = tmp_path_factory.mktemp("honest")

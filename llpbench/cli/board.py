@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
+from llpbench.board.content.shipped import FOLDER as DEFAULT
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 OR_SHIPPED = f"{DEFAULT}, else the one that came with llpbench"
@@ -23,7 +23,7 @@ NONE_OR_SHIPPED = (
 def board_to_read(named: Path | None) -> Path:
     """The leaderboard that a command reads; says so (to standard error) when it is the one that came with llpbench."""
     from llpbench import __version__
-    from llpbench.leaderboard.content.shipped import find_board
+    from llpbench.board.content.shipped import find_board
 
     folder = find_board(named)
     if folder != (named or Path(DEFAULT)):

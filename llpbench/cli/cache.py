@@ -23,8 +23,8 @@ def cache(ctx: click.Context, as_json: bool) -> None:
     """  # noqa: D301
     if ctx.invoked_subcommand is not None:
         return
-    from llpbench.datafiles.cache import cache_root
-    from llpbench.datafiles.cache_parts import cache_parts
+    from llpbench.data.cache import cache_root
+    from llpbench.data.cache_parts import cache_parts
     from llpbench.system.quantities import format_bytes
 
     parts = cache_parts()
@@ -51,8 +51,8 @@ def clean(kind: str, yes: bool) -> None:
     cells run that read them.
     """
     from llpbench.contracts.errors import UnknownNameError, UsageError
-    from llpbench.datafiles.cache_parts import KINDS, cache_parts
-    from llpbench.datafiles.cache_parts import clean as clean_part
+    from llpbench.data.cache_parts import KINDS, cache_parts
+    from llpbench.data.cache_parts import clean as clean_part
     from llpbench.system.quantities import format_bytes
 
     part = next((part for part in cache_parts() if part.kind == kind and kind in KINDS), None)

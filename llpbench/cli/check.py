@@ -16,7 +16,7 @@ from llpbench.cli.printing import say
 from llpbench.contracts.errors import printable
 
 if TYPE_CHECKING:
-    from llpbench.conformance.kit import Verdict
+    from llpbench.kit.kit import Verdict
 
 _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "yellow"}
 
@@ -32,7 +32,7 @@ def check(names: tuple[str, ...], backend: str, plugins: tuple[Path, ...], overr
 
     Prints each demand with its verdict and how many ran, were skipped and failed. Exit code 1 when one failed.
     """
-    from llpbench.conformance.kit import checks_of, run_checks
+    from llpbench.kit.kit import checks_of, run_checks
 
     os.environ["KERAS_BACKEND"] = backend
     checks = checks_of(names, backend=backend, plugins=plugins, override=override)

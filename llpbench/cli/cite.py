@@ -19,7 +19,7 @@ def cite(suite: str | None, plugins: tuple[Path, ...], override: tuple[str, ...]
     With SUITE (a name or a file, or SUITE/PART) it prints the entry of that suite instead.
     """
     from llpbench import __version__
-    from llpbench.leaderboard.built.citation import bibtex, frozen_bibtex
+    from llpbench.board.built.citation import bibtex, frozen_bibtex
 
     if suite is None:
         say(bibtex(__version__))

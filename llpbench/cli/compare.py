@@ -60,8 +60,8 @@ def compare(
     Each method learns from some bags and is scored by how well it explains the counts of the others. No label of a row
     is needed. Counts may be missing, or known within bounds ("<5").
     """
-    from llpbench.estimator.compare import compare as run_comparison
-    from llpbench.estimator.reading.files import column_of, read_table
+    from llpbench.owndata.compare import compare as run_comparison
+    from llpbench.owndata.reading.files import column_of, read_table
 
     if (count and proportion) or not (count or proportion or counts_file):
         raise UsageError("give --count or --proportion, or --counts-file with the counts of each bag.")

@@ -13,7 +13,7 @@ from llpbench.cli.printing import say
 def config(as_json: bool) -> None:
     """Print the folders that commands use here, and every environment variable that llpbench reads, with its value."""
     from llpbench import __version__
-    from llpbench.datafiles.places import places
+    from llpbench.data.places import places
     from llpbench.system.environment import VARIABLES
 
     folders = places()

@@ -13,7 +13,7 @@ from llpbench.cli.printing import say
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec
-    from llpbench.datafiles.store import Located
+    from llpbench.data.store import Located
     from llpbench.plugins.registry import Registry
 
 
@@ -43,7 +43,7 @@ def list_(
     datasets: list[str] | None, data_dir: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]
 ) -> None:
     """List the files of DATASETS (comma-separated; all by default)."""
-    from llpbench.datafiles.store import locate
+    from llpbench.data.store import locate
     from llpbench.plugins.registry import load_registry
 
     sizes: dict[str, int] = {}
@@ -69,7 +69,7 @@ def check(
 
     A missing file that no source gives is named but is no fault: only you can bring it.
     """
-    from llpbench.datafiles.store import has_source
+    from llpbench.data.store import has_source
     from llpbench.plugins.registry import load_registry
 
     bad = False
@@ -98,7 +98,7 @@ def fetch(
 
     A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
     """
-    from llpbench.datafiles.store import locate
+    from llpbench.data.store import locate
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import fetch_files
 
@@ -136,7 +136,7 @@ def embed(
 
     from llpbench.contracts.errors import UsageError
     from llpbench.contracts.specs import import_attribute
-    from llpbench.datafiles.store import DataStore
+    from llpbench.data.store import DataStore
     from llpbench.plugins.registry import load_registry
 
     options = dict(text.partition("=")[::2] for text in settings)
@@ -164,7 +164,7 @@ def megabytes(size: int) -> str:
 
 def _why_not_here(item: Located) -> str:
     """What to say of a file that is not there, or is not the declared one."""
-    from llpbench.datafiles.store import has_source
+    from llpbench.data.store import has_source
 
     if item.state == "missing" and not has_source(item.file):
         return f"not there; no source gives it: put it at {item.where} or in a data folder"
@@ -173,7 +173,7 @@ def _why_not_here(item: Located) -> str:
 
 def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
     """Read every file of a dataset again; on a terminal a line says which dataset is being read."""
-    from llpbench.datafiles.store import locate
+    from llpbench.data.store import locate
 
     if sys.stderr.isatty():
         total = sum(file.size for file in spec.files)

@@ -232,7 +232,7 @@ def _plugins(registry: Registry) -> list[dict[str, str]]:
 
 
 def _dataset(spec: Any, problems: list[str]) -> dict[str, Any]:
-    from llpbench.datafiles.store import locate, why_not_fetched
+    from llpbench.data.store import locate, why_not_fetched
 
     located = locate(spec)
     wrong = [f"{item.where}: {item.note}" for item in located if item.state == "wrong"]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.board.content.shipped import FOLDER as DEFAULT
 from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.submission import data_options, fetch, inputs, score
 from llpbench.cli.verification import tell_verification
-from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
-    from llpbench.leaderboard.accept.publish import Added
-    from llpbench.leaderboard.again.verify import Verification
-    from llpbench.leaderboard.content.folder import Content
+    from llpbench.board.accept.publish import Added
+    from llpbench.board.again.verify import Verification
+    from llpbench.board.content.folder import Content
 
 _tuned_option = click.option(
     "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
@@ -68,11 +68,10 @@ def add(
     documented one stays, the published one when both are alike. A folder of predictions (with a submission.json) is
     scored and published with its mark. Exit code 1: some were refused.
     """
-    from llpbench.execution.session import context_of
-    from llpbench.leaderboard.accept.handed_in import add_submission
-    from llpbench.leaderboard.accept.publish import add_results
-    from llpbench.leaderboard.built.build import built_files
-    from llpbench.leaderboard.content.folder import (
+    from llpbench.board.accept.handed_in import add_submission
+    from llpbench.board.accept.publish import add_results
+    from llpbench.board.built.build import built_files
+    from llpbench.board.content.folder import (
         BY_DATASET,
         MACHINES,
         TABLES,
@@ -82,7 +81,8 @@ def add(
         remove_stale,
         write_files,
     )
-    from llpbench.leaderboard.content.submission import is_submission, read_submission
+    from llpbench.board.content.submission import is_submission, read_submission
+    from llpbench.execution.session import context_of
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -114,8 +114,8 @@ def add(
 @click.option("-o", "--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
 def build(board: Path | None, out: Path | None) -> None:
     """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
-    from llpbench.leaderboard.built.build import built_files, site_files
-    from llpbench.leaderboard.content.folder import TABLES, read_folder, remove_stale, write_files
+    from llpbench.board.built.build import built_files, site_files
+    from llpbench.board.content.folder import TABLES, read_folder, remove_stale, write_files
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder)
@@ -161,15 +161,15 @@ def check(
     Seeds, noise, rows, bags, labels and the centres of replicates are derived again or compared between cells; what is
     installed is held against what made the cells. What the files cannot prove is told. Exit code 1: something is wrong.
     """
+    from llpbench.board.accept.against import check_against
+    from llpbench.board.accept.brought import brought
+    from llpbench.board.accept.packages import new_results, untraced_news
+    from llpbench.board.built.build import changed_by_hand, differences
+    from llpbench.board.built.redrawn import redrawn
+    from llpbench.board.checks.audit import audit
+    from llpbench.board.content.folder import read_folder
     from llpbench.cli.results import plural
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.accept.against import check_against
-    from llpbench.leaderboard.accept.brought import brought
-    from llpbench.leaderboard.accept.packages import new_results, untraced_news
-    from llpbench.leaderboard.built.build import changed_by_hand, differences
-    from llpbench.leaderboard.built.redrawn import redrawn
-    from llpbench.leaderboard.checks.audit import audit
-    from llpbench.leaderboard.content.folder import read_folder
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -215,8 +215,8 @@ def packages(board: Path | None, against: Path) -> None:
     One on a line, as pip install -r reads them; nothing when llpbench brings all. Installing a package runs
     its code, and so does every command of llpbench from then on: read it first, or do it where nothing can be lost.
     """
-    from llpbench.leaderboard.accept import packages as room
-    from llpbench.leaderboard.content.folder import read_folder
+    from llpbench.board.accept import packages as room
+    from llpbench.board.content.folder import read_folder
     from llpbench.plugins.registry import load_registry
 
     for line in room.packages(read_folder(board or Path(DEFAULT)), read_folder(against), load_registry()):
@@ -266,12 +266,12 @@ def verify(
     """
     import secrets
 
+    from llpbench.board.again import verify as room
+    from llpbench.board.content.bootstrap import METRIC
+    from llpbench.board.content.folder import read_folder
+    from llpbench.board.content.shipped import shipped_board
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.again import verify as room
-    from llpbench.leaderboard.content.bootstrap import METRIC
-    from llpbench.leaderboard.content.folder import read_folder
-    from llpbench.leaderboard.content.shipped import shipped_board
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import fetch_files, make_view
     from llpbench.results.metric_style import known_styles
@@ -314,11 +314,11 @@ def verify(
 
 def _record(report: Verification, content: Content, folder: Path) -> None:
     """Write the marks of a verification into the leaderboard, and build it again."""
+    from llpbench.board.again.rerun import this_type
+    from llpbench.board.built.build import built_files
+    from llpbench.board.content.folder import raw_files, write_files
+    from llpbench.board.content.verified import make_marks
     from llpbench.cli.results import plural
-    from llpbench.leaderboard.again.rerun import this_type
-    from llpbench.leaderboard.built.build import built_files
-    from llpbench.leaderboard.content.folder import raw_files, write_files
-    from llpbench.leaderboard.content.verified import make_marks
 
     marks = make_marks(report, this_type())
     content.marks |= marks

@@ -258,8 +258,8 @@ def _balance(shares: tuple[float, ...]) -> str:
 
 def _places(file: DataFile) -> list[str]:
     """Where a file comes from, in the order in which it is tried."""
-    from llpbench.datafiles.sources import origins
-    from llpbench.datafiles.store import has_source
+    from llpbench.data.sources import origins
+    from llpbench.data.store import has_source
 
     places = [f"from {origin.title}" for form in (file, *file.forms) for origin in origins(form)]
     return places if has_source(file) else ["no source gives it: bring it yourself"]

@@ -41,9 +41,9 @@ def report(
     `--with leaderboard` (or `--board DIR`) puts published rows beside yours, so that you need not run other methods
     again. A leaderboard of another protocol is refused: its numbers cannot be compared.
     """
-    from llpbench.leaderboard.built.own_page import published_beside, write_page
-    from llpbench.leaderboard.content.folder import read_folder
-    from llpbench.leaderboard.content.shipped import shipped_instead_of
+    from llpbench.board.built.own_page import published_beside, write_page
+    from llpbench.board.content.folder import read_folder
+    from llpbench.board.content.shipped import shipped_instead_of
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)

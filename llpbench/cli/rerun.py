@@ -48,9 +48,7 @@ def rerun(
     is known to change bits is another than it was: the machine, a numeric library, the number of threads, flags of a
     backend. Then they may differ by the tolerance. Exit code 0: reproduced; 1: not.
     """
-    from llpbench.contracts.errors import UsageError
-    from llpbench.execution.session import context_of
-    from llpbench.leaderboard.again.rerun import (
+    from llpbench.board.again.rerun import (
         choose,
         compare,
         limits_again,
@@ -58,6 +56,8 @@ def rerun(
         published_results,
         run_again,
     )
+    from llpbench.contracts.errors import UsageError
+    from llpbench.execution.session import context_of
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
@@ -93,8 +93,8 @@ def rerun(
 
 def _shipped_has_it(cell: str | None, known: Iterable[str], folder: Path) -> str:
     """Where to find a cell that a leaderboard does not have and the one that came with llpbench has; else nothing."""
-    from llpbench.leaderboard.again.rerun import published_results
-    from llpbench.leaderboard.content.shipped import shipped_instead_of
+    from llpbench.board.again.rerun import published_results
+    from llpbench.board.content.shipped import shipped_instead_of
 
     shipped = shipped_instead_of(folder)
     if not cell or shipped is None or any(one.startswith(cell) for one in known):

@@ -120,7 +120,7 @@ def _note_what_is_not_there(
 
 def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:
     """What tells the interval over test rows of a cell; None for a metric that has no such interval."""
-    from llpbench.leaderboard.content.bootstrap import METRIC, interval_over_rows
+    from llpbench.board.content.bootstrap import METRIC, interval_over_rows
 
     if wanted.metric.name != METRIC:
         return None

@@ -147,7 +147,7 @@ def _print_failures(results: Results, most: int = 5) -> None:
 
 def _write_page(results: Results, most: int = 2000) -> str:
     """Write the page of the folder and say where it is. It is an extra: whatever goes wrong, the run is done."""
-    from llpbench.leaderboard.built.own_page import write_page
+    from llpbench.board.built.own_page import write_page
 
     if len(results.planned) > most:  # so that no run waits for it
         return f"page: llpbench report {results.folder}"

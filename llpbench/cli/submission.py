@@ -51,9 +51,9 @@ def inputs(
     submission.json       fill in the method and the seconds of each cell
     predictions/          put SETTING.npz here with the array test (scores of the rows of test_X), and hand it in
     """  # noqa: D301 - \b tells click to leave the lines as they are
+    from llpbench.board.accept.inputs import settings, write_inputs
     from llpbench.execution.session import context_of
     from llpbench.experiment.grid import RunSpec
-    from llpbench.leaderboard.accept.inputs import settings, write_inputs
     from llpbench.plugins.registry import load_registry
 
     given = {"bags": bags, "schemes": schemes, "noise": noise, "split": split}
@@ -77,12 +77,12 @@ def score(folder: Path, data: str | None, offline: bool) -> None:
     FOLDER holds a submission.json and its predictions. `llpbench leaderboard add FOLDER` publishes the same numbers,
     marked as predictions only. Exit code 1: some were refused.
     """
+    from llpbench.board.accept.handed_in import checked_submission
+    from llpbench.board.accept.predictions import score_submission
+    from llpbench.board.validate import Unsound, short_line
     from llpbench.contracts.cell import setting_name
     from llpbench.contracts.result import PREDICTIONS_ONLY
     from llpbench.execution.session import context_of
-    from llpbench.leaderboard.accept.handed_in import checked_submission
-    from llpbench.leaderboard.accept.predictions import score_submission
-    from llpbench.leaderboard.validate import Unsound, short_line
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
+from llpbench.board.content.shipped import FOLDER as DEFAULT
 from llpbench.cli.board import board_to_read
 from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import newest_folder, open_store, plural
-from llpbench.leaderboard.content.shipped import FOLDER as DEFAULT
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -85,8 +85,8 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
     Raises:
         UsageError: a leaderboard without a suite, or a suite without a name.
     """
+    from llpbench.board.content.folder import read_folder
     from llpbench.contracts.errors import UsageError
-    from llpbench.leaderboard.content.folder import read_folder
 
     if suite is None:
         raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")

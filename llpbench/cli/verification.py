@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from llpbench.leaderboard.again.verify import FreshTest, Verification
+    from llpbench.board.again.verify import FreshTest, Verification
 
 
 def tell_verification(report: Verification) -> None:
     """Say of every cell what came out, then count, then what is in doubt."""
+    from llpbench.board.again.verify import place_of
     from llpbench.cli.results import plural
-    from llpbench.leaderboard.again.verify import place_of
 
     for result, verdict in report.remade:
         where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llpbench.contracts.job import Job
-from llpbench.datafiles.cache import CACHE_VARIABLE, COMPILED, cache_root
+from llpbench.data.cache import CACHE_VARIABLE, COMPILED, cache_root
 from llpbench.results.store import is_results_folder
 
 SCRATCH = "llpbench-cell-"

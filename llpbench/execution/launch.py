@@ -45,7 +45,7 @@ _PRELOAD = (
     "llpbench.execution.worker",
     "llpbench.execution.method_start",
     "llpbench.execution.method_main",
-    "llpbench.datafiles.store",
+    "llpbench.data.store",
 )
 
 

@@ -7,10 +7,10 @@ asked of counts, and each has a law that suits it:
 - Which report of a fit is best (rule ``counts``, ``count_likelihood.py``)? The exact law up to 64 rows, a normal one
   above, with a shift ``u ~ N(0, τ²)`` of the bag's log-odds integrated out: to first order it adds ``(V τ)²``. It is
   the model that methods with a bag effect fit, so it judges them by what they aim at.
-- Which method explains bags better (``compare``, ``estimator/judging/held_out.py``)? The mass of a normal law on whole
+- Which method explains bags better (``compare``, ``owndata/judging/held_out.py``)? The mass of a normal law on whole
   numbers, with ``B (B − 1) v`` added. The extra part does not depend on the predictions, so that a method that is sure
   of every row (``V`` near 0) has room for it like any other; a mass stays below 1 where a density grows without end.
-- How sure may a model be, between itself and a constant (``fit``, ``spread.py``, ``estimator/judging/shrinkage.py``)?
+- How sure may a model be, between itself and a constant (``fit``, ``spread.py``, ``owndata/judging/shrinkage.py``)?
   A normal density of the proportion, with ``φ π (1 − π)`` added: nearly the same with ``v = φ π (1 − π)``, but one
   ``φ`` serves classes of any share, and what it is around a constant is known from all bags.
 """

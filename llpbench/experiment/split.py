@@ -36,7 +36,7 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
     The test part of a tuning cell is dropped as it arrives: nothing after this line can read it. (Where bags of all
     rows are split, which rows are test rows is known once the bags are formed: ``forming.form_bags`` drops them then.)
     """
-    from llpbench.datafiles.store import DataStore
+    from llpbench.data.store import DataStore
 
     files = DataStore(spec, data_dir=Path(job.data) if job.data else None, offline=job.offline)
     seeds = loader_seeds(spec, split_seed(job.cell), job.cell.seed)

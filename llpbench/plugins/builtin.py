@@ -204,7 +204,7 @@ def llpbench_executors() -> list[ExecutorSpec]:
         ),
         ExecutorSpec(
             name="dask",
-            factory="llpbench.execution.dask:DaskExecutor.from_settings",
+            factory="llpbench.cluster.dask:DaskExecutor.from_settings",
             summary="a Dask cluster: SLURM, Kubernetes, SSH, or several processes here",
             params=(
                 Param("scheduler", "", doc="address or scheduler file of a running cluster; empty starts one here"),

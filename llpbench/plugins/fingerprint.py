@@ -28,7 +28,7 @@ OWN = "llpbench"
 """The distribution of the harness and of the built-in methods and datasets."""
 HARNESS = f"{OWN}:core"
 """Origin of the harness itself."""
-_HARNESS_ROOMS = ("contracts", "system", "plugins", "datafiles", "experiment", "results", "execution")
+_HARNESS_ROOMS = ("contracts", "system", "plugins", "data", "experiment", "results", "execution")
 """Folders of the harness that have a part in a number; the others ask for cells or show them."""
 _DIGITS = 32
 

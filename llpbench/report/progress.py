@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from llpbench.contracts.specs import DatasetSpec
-    from llpbench.datafiles.sources import Progress
+    from llpbench.data.sources import Progress
     from llpbench.execution.driver import View
 
 _STYLE = {"ok": "green", "skipped": "yellow"}
@@ -247,7 +247,7 @@ class LiveView(QuietView):
 
 def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
     """Fetch the files of a dataset, with a progress bar on a terminal."""
-    from llpbench.datafiles import store
+    from llpbench.data import store
 
     if quiet or not sys.stderr.isatty() or all(item.state == "ok" for item in store.locate(spec, data_dir)):
         return store.fetch(spec, data_dir, offline=offline)

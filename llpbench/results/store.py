@@ -9,7 +9,7 @@
     <run>/logs/<id>.traceback   where a cell failed
     <run>/machines/<id>.json    the machines that ran cells
     <run>/run.log               what ran when, for people (``report/run_log.py``)
-    <run>/report.html           the folder as a page, for people (``leaderboard/built/own_page.py``)
+    <run>/report.html           the folder as a page, for people (``board/built/own_page.py``)
 
 Several runs may work on one folder at once: a cell is claimed before it is started, and the manifest is extended under
 a lock. Folders that ran apart are put together by ``results merge`` (``merge.py``), which also joins the manifests and

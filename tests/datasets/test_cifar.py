@@ -19,7 +19,7 @@ from tiny_cifar import EACH, Tiny, binary_batch, draw, make_tiny, python_batch
 
 from llpbench import DatasetError, Split, UnknownNameError, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
-from llpbench.datafiles.store import DataStore, locate
+from llpbench.data.store import DataStore, locate
 from llpbench.experiment.split import check_split
 from llpbench_datasets import cifar
 from llpbench_datasets.cifar import batches

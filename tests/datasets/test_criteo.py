@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from llpbench import DatasetError, Split, UnknownNameError, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets.criteo import CRITEO, SAMPLE, text
 from llpbench_datasets.criteo.encode import encode, frequent, hashed_features
 from llpbench_datasets.criteo.load import load, met_steps

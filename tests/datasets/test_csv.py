@@ -11,7 +11,7 @@ import pytest
 from cli_runner import llpbench
 
 from llpbench import DatasetError, DataUnavailableError, LLPBenchError, Split, UsageError
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench.experiment.split import check_split
 from llpbench_datasets.csv_table import CSV
 from llpbench_datasets.csv_table.load import load

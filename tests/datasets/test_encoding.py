@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbench import Categories, Column, Numbers, UsageError
-from llpbench.estimator.encoding.encoder import CLIP, ENCODINGS
+from llpbench.data.encoding.encoder import CLIP, ENCODINGS
 from llpbench_datasets.encoding import encode, encoded_split
 from llpbench_datasets.tables import Table
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from llpbench import Categories, Numbers, Split
 from llpbench.contracts.errors import DataUnavailableError, UnknownNameError
-from llpbench.datafiles.store import DataStore, fetch
+from llpbench.data.store import DataStore, fetch
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.plugins.registry import load_registry
 from llpbench_datasets.flights import BAGS, FILES, FLIGHTS

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from llpbench import Numbers, Split
 from llpbench.contracts.errors import DataUnavailableError, UnknownNameError
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.plugins.registry import load_registry
 from llpbench.results.metric_style import MetricStyle

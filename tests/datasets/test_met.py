@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import PATIENCE
 
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets.components import principal_directions
 from llpbench_datasets.criteo import CRITEO
 from llpbench_datasets.criteo.encode import Encoded, encode

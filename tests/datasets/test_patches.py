@@ -180,7 +180,7 @@ def test_flat_images_are_finite(exact: int, monkeypatch: pytest.MonkeyPatch) -> 
 def test_real_images_are_better_than_chance() -> None:
     """Two hundred real images, a small dictionary: the features tell machines from animals."""
     from llpbench.contracts.errors import DataUnavailableError
-    from llpbench.datafiles.store import DataStore
+    from llpbench.data.store import DataStore
     from llpbench.experiment.metrics import auroc
     from llpbench_datasets.cifar import CIFAR10, FILES
     from llpbench_datasets.cifar.batches import read_batch

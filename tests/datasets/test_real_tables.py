@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbench import DatasetSpec, Split
 from llpbench.contracts.errors import DataUnavailableError
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets.adult import ADULT
 from llpbench_datasets.adult.load import COLUMNS, read
 from llpbench_datasets.marketing import MARKETING

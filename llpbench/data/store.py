@@ -1,0 +1,261 @@
+"""A dataset's files, wherever they come from: a data folder, the cache, an address, a package registry.
+
+Every file is checked against its declared checksum before anyone reads it, is fetched once however many
+cells ask for it at the same time, and appears in the cache whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from llpbench.contracts.errors import ChecksumError, DatasetError, DataUnavailableError, UsageError
+from llpbench.contracts.specs import DataFile, DatasetSpec
+from llpbench.data import sources
+from llpbench.data.cache import cache_root, inspect_file
+from llpbench.data.fetch import DATA_VARIABLE, NO_FILE_NEEDED, Fetcher
+from llpbench.data.sources import Progress
+from llpbench.system.environment import OFFLINE
+
+OFFLINE_VARIABLE = OFFLINE.name
+
+
+class Located(NamedTuple):
+    """Where a file is, as far as this machine knows without asking the network.
+
+    Attributes:
+        file: the declared file.
+        state: ``"ok"`` (there and checked), ``"missing"``, or ``"wrong"`` (there, but another file).
+        where: its path; for a missing file, the place in the cache where it belongs.
+        note: what is wrong with it, in one line.
+    """
+
+    file: DataFile
+    state: Literal["ok", "missing", "wrong"]
+    where: Path
+    note: str
+
+
+class DataStore:
+    """The files of one dataset; this is the ``files`` that its loader is given.
+
+    Args:
+        spec: the dataset.
+        data_dir: folder laid out by the files' declared paths; ``LLPBENCH_DATA`` when not given.
+        offline: never ask the network (also by ``LLPBENCH_OFFLINE=1``).
+        progress: is told of transfers.
+    """
+
+    def __init__(
+        self,
+        spec: DatasetSpec,
+        data_dir: Path | str | None = None,
+        *,
+        offline: bool | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.spec = spec
+        self.offline = bool(offline) or _switched_on(OFFLINE_VARIABLE)
+        self._data_dir = data_dir
+        self._root = cache_root()
+        self._fetcher = Fetcher(spec, self._root, progress)
+
+    @property
+    def cache(self) -> Path:
+        """A folder for things that are costly to make. It may not exist yet, or not be writable."""
+        return self._root / "made" / self.spec.name
+
+    def path(self, name: str) -> Path:
+        """The local path of the declared file ``name``, its checksum verified; fetched first if need be.
+
+        A file of several forms is given in the first form that the data folder, the cache or a source has.
+
+        Raises:
+            ChecksumError: the data folder holds another file under that name.
+            DataUnavailableError: no source has the file; the text lists every source and its reason.
+        """
+        file = self._declared(name)
+        forms = (file, *file.forms)
+        data_dir = self._data_folder()
+        tried: list[str] = []
+        if data_dir is None:
+            tried.append(f"data folder: none given (--data DIR or {DATA_VARIABLE})")
+        else:
+            for form in forms:
+                here = data_dir / form.path
+                finding = inspect_file(here, form.sha256, form.size)
+                if finding.state == "ok":
+                    return here
+                if finding.state == "wrong":
+                    raise self._wrong_file(form, here, finding.detail)
+                which = f"{form.path} " if file.forms else ""
+                tried.append(f"data folder {data_dir}: {which}{finding.detail}")
+        for form in forms:
+            cached = self._fetcher.cached(form)
+            if inspect_file(cached, form.sha256, form.size).state == "ok":
+                return cached
+        for form in forms:
+            if self._fetch(form, tried):
+                return self._fetcher.cached(form)
+        raise self._unavailable(file, self._fetcher.cached(file), tried)
+
+    def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
+        """The first of ``names`` that the data folder or the cache has; the network is not asked.
+
+        For files that users bring themselves. A file that the dataset declares is checked; another one is taken
+        as it is.
+
+        Args:
+            names: paths in a data folder, best first.
+            hint: how to get such a file, for the message when there is none.
+
+        Raises:
+            ChecksumError: the data folder holds another file under a declared name.
+            DataUnavailableError: there is none; the text lists every place and ends with the hint.
+        """
+        roots = [self._root / "data"]
+        data_dir = self._data_folder()
+        if data_dir is not None:
+            roots.insert(0, data_dir)
+        declared = {file.path: file for file in self.spec.files}
+        for name in names:
+            if not sources.is_inside(name):
+                raise DatasetError(f"{self.spec.name}: file {name!r} leads out of its data folder.")
+            for root in roots:
+                here, file = root / name, declared.get(name)
+                if not here.is_file():
+                    continue
+                if file is not None:
+                    finding = inspect_file(here, file.sha256, file.size)
+                    if finding.state != "ok":
+                        raise self._wrong_file(file, here, finding.detail)
+                return here
+        looked = "\n".join(f"  - {root / name}" for root in roots for name in names)
+        given = "" if data_dir else f"No data folder is given (--data DIR or {DATA_VARIABLE}).\n"
+        raise DataUnavailableError(
+            f"{self.spec.name} needs one of these files, and none is there:\n{looked}\n{given}"
+            + (f"{hint}\n" if hint else "")
+            + NO_FILE_NEEDED
+        )
+
+    def fetch(self) -> list[Path]:
+        """Fetch the files that a source can give, and return the paths of all files that are there, in order.
+
+        A file without any source is the user's to bring: the loader says so if it is the one it needs.
+        """
+        found = zip(self.spec.files, self.locate(), strict=True)
+        return [self.path(file.path) for file, item in found if item.state != "missing" or has_source(file)]
+
+    def locate(self, *, rehash: bool = False) -> list[Located]:
+        """Say of every file where it is, without asking the network.
+
+        Args:
+            rehash: read contents again instead of trusting an earlier check of the unchanged file.
+        """
+        data_dir = self._data_folder()
+        found = []
+        for file in self.spec.files:
+            self._declared(file.path)
+            forms = (file, *file.forms)
+            places = [(form, data_dir / form.path) for form in forms] if data_dir else []
+            places += [(form, self._fetcher.cached(form)) for form in forms]
+            for form, place in places:
+                finding = inspect_file(place, form.sha256, form.size, rehash=rehash)
+                if finding.state != "missing":
+                    found.append(Located(form, finding.state, place, finding.detail))
+                    break
+            else:
+                found.append(Located(file, "missing", self._fetcher.cached(file), finding.detail))
+        return found
+
+    def _declared(self, name: str) -> DataFile:
+        for file in self.spec.files:
+            if file.path == name:
+                for form in (file, *file.forms):
+                    if not sources.is_inside(form.path):
+                        raise DatasetError(f"{self.spec.name}: file {form.path!r} leads out of its data folder.")
+                return file
+        known = ", ".join(file.path for file in self.spec.files) or "none"
+        raise DatasetError(
+            f"{self.spec.name} asks for the file {name!r}, which it does not declare. Declared: {known}."
+        )
+
+    def _data_folder(self) -> Path | None:
+        given = self._data_dir or os.environ.get(DATA_VARIABLE)
+        if not given:
+            return None
+        folder = Path(given).expanduser()
+        if not folder.is_dir():
+            named = "--data" if self._data_dir else DATA_VARIABLE
+            raise UsageError(
+                f"{named} names the data folder {folder}, but there is no such folder. Correct or drop it."
+            )
+        return folder.absolute()
+
+    def _fetch(self, file: DataFile, tried: list[str]) -> bool:
+        """Bring ``file`` into the cache, if a source has it; else add the reasons to ``tried``."""
+        origins = sources.origins(file)
+        if origins and not self.offline:
+            return self._fetcher.fetch(file, origins, tried)
+        cached = self._fetcher.cached(file)
+        tried.append(f"cache {cached}: {inspect_file(cached, file.sha256, file.size).detail}")
+        tried += [f"{origin.title}: not asked (offline)" for origin in origins]
+        return False
+
+    def _wrong_file(self, file: DataFile, here: Path, detail: str) -> ChecksumError:
+        return ChecksumError(
+            f"{self.spec.name} needs {file.path}, but the data folder holds another file under that name.\n"
+            f"  file      {here}\n"
+            f"  expected  sha256 {file.sha256} ({file.size:,} bytes)\n"
+            f"  found     {detail}\n"
+            f"Replace it by the original, or remove it and type: llpbench data fetch {self.spec.name}"
+        )
+
+    def _unavailable(self, file: DataFile, cached: Path, tried: list[str]) -> DataUnavailableError:
+        reasons = "\n".join(f"  - {line}" for line in tried)
+        return DataUnavailableError(
+            f"{self.spec.name} needs {file.path}, which no source could give.\n"
+            f"  sha256  {file.sha256}\n"
+            f"  size    {file.size:,} bytes\n"
+            f"Tried, in this order:\n{reasons}\n"
+            f"To go on, put the file at {cached}\n"
+            f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n" + NO_FILE_NEEDED
+        )
+
+
+def has_source(file: DataFile) -> bool:
+    """Whether a file can be fetched at all, in some form."""
+    return any(sources.origins(form) for form in (file, *file.forms))
+
+
+def why_not_fetched(file: DataFile) -> str:
+    """Why this machine cannot fetch a file, without asking the network; empty when it may try."""
+    origins = [origin for form in (file, *file.forms) for origin in sources.origins(form)]
+    if not origins:
+        return "no source gives it: bring it yourself"
+    if _switched_on(OFFLINE_VARIABLE):
+        return f"{OFFLINE_VARIABLE} is set"
+    missing = [sources.missing_tool(origin) for origin in origins]
+    return ", ".join(dict.fromkeys(missing)) if all(missing) else ""
+
+
+def locate(spec: DatasetSpec, data_dir: Path | str | None = None, *, rehash: bool = False) -> list[Located]:
+    """Say of every file of a dataset where it is, without the network (``data list``, ``data check``)."""
+    return DataStore(spec, data_dir, offline=True).locate(rehash=rehash)
+
+
+def fetch(
+    spec: DatasetSpec,
+    data_dir: Path | str | None = None,
+    *,
+    offline: bool | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Fetch all missing files of a dataset (``data fetch``, and before the cells of a run start)."""
+    return DataStore(spec, data_dir, offline=offline, progress=progress).fetch()
+
+
+def _switched_on(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() in ("1", "true", "yes", "on")

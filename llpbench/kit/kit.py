@@ -1,0 +1,157 @@
+"""Choosing and running checks: a plugin's name in, verdicts out."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from llpbench.contracts.errors import Skip, UnknownNameError, UsageError, describe, where_it_failed
+from llpbench.contracts.specs import DatasetSpec, MethodSpec
+from llpbench.plugins.options import expand, parse_options
+from llpbench.plugins.registry import Entry, Registry, load_registry, unmet_needs
+
+S = TypeVar("S", MethodSpec, DatasetSpec)
+Outcome = Literal["passed", "failed", "skipped", "exempt"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One demand on one plugin; calling it raises ``AssertionError`` when the demand is not met."""
+
+    plugin: str
+    name: str
+    demand: str
+    function: Callable[[], None]
+    exempt: str = ""
+
+    def __call__(self) -> None:
+        """Run the check. A declared exemption turns a failure into a skip with its written reason."""
+        try:
+            self.function()
+        except Skip:
+            raise
+        except Exception:
+            if self.exempt:
+                raise Skip(f"exempt: {self.exempt}") from None
+            raise
+        if self.exempt:
+            raise AssertionError(f"{self.plugin} is exempt from {self.name!r} ({self.exempt}) but meets it")
+
+    def __str__(self) -> str:
+        return f"{self.plugin}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a check ended, and why."""
+
+    check: Check
+    outcome: Outcome
+    reason: str = ""
+    failed_at: str = ""
+    traceback: str = ""
+
+
+def checks_for(name: str, registry: Registry | None = None, *, backend: str = "jax") -> list[Check]:
+    """All checks for the method or dataset of that name.
+
+    Args:
+        name: a registered method or dataset, with options if others than the defaults are to be checked
+            (``adult[encoding=ordinal]``).
+        registry: where to look; what is installed when not given.
+        backend: what the networks of methods run on.
+    """
+    registry = registry or load_registry()
+    name, options = parse_options(name)
+    checks: list[Check] = []
+    if name in registry.methods.entries:
+        from llpbench.kit import methods
+
+        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, registry, backend)
+    if name in registry.datasets.entries:
+        from llpbench.kit import datasets
+
+        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, registry, backend)
+    if not checks:
+        raise UnknownNameError("method or dataset", name, [*registry.methods.entries, *registry.datasets.entries])
+    return checks
+
+
+def checks_of(
+    names: Iterable[str], *, backend: str = "jax", plugins: Iterable[Path] = (), override: Iterable[str] = ()
+) -> list[Check]:
+    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``)."""
+    names = list(names)
+    files = [Path(name) for name in names if name.endswith(".py")]
+    registry = load_registry((*plugins, *files), tuple(override))
+    checks: list[Check] = []
+    for name in names:
+        found = names_in(registry, Path(name)) if name.endswith(".py") else [name]
+        if not found:
+            raise UsageError(f"{name} registers no method and no dataset.")
+        checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
+    return checks
+
+
+def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:
+    """The entry with options as its defaults."""
+    given = expand(entry.spec, options)
+    if len(given) > 1:
+        raise UsageError(f"{entry.spec.name}: give one value for each option to check.")
+    params = tuple(replace(p, default=given[0].get(p.name, p.default)) for p in entry.spec.params)
+    return Entry(replace(entry.spec, params=params), entry.plugin)
+
+
+def _bind(
+    entry: Entry[Any], functions: Iterable[Callable[[Entry[Any], Registry], None]], registry: Registry, backend: str
+) -> list[Check]:
+    spec: MethodSpec | DatasetSpec = entry.spec
+    exempt = dict(spec.exempt)
+    names = [function.__name__ for function in functions]
+    for name in exempt:
+        if name not in names:
+            raise UnknownNameError(f"check that {spec.name} is exempt from:", name, names)
+
+    def bound(function: Callable[[Entry[Any], Registry], None]) -> Callable[[], None]:
+        def run() -> None:
+            used = backend if isinstance(spec, MethodSpec) and spec.backends else ""
+            needs = unmet_needs(entry, used)
+            if needs:
+                raise Skip(needs)
+            function(entry, registry)
+
+        return run
+
+    return [
+        Check(spec.name, f.__name__, (f.__doc__ or "").strip().splitlines()[0], bound(f), exempt.get(f.__name__, ""))
+        for f in functions
+    ]
+
+
+def run_checks(checks: Iterable[Check], on_verdict: Callable[[Verdict], None] | None = None) -> list[Verdict]:
+    """Run checks one after the other; none stops the others."""
+    verdicts = []
+    for check in checks:
+        try:
+            check()
+        except Skip as skip:
+            reason = str(skip)
+            exempt = reason.startswith("exempt: ")
+            verdict = Verdict(check, "exempt" if exempt else "skipped", reason.removeprefix("exempt: "))
+        except Exception as error:
+            verdict = Verdict(check, "failed", describe(error), where_it_failed(error), traceback.format_exc())
+        else:
+            verdict = Verdict(check, "passed")
+        verdicts.append(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
+    return verdicts
+
+
+def names_in(registry: Registry, file: Path) -> list[str]:
+    """What a single-file plugin registers: its methods and datasets."""
+    shelves: list[Any] = [registry.methods, registry.datasets]
+    return [e.spec.name for shelf in shelves for e in shelf if e.plugin.distribution == str(file)]

@@ -1,0 +1,232 @@
+"""A fitted model: ``LLPModel`` predicts and is saved, ``llpbench.load`` reads it back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llpbench.contracts.data import FloatArray
+from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
+from llpbench.contracts.specs import Scalar
+from llpbench.contracts.state import HOW_TO, is_restorable
+from llpbench.owndata.fitting.memory import Memory
+from llpbench.owndata.fitting.method import choose_backend, find_method
+from llpbench.owndata.judging.bag_card import PERCENTILES
+from llpbench.owndata.judging.facts import FitFacts
+from llpbench.owndata.judging.predictor import Predictor
+from llpbench.owndata.judging.shrinkage import Shrinkage, softmax
+from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
+from llpbench.owndata.reports.make import make_report
+from llpbench.owndata.reports.report import Report
+from llpbench.owndata.subgroups.table import Asked, subgroup_table
+from llpbench.plugins.registry import load_registry
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
+    """Read a model that ``LLPModel.save`` wrote. Nothing in the file can run; a file that is not sound is refused.
+
+    Args:
+        path: the file.
+        backend: backend of the networks; when not given, the one Keras runs on, or that of the fit.
+        plugins: single-file plugins to load first, if one of them brings the method.
+
+    Raises:
+        ModelFileError: the file is not a saved model, or does not fit its method.
+    """
+    path = Path(path)
+    header, state = read_model(path)
+    registry = load_registry([Path(p) for p in plugins])
+    if header.method not in registry.methods.entries:
+        hint = " Install the package that brings it, or name its file in plugins=."
+        raise UnknownNameError(f"method in {path}:", header.method, registry.methods.entries, hint)
+    entry = find_method(registry, header.method)
+    _check_header(path, header)
+    choose_backend(entry, backend, header.backend)
+    try:
+        made = entry.spec.load()(**entry.spec.resolve(header.params))
+        if not is_restorable(made):
+            raise MethodError(f"{header.method} cannot be loaded: {HOW_TO}.")
+        restored: Any = made.restore(state)
+        model = LLPModel(header, restored)
+        model._predictor.scores(np.zeros((1, header.encoder.width), np.float32))
+    except MethodError as error:
+        raise ModelFileError(f"{path} is refused: {error}") from None
+    except LLPBenchError:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} is refused: its state does not fit {header.method} ({describe(error)})."
+        ) from None
+    return model
+
+
+class LLPModel:
+    """A fitted method with the encoder of its table: takes rows of a table, gives classes and probabilities.
+
+    Made by ``fit`` and ``load``.
+
+    Attributes:
+        classes_: the classes, in the order of ``predict_proba``'s columns.
+        n_features_in_: columns of the table.
+        feature_names_in_: their names, when the table had any.
+        method_: the fitted method.
+        selected_: number (``report``), ``stage`` and ``value`` of the report that the rule ``bags`` chose, and its
+            ``bag_error``, the mean absolute error of the proportions of held-back bags.
+    """
+
+    def __init__(self, header: Header, method: Any, memory: Memory | None = None) -> None:
+        self._header = header
+        self._memory = memory
+        self._report: Report | None = None
+        self._predictor = Predictor(header.method, method, len(header.classes), header.calibration)
+        self.method_ = method
+        texts = {isinstance(name, str) for name in header.classes}
+        self.classes_ = np.array(header.classes, dtype=object if len(texts) > 1 else None)  # 1 and "1" stay apart
+        self.n_features_in_ = len(header.encoder.columns)
+        if header.encoder.named:
+            self.feature_names_in_ = np.array(header.encoder.names, dtype=object)
+        self.selected_ = dict(header.selected)
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self._header.method
+
+    @property
+    def params(self) -> dict[str, Scalar]:
+        """All parameters of the method."""
+        return dict(self._header.params)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n, C) probability of each class.
+
+        What the method says (scores that are no probabilities go through a logistic map that was fitted to the
+        proportions of bags, ``owndata/judging/calibration.py``), drawn towards the overall shares as far as bags that
+        the method did not learn from ask for it (``owndata/judging/shrinkage.py``).
+        """
+        if self._header.shrinkage is None:
+            return self._predictor.probabilities(self._header.encoder.transform(X))
+        return softmax(self._logits(X))
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row."""
+        chosen: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return chosen
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """(n,) log-odds of the second of two classes, or (n, C) log-probabilities of more."""
+        logits = self._logits(X)
+        if logits.shape[1] == 2:
+            return np.asarray(logits[:, 1] - logits[:, 0])
+        return np.asarray(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
+
+    def report(self) -> Report:
+        """What was learned and how far to trust it: ``print`` it, or write it as a page with ``to_html``.
+
+        A model that was just fitted knows all of it. A model file keeps the score on held-back bags, the bag card, the
+        calibration and the warnings, but no row: the columns that matter cannot be told of a loaded model.
+        """
+        if self._report is None:
+            self._report = make_report(self._header, self._memory)
+        return self._report
+
+    def subgroup_totals(
+        self,
+        X: Any = None,
+        by: Any = None,
+        *,
+        bag_of: Any = None,
+        counts: Any = None,
+        proportions: Any = None,
+        count_sd: float = 0.0,
+        level: float = 0.9,
+        halvings: int = 5,
+    ) -> pd.DataFrame:
+        """Expected number of rows of each class in subgroups, with intervals.
+
+        Without ``X`` it is about the table of the fit: the known counts of its bags are kept, so that the totals of the
+        subgroups add up to them. For another table give ``bag_of`` and ``counts`` (or ``proportions``) as in ``fit`` if
+        they are known.
+
+        Args:
+            X: a table; None for the table of the fit.
+            by: the subgroup of each row, or the name of a column of the table.
+            bag_of: the bag of each row, or the name of a column.
+            counts: known counts of the bags, in the forms of ``fit``.
+            proportions: known proportions instead.
+            count_sd: standard deviation of the noise in the counts.
+            level: how often the interval should hold the true total, if the model is of the right kind.
+            halvings: how often the bags of the fit are cut into halves and fitted again, to see how far totals depend
+                on which bags there are. The fits are kept for the next call. 0: the interval is of chance alone.
+
+        Returns:
+            A DataFrame indexed by the subgroups (and the classes, if there are more than two; of two classes the totals
+            are those of the second, ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``,
+            the interval, which covers chance, bag effects (where counts are not known) and the choice of bags, but no
+            error that all bags have in common; ``least`` and ``most``, what the known counts alone prove.
+
+        Warns:
+            LLPWarning: rows of the fit's table are in bags whose counts are not known: they are not in the totals. Or
+                the intervals are of chance alone.
+
+        Raises:
+            UsageError: the request cannot be served, with what is wrong.
+        """
+        asked = Asked(X, by, bag_of, counts, proportions, count_sd, level, halvings)
+        table, self._memory = subgroup_table(self._header, self._predictor, self._memory, asked)
+        return table
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model to one file of plain numbers and texts (no pickle); ``llpbench.load`` reads it.
+
+        Raises:
+            MethodError: the method has no functions that give and take its state.
+        """
+        if not is_restorable(self.method_):
+            raise MethodError(f"{self.method} cannot be saved: {HOW_TO}.")
+        write_model(Path(path), copy.copy(self._header), self.method_.state())
+        return Path(path)
+
+    def __repr__(self) -> str:
+        facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
+        return f"<LLPModel {self.method}: {facts}>"
+
+    def _logits(self, X: Any) -> FloatArray:
+        """(n, C) logits of the rows of a table, shrunk."""
+        logits = self._predictor.logits(self._header.encoder.transform(X))
+        return logits if self._header.shrinkage is None else self._header.shrinkage.logits(logits)
+
+
+def _check_header(path: Path, header: Header) -> None:
+    """Refuse a header whose values are each allowed but do not fit together."""
+    classes = len(header.classes)
+    shift = header.calibration.shift if header.calibration is not None else ()
+    sound = (
+        classes >= 2
+        and len(set(header.classes)) == classes
+        and header.score_kind in ("probability", "logit")
+        and (header.score_kind == "logit") == (header.calibration is not None)
+        and (header.calibration is None or (len(shift) == classes and header.calibration.scale > 0))
+        and (header.shrinkage is None or _is_sound(header.shrinkage, classes))
+        and (header.facts is None or _describes(header.facts, classes))
+        and header.encoder.columns
+        and all(getattr(column, "sd", 1.0) > 0 for column in header.encoder.columns)
+    )
+    if not sound:
+        raise ModelFileError(f"{path} is refused: its classes, columns and calibration do not fit together.")
+
+
+def _is_sound(shrinkage: Shrinkage, classes: int) -> bool:
+    return 0.0 <= shrinkage.slope <= 1.0 and len(shrinkage.shift) == classes
+
+
+def _describes(facts: FitFacts, classes: int) -> bool:
+    sizes = len(facts.card.sizes) == len(PERCENTILES) and facts.card.bags > 0
+    return sizes and len(facts.card.shares) == classes and all(0 <= p.label < classes for p in facts.points)

@@ -1,0 +1,239 @@
+"""Downloads that break off: what arrived is kept, the rest is asked for, and the result is the file or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import time
+import zipfile
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from helpers import QuietHandler, serving
+
+from llpbench import DataFile, DatasetSpec
+from llpbench.contracts.errors import DataUnavailableError
+from llpbench.data import transfer
+from llpbench.data.sources import Progress
+from llpbench.data.store import DataStore
+
+BODY = bytes(range(256)) * 1200
+CUT = 150_000
+HALF = CUT // transfer.CHUNK * transfer.CHUNK  # what arrived is kept in whole chunks
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one file, cuts connections as told, and remembers what it was asked and how it answered."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.body, self.etag, self.modified = BODY, '"v1"', ""
+        self.cuts: list[int] = []  # bytes after which the next answers break off
+        self.ranges = True
+        self.asked: list[tuple[str, str]] = []
+        self.answers: list[int] = []
+        self.lies = ""  # a Content-Range to send in place of the true one
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/file"
+
+
+class Handler(QuietHandler):
+    def do_GET(self) -> None:  # noqa: N802
+        server = self.server
+        assert isinstance(server, Server)
+        wanted, condition = self.headers.get("Range", ""), self.headers.get("If-Range", "")
+        server.asked.append((wanted, condition))
+        begin = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0  # type: ignore[index]
+        same = not condition or condition in (server.etag, server.modified)
+        partial = bool(wanted) and server.ranges and same
+        status = 416 if partial and begin >= len(server.body) else 206 if partial else 200
+        server.answers.append(status)
+        self.send_response(status)
+        payload = b"" if status == 416 else server.body[begin:] if partial else server.body
+        self.send_header("Content-Length", str(len(payload)))
+        if server.etag:
+            self.send_header("ETag", server.etag)
+        if server.modified:
+            self.send_header("Last-Modified", server.modified)
+        if status == 206:
+            extent = f"bytes {begin}-{len(server.body) - 1}/{len(server.body)}"
+            self.send_header("Content-Range", server.lies or extent)
+        self.end_headers()
+        cut = server.cuts.pop(0) if server.cuts else len(payload)
+        self.wfile.write(payload[:cut])
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server()) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LLPBENCH_DATA", "LLPBENCH_OFFLINE", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(transfer, "PAUSE", 0.0)
+
+
+def store(url: str, body: bytes = BODY, member: str = "", progress: Progress | None = None) -> DataStore:
+    address = f"{url}#{member}" if member else url
+    file = DataFile("toy/file", hashlib.sha256(body).hexdigest(), len(body), urls=(address,))
+    return DataStore(DatasetSpec(name="toy", factory="toy:load", files=(file,)), progress=progress)
+
+
+def kept(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "data" / "toy").glob(".resume-*"))
+
+
+def half_fetched(server: Server, tmp_path: Path) -> None:
+    """Every connection breaks off without a byte more than the first half: the fetch fails, the half is kept."""
+    server.cuts = [CUT, *[0] * (transfer.ATTEMPTS - 1)]
+    with pytest.raises(DataUnavailableError, match="broke off before its end"):
+        store(server.url).fetch()
+    part, note = kept(tmp_path)
+    assert part.read_bytes() == server.body[:HALF]
+    assert note.name == f"{part.name}.json"
+    assert not (tmp_path / "data" / "toy" / "file").exists()
+    server.asked.clear()
+    server.answers.clear()
+
+
+def test_a_cut_connection_is_taken_up_at_once(server: Server, tmp_path: Path) -> None:
+    server.cuts = [CUT, transfer.CHUNK + 100]
+    (path,) = store(server.url).fetch()
+    assert path.read_bytes() == BODY
+    assert server.asked == [("", ""), (f"bytes={HALF}-", '"v1"'), (f"bytes={HALF + transfer.CHUNK}-", '"v1"')]
+    assert server.answers == [200, 206, 206]
+    assert kept(tmp_path) == []
+
+
+def test_the_next_fetch_goes_on(server: Server, tmp_path: Path) -> None:
+    half_fetched(server, tmp_path)
+    heard: list[int] = []
+    (path,) = store(server.url, progress=lambda _, done, __: heard.append(done)).fetch()
+    assert path.read_bytes() == BODY
+    assert server.asked == [(f"bytes={HALF}-", '"v1"')]
+    assert heard[1] == HALF
+    assert heard[-1] == len(BODY)
+    assert kept(tmp_path) == []
+
+
+def test_a_server_that_ignores_ranges(server: Server, tmp_path: Path) -> None:
+    half_fetched(server, tmp_path)
+    server.ranges = False
+    (path,) = store(server.url).fetch()
+    assert path.read_bytes() == BODY
+    assert server.answers == [200]
+
+
+def test_another_version_by_now(server: Server, tmp_path: Path) -> None:
+    """The version is asked for (If-Range), so the new file comes whole and no two halves are mixed."""
+    half_fetched(server, tmp_path)
+    server.body, server.etag = BODY[::-1], '"v2"'
+    (path,) = store(server.url, BODY[::-1]).fetch()
+    assert path.read_bytes() == BODY[::-1]
+    assert server.asked == [(f"bytes={HALF}-", '"v1"')]
+    assert server.answers == [200]
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_another_version_of_a_server_that_names_none(server: Server, tmp_path: Path, etag: str) -> None:
+    """Two halves of different files fail their checksum; the file is fetched again from its beginning."""
+    server.etag = etag
+    half_fetched(server, tmp_path)
+    server.body = BODY[::-1]
+    (path,) = store(server.url, BODY[::-1]).fetch()
+    assert path.read_bytes() == BODY[::-1]
+    assert server.asked == [(f"bytes={HALF}-", ""), ("", "")]
+    assert server.answers == [206, 200]
+    assert kept(tmp_path) == []
+
+
+def test_a_date_serves_as_a_version(server: Server, tmp_path: Path) -> None:
+    server.etag, server.modified = "", "Mon, 01 Jan 2024 00:00:00 GMT"
+    half_fetched(server, tmp_path)
+    store(server.url).fetch()
+    assert server.asked == [(f"bytes={HALF}-", server.modified)]
+    assert server.answers == [206]
+
+
+def test_a_file_that_became_shorter(server: Server, tmp_path: Path) -> None:
+    server.etag = ""
+    half_fetched(server, tmp_path)
+    server.body = BODY[:1000]
+    (path,) = store(server.url, BODY[:1000]).fetch()
+    assert path.read_bytes() == BODY[:1000]
+
+
+def test_a_server_without_versions_whose_file_ended_early(server: Server, tmp_path: Path) -> None:
+    """Nothing lies beyond the half that is here (416): it is thrown away, and what the server has is refused whole."""
+    server.etag = ""
+    half_fetched(server, tmp_path)
+    server.body = BODY[:1000]
+    with pytest.raises(DataUnavailableError, match="cut short at 1,000 of"):
+        store(server.url).fetch()
+    assert server.answers == [416, 200]
+    assert kept(tmp_path) == []
+
+
+def test_a_range_that_was_not_asked_for(server: Server, tmp_path: Path) -> None:
+    half_fetched(server, tmp_path)
+    server.lies = "bytes 7-8/9"
+    (path,) = store(server.url).fetch()
+    assert path.read_bytes() == BODY
+    assert server.answers == [206, 200]
+
+
+def test_a_wrong_file_is_asked_for_once_only(server: Server, tmp_path: Path) -> None:
+    server.body = b"x" * len(BODY)
+    with pytest.raises(DataUnavailableError, match="gave another file"):
+        store(server.url).fetch()
+    assert server.answers == [200]
+    assert kept(tmp_path) == []
+
+
+def test_complete_but_killed_before_it_was_moved(server: Server, tmp_path: Path) -> None:
+    half_fetched(server, tmp_path)
+    part, _ = kept(tmp_path)
+    part.write_bytes(BODY)
+    (path,) = store(server.url).fetch()
+    assert path.read_bytes() == BODY
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("note", [b"", b"[]", b"{", b'{"url": 3, "version": "x\\ny"}', b"\xff\xfe"])
+def test_a_damaged_note_is_no_version(server: Server, tmp_path: Path, note: bytes) -> None:
+    half_fetched(server, tmp_path)
+    _, beside = kept(tmp_path)
+    beside.write_bytes(note)
+    (path,) = store(server.url).fetch()
+    assert path.read_bytes() == BODY
+    assert server.asked == [(f"bytes={HALF}-", "")]
+
+
+def test_an_archive_goes_on_too(server: Server, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("inside.bin", BODY)
+    server.body, server.cuts = buffer.getvalue(), [CUT]
+    (path,) = store(server.url, member="inside.bin").fetch()
+    assert path.read_bytes() == BODY
+    assert server.answers == [200, 206]
+    assert kept(tmp_path) == []
+
+
+def test_old_parts_are_given_up(server: Server, tmp_path: Path) -> None:
+    half_fetched(server, tmp_path)
+    old = time.time() - 8 * 86_400
+    for path in kept(tmp_path):
+        os.utime(path, (old, old))
+    store(server.url).fetch()
+    assert server.asked == [("", "")]
