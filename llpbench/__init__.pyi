@@ -1,5 +1,4 @@
 from .api import run as run
-from .api import tune as tune
 from .contracts.cell import Cell as Cell
 from .contracts.data import Bags as Bags
 from .contracts.data import Column as Column
@@ -60,6 +59,7 @@ from .system.backend import prepare_keras as prepare_keras
 from .system.files import whole_file as whole_file
 from .system.files import write_atomically as write_atomically
 from .system.locks import lock_if_possible as lock_if_possible
+from .tuning.api import tune as tune
 
 __version__: str
 __all__: list[str]

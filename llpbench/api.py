@@ -1,4 +1,4 @@
-"""What a notebook calls, and what the command line calls: ``run`` and ``tune``.
+"""What a notebook calls, and what the command line calls: ``run``.
 
 ``llpbench.run(methods="bp,dllp", bags=[8, 512])`` does what ``llpbench run --methods bp,dllp --bags 8,512`` does: the
 same cells, each in a process of its own, the same results folder, the same resuming. An interrupt keeps finished cells,
@@ -22,6 +22,7 @@ from llpbench.execution.settings import HowToRun, call_text, combine, find_run_f
 from llpbench.execution.suite_run import AskedFor, plan_suite_run
 from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.tuned import TunedParams
 from llpbench.plugins.options import names_of
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import fetch_data, fetch_files, make_view, stopped
@@ -33,9 +34,6 @@ from llpbench.results.store import Store
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
-    from llpbench.tuning.chosen import TunedParams
-    from llpbench.tuning.results import TuneResults
-
 Names = str | Sequence[str]
 """Several names: ``"bp,dllp"`` or ``["bp", "dllp"]``; options in brackets as on the command line."""
 Numbers = int | float | Sequence[int] | Sequence[float]
@@ -134,7 +132,7 @@ def run(
     command = call_text("run", given)
     for name in ("suite", "config", "plugins", "override", "progress"):
         given.pop(name, None)
-    request = plan_run(given, config=config, suite=suite, plugins=_paths(plugins), override=names_of(override))
+    request = plan_run(given, config=config, suite=suite, plugins=paths_of(plugins), override=names_of(override))
     return request.run(progress, command)
 
 
@@ -226,70 +224,9 @@ def _plan_grid(config: str | Path | None, settings: Mapping[str, Any], registry:
     return AskedFor(how, planned, spec.name, [*_tuning_notes(tuned), *unused_sizes(spec, planned)])
 
 
-def tune(
-    methods: Names | None = None,
-    *,
-    trials: int | None = None,
-    rule: Names | None = None,
-    shared: bool | None = None,
-    seeds: Seeds | None = None,
-    per_seed: bool | None = None,
-    sampler: str | None = None,
-    sampler_seed: int | None = None,
-    prune: bool | None = None,
-    at_once: int | None = None,
-    ranges: Mapping[str, Any] | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    plugins: Paths = (),
-    override: Names = (),
-    progress: bool = True,
-    **settings: Any,
-) -> TuneResults:
-    """Search the declared parameters of methods on held-back data; ``run(params=...)`` uses what was found.
-
-    Trials are judged on validation data only: test rows are dropped as they are loaded. Every trial is kept: the same
-    call again goes on where it stopped, also beside another one that still runs.
-
-    Args:
-        methods: what is given in brackets is fixed: ``"dllp[epochs=30]"``.
-        trials: trials of each study (20); the first is the method's defaults.
-        rule: the selection rules that judge trials (``"bags"``), each a study of its own; ``"all"`` for all of them.
-        shared: one set of trials, drawn at random, serves all rules.
-        seeds: how many to tune on (1: seed 0), or which, as in ``run``.
-        per_seed: a study for each seed, for runs of that seed alone.
-        sampler: tpe (the default) or random (the default where trials are shared).
-        sampler_seed: seed of what trials draw (0).
-        prune: give up trials that lag behind the median (True).
-        at_once: trials of a study at once (1).
-        ranges: search these parameters alone, within these ranges: ``{"lr": [1e-4, 1e-2], "loss": ["log", "square"]}``;
-            under the name of a method a table of the same form for it alone.
-        config: a run file, or the name of a built-in one, whose table ``search`` may state the settings of the search;
-            arguments win over it.
-        out: where studies and chosen parameters are kept (``"tuned"``).
-        plugins: single-file plugins.
-        override: names for which the plugin loaded last wins.
-        progress: show a line for each trial.
-        settings: datasets, bags, schemes, noise, backend, executor, timeout, ...: as in ``run``.
-
-    Returns:
-        ``results.chosen`` is a pandas table of what each study chose, ``results.trials`` of every trial.
-    """
-    given = {name: value for name, value in locals().items() if name != "settings"} | settings
-    command = call_text("tune", given)
-    for name in ("config", "plugins", "override", "progress"):
-        del given[name]
-    given = {name: plain_setting(value) for name, value in given.items()}
-    from llpbench.tuning.request import plan_tune
-
-    return plan_tune(given, config=config, plugins=_paths(plugins), override=names_of(override)).run(progress, command)
-
-
 def _tuned_params(spec: RunSpec) -> TunedParams | None:
     if not spec.params:
         return None
-    from llpbench.tuning.chosen import TunedParams
-
     return TunedParams(Path(spec.params), spec.params_rule)
 
 
@@ -312,5 +249,6 @@ def _is_shown(view: View) -> bool:
     return bool(getattr(view, "shows_progress", True))
 
 
-def _paths(given: Paths) -> list[Path]:
+def paths_of(given: Paths) -> list[Path]:
+    """One path or several, as a list."""
     return [Path(given)] if isinstance(given, str | Path) else [Path(path) for path in given]

@@ -218,3 +218,13 @@ def plugin_options(command: F) -> F:
 def folder_argument(command: F) -> F:
     """The results folder, the newest one by default."""
     return click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False))(command)
+
+
+def published_option(command: F) -> F:
+    """``--board DIR``: a leaderboard whose published results are read, too."""
+    return click.option(
+        "--board",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="With --suite: also read the published results of this leaderboard folder. `leaderboards` falls back to "
+        "the board that comes with llpbench.",
+    )(command)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.board import NONE_OR_SHIPPED, board_option
-from llpbench.cli.options import complete_suites, folder_argument, plugin_options
+from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
 from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import UsageError
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     shell_complete=complete_suites,
     help="The tables of a suite, or of a part, as a paper prints them, with the parameters of all methods.",
 )
-@board_option(default=NONE_OR_SHIPPED)
+@published_option
 @click.option(
     "--kind",
     type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
@@ -120,7 +119,7 @@ def _note_what_is_not_there(
 
 def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:
     """What tells the interval over test rows of a cell; None for a metric that has no such interval."""
-    from llpbench.board.content.bootstrap import METRIC, interval_over_rows
+    from llpbench.results.bootstrap import METRIC, interval_over_rows
 
     if wanted.metric.name != METRIC:
         return None

@@ -14,7 +14,7 @@ from llpbench.cli.printing import progress_of, say
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
 from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import describe, printable
+from llpbench.contracts.errors import printable
 from llpbench.contracts.result import FAILURES
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ def run(
         return
     with exit_on_interrupt():
         results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
-    page = _write_page(results)
     if suite and not as_json:
         _print_suite(results, suite)
     else:
@@ -97,8 +96,9 @@ def run(
     if not as_json:
         _print_failures(results)
         say(f"results: {results.folder}", err=True)
-        if not quiet:
-            say(page, err=True)
+    for line in results.registry.run_finished(results):
+        if not (quiet or as_json):
+            say(line, err=True)
     sys.exit(1 if results.failed else 0)
 
 
@@ -143,18 +143,6 @@ def _print_failures(results: Results, most: int = 5) -> None:
     print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
     if len(failed) > most:
         say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
-
-
-def _write_page(results: Results, most: int = 2000) -> str:
-    """Write the page of the folder and say where it is. It is an extra: whatever goes wrong, the run is done."""
-    from llpbench.board.built.own_page import write_page
-
-    if len(results.planned) > most:  # so that no run waits for it
-        return f"page: llpbench report {results.folder}"
-    try:
-        return f"page: {write_page(results.store, results.registry)}"
-    except Exception as error:
-        return f"no page: {describe(error)}"
 
 
 def _print_results(results: Results, as_json: bool) -> None:

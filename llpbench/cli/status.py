@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from llpbench.cli.board import NONE_OR_SHIPPED, board_option
-from llpbench.cli.options import complete_suites, folder_argument, plugin_options
+from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
@@ -39,7 +38,7 @@ _SEARCHES = ("llpbench tune", "llpbench.tune(")
     shell_complete=complete_suites,
     help="What is missing of a suite, or of a part, in one line for each part.",
 )
-@board_option(default=NONE_OR_SHIPPED)
+@published_option
 @click.option("--traceback", is_flag=True, help="Print the full traceback of every cell that failed.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -107,8 +106,8 @@ def _suite_status(
     from llpbench.cli.suite import coverage_of, print_coverage, read_results
     from llpbench.plugins.registry import load_registry
 
-    results = read_results(suite, folder, board)
     registry = load_registry(plugins, override)
+    results = read_results(suite, folder, board, registry)
     if as_json:
         found = coverage_of(suite or "", registry, [*results.own, *results.published])
         content = [{**msgspec.to_builtins(part), "line": part.line} for part in found]
@@ -195,7 +194,7 @@ def in_folder(command: str, folder: Path) -> str:
 
 def _folder_of_search(command: str) -> Path:
     """The folder that a search fills."""
-    from llpbench.tuning.request import OUT
+    from llpbench.experiment.tuned import OUT
 
     if command.startswith(_CALLS):
         body = _called(command)

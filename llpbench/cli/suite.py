@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
-from llpbench.board.content.shipped import FOLDER as DEFAULT
-from llpbench.cli.board import board_to_read
 from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import newest_folder, open_store, plural
@@ -77,7 +75,7 @@ class Read(NamedTuple):
     published: list[CellResult]
 
 
-def read_results(suite: str | None, folder: Path | None, board: Path | None) -> Read:
+def read_results(suite: str | None, folder: Path | None, board: Path | None, registry: Registry) -> Read:
     """Results of a folder, of a leaderboard, or of both.
 
     When neither is given: of the newest results folder, or of the leaderboard where there is none; it says which.
@@ -85,23 +83,22 @@ def read_results(suite: str | None, folder: Path | None, board: Path | None) -> 
     Raises:
         UsageError: a leaderboard without a suite, or a suite without a name.
     """
-    from llpbench.board.content.folder import read_folder
     from llpbench.contracts.errors import UsageError
 
     if suite is None:
         raise UsageError("--board needs --suite here: which cells of the leaderboard are meant (llpbench list suites).")
     if not suite.strip():
         raise UsageError("--suite needs the name of a suite, or its file (llpbench list suites).")
+    published = board is not None
     if folder is None and board is None:
         folder = newest_folder()
-        board = Path(DEFAULT) if folder is None else None
-        which = f"results of {folder} (published ones: --board {DEFAULT})"
+        published = folder is None
+        which = f"results of {folder} (published ones: --board leaderboards)"
         say(which if folder else "no results here: published ones are shown", err=True)
     own = []
     if folder is not None:
         own = open_store(folder).results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
-    published = [] if board is None else read_folder(board_to_read(board)).lines.values()
-    return Read(own, [line.result for line in published])
+    return Read(own, registry.published_results(board) if published else [])
 
 
 def coverage_of(name: str, registry: Registry, results: Iterable[CellResult]) -> list[Coverage]:
@@ -147,7 +144,7 @@ def show_suite_tables(
     from llpbench.report.paper_text import paper_latex, paper_markdown, with_caption
     from llpbench.report.render import choose, rows_as_text, table_rows
 
-    read = read_results(name, folder, board)
+    read = read_results(name, folder, board, registry)
     suite, part = find_suite(name or "", registry)
     own, published = ([r for r in found if r.protocol == suite.protocol] for found in read)
     left_out = len(read.own) + len(read.published) - len(own) - len(published)

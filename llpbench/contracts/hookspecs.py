@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import click
 
     from llpbench.contracts.cell import Cell
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         Reference,
         RuleSpec,
     )
+    from llpbench.report.results import Results
 
 PROJECT = "llpbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -69,6 +72,16 @@ def llpbench_cell_finished(cell: Cell, result: CellResult) -> None:
     An error here is logged and harms nothing. A call that takes more than half a minute is given up: the plugin is then
     told of no further cells.
     """
+
+
+@hookspec
+def llpbench_run_finished(results: Results) -> str | None:
+    """Act on a finished run, after its table is printed; a returned line is shown to the user. Errors are logged."""
+
+
+@hookspec
+def llpbench_published_results(folder: Path | None) -> Iterable[CellResult]:  # type: ignore[empty-body]
+    """Return published results: those of a leaderboard folder, or of the default leaderboard if None."""
 
 
 @hookspec

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
 
 from llpbench.contracts.data import FloatArray
+from llpbench.contracts.errors import MethodError
 
 StateValue = np.ndarray[Any, Any] | np.generic | bool | int | float | str
 State = Mapping[str, StateValue]
@@ -41,3 +43,36 @@ def is_restorable(method: object) -> TypeGuard[Restorable]:
 
 HOW_TO = "implement state() -> {name: array, number or text} and restore(state) -> self (see docs/writing-a-method.md)"
 """What a method without them has to do, for errors."""
+
+ARRAY_KINDS = "biuf"
+"""Kinds of arrays that can be saved: booleans, integers and floats."""
+
+
+def plain_state(method: str, state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+    """Separate the arrays and the scalars of a method's state, each of a kind that can be saved.
+
+    Raises:
+        MethodError: with the value that cannot be saved.
+    """
+    if not isinstance(state, Mapping):
+        raise MethodError(f"{method}: state() must return a mapping, not {type(state).__name__}.")
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    scalars: dict[str, Any] = {}
+    for name, value in state.items():
+        wrong = f"{method}: state() gives {name!r} as {type(value).__name__}"
+        if not isinstance(name, str) or name == "__metadata__":
+            raise MethodError(f"{method}: state() must name its values by texts, not {name!r}.")
+        if isinstance(value, np.ndarray | np.generic):
+            array = np.asarray(value)
+            if array.dtype.kind not in ARRAY_KINDS or array.dtype.itemsize > 8:
+                raise MethodError(f"{wrong} of {array.dtype}; arrays must hold booleans or numbers of up to 64 bits.")
+            arrays[name] = array
+        elif isinstance(value, bool | str) or (isinstance(value, int | float) and _fits(value)):
+            scalars[name] = value
+        else:
+            raise MethodError(f"{wrong}; give arrays, finite numbers (whole ones below 2^63), or texts.")
+    return arrays, scalars
+
+
+def _fits(value: float) -> bool:
+    return -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)

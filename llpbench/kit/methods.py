@@ -12,14 +12,13 @@ from llpbench.contracts.data import Bags, FloatArray
 from llpbench.contracts.errors import Skip
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.specs import MethodSpec, Scalar
-from llpbench.contracts.state import is_restorable
+from llpbench.contracts.state import is_restorable, plain_state
 from llpbench.experiment.bags import read_only
 from llpbench.experiment.judge import USUAL_PATIENCE
 from llpbench.experiment.metrics import auroc, to_probabilities
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.kit.problem import Problem, classes_of
 from llpbench.kit.real_cell import hearings
-from llpbench.owndata.model_file import plain_state
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
 from llpbench.system.processes import python

@@ -7,17 +7,15 @@ this form is refused.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from llpbench.contracts.errors import LLPBenchError, MethodError
+from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.specs import Scalar
-from llpbench.contracts.state import State
+from llpbench.contracts.state import ARRAY_KINDS, State, plain_state
 from llpbench.data.encoding.frames import FrameEncoder
 from llpbench.owndata.judging.calibration import Calibration
 from llpbench.owndata.judging.facts import FitFacts
@@ -31,7 +29,6 @@ READABLE = (2, 3)
 KEY = "llpbench"
 """Where the file's metadata has the header."""
 _READS = f"this llpbench reads versions {' and '.join(map(str, READABLE))}."
-_KINDS = "biuf"
 
 
 class ModelFileError(LLPBenchError):
@@ -148,7 +145,7 @@ def _read_tensors(content: bytes) -> tuple[str, dict[str, np.ndarray[Any, Any]]]
     if text is None:
         raise ModelFileError("it is not a saved model of llpbench.")
     for name, array in arrays.items():
-        if array.dtype.kind not in _KINDS:
+        if array.dtype.kind not in ARRAY_KINDS:
             raise ModelFileError(f"its array {name!r} holds {array.dtype}, not numbers.")
     return text, arrays
 
@@ -163,33 +160,3 @@ def _decode_header(text: str) -> Header:
         return msgspec.json.decode(text, type=Header)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ModelFileError(f"its header cannot be read ({error}).") from None
-
-
-def plain_state(method: str, state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    """Separate the arrays and the scalars of a method's state, each of a kind that can be saved.
-
-    Raises:
-        MethodError: with the value that cannot be saved.
-    """
-    if not isinstance(state, Mapping):
-        raise MethodError(f"{method}: state() must return a mapping, not {type(state).__name__}.")
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    scalars: dict[str, Any] = {}
-    for name, value in state.items():
-        wrong = f"{method}: state() gives {name!r} as {type(value).__name__}"
-        if not isinstance(name, str) or name == "__metadata__":
-            raise MethodError(f"{method}: state() must name its values by texts, not {name!r}.")
-        if isinstance(value, np.ndarray | np.generic):
-            array = np.asarray(value)
-            if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
-                raise MethodError(f"{wrong} of {array.dtype}; arrays must hold booleans or numbers of up to 64 bits.")
-            arrays[name] = array
-        elif isinstance(value, bool | str) or (isinstance(value, int | float) and _fits(value)):
-            scalars[name] = value
-        else:
-            raise MethodError(f"{wrong}; give arrays, finite numbers (whole ones below 2^63), or texts.")
-    return arrays, scalars
-
-
-def _fits(value: float) -> bool:
-    return -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)

@@ -195,20 +195,11 @@ def llpbench_selection_rules() -> list[RuleSpec]:
 
 @hookimpl
 def llpbench_executors() -> list[ExecutorSpec]:
-    """Cells on this machine, or on a Dask cluster."""
+    """Cells on this machine."""
     return [
         ExecutorSpec(
             name="local",
             factory="llpbench.execution.local:LocalExecutor.from_settings",
             summary="processes of this machine, as many as it has cores for",
-        ),
-        ExecutorSpec(
-            name="dask",
-            factory="llpbench.cluster.dask:DaskExecutor.from_settings",
-            summary="a Dask cluster: SLURM, Kubernetes, SSH, or several processes here",
-            params=(
-                Param("scheduler", "", doc="address or scheduler file of a running cluster; empty starts one here"),
-            ),
-            requires=("distributed",),
         ),
     ]

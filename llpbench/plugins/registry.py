@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from llpbench.contracts.cell import Cell
     from llpbench.contracts.executor import Executor, ExecutorSettings
     from llpbench.contracts.result import CellResult
+    from llpbench.report.results import Results
 
 S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, ExecutorSpec)
 log = logging.getLogger("llpbench")
@@ -172,6 +173,23 @@ class Registry:
                 continue
             found.extend(given)
         return found
+
+    def run_finished(self, results: Results) -> list[str]:
+        """Tell every plugin that a run has ended; returns the lines to show. A plugin's error is logged."""
+        lines = []
+        for impl in self.manager.hook.llpbench_run_finished.get_hookimpls():
+            try:
+                line = impl.function(*((results,) if impl.argnames else ()))
+            except Exception as error:
+                log.warning("plugin %s failed on a finished run: %s", printable(impl.plugin_name), describe(error))
+            else:
+                lines += [str(line)] if line else []
+        return lines
+
+    def published_results(self, folder: Path | None) -> list[CellResult]:
+        """Published results that plugins know of: those of ``folder``, or of the default leaderboard."""
+        found: list[Iterable[CellResult]] = self.manager.hook.llpbench_published_results(folder=folder)
+        return [result for results in found for result in results]
 
     def add_commands(self, group: click.Group) -> None:
         """Let plugins add their verbs; one that fails is logged and harms nothing."""

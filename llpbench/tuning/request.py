@@ -16,6 +16,7 @@ from llpbench.execution.jobs import Context
 from llpbench.execution.session import context_of, limits_of, make_executor
 from llpbench.execution.settings import SEARCH, HowToRun, combine, find_run_file, read_run_file
 from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.tuned import OUT, UNSTEERED
 from llpbench.plugins.options import names_of
 from llpbench.plugins.registry import Registry, load_registry
 from llpbench.report.progress import QuietView, fetch_data, stopped
@@ -25,11 +26,9 @@ from llpbench.results.metric_style import MetricStyle
 from llpbench.results.store import Store
 from llpbench.tuning.results import TuneResults, describe_trial
 from llpbench.tuning.searches import TuneSpec, judged_by, plan_searches
-from llpbench.tuning.study import STEERED, UNSTEERED, Journal, import_optuna
+from llpbench.tuning.study import STEERED, Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
 
-OUT = "tuned"
-"""Where studies and chosen parameters are kept when nobody says where."""
 _OF_SEARCH = {"rule", *(field.name for field in fields(TuneSpec))} - {"run", "rules"}
 
 

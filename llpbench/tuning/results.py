@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llpbench.contracts.cell import setting_name
-from llpbench.tuning.chosen import Trial
+from llpbench.experiment.tuned import Trial
 from llpbench.tuning.searches import Search
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import MethodSpec, RuleSpec, Scalar
 from llpbench.experiment.grid import USUAL_FOLDS, RunSpec, plan_cells
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.tuned import UNSTEERED, History, Setting, bare
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
-from llpbench.tuning.chosen import History, Setting, bare
 from llpbench.tuning.space import Dimension, check_ranges, narrowed, ranges_of, search_space, space_digest
-from llpbench.tuning.study import SAMPLERS, STEERED, UNSTEERED, Journal, Study
+from llpbench.tuning.study import SAMPLERS, STEERED, Journal, Study
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,10 @@ import msgspec
 from llpbench.contracts.errors import StoreError, UsageError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.seeds import derive_seed
+from llpbench.experiment.tuned import UNSTEERED, Trial
 from llpbench.system.locks import Claim, file_lock
-from llpbench.tuning.chosen import Trial
 from llpbench.tuning.space import Dimension, start_values
 
-UNSTEERED = "random"
-"""The sampler whose draws depend on no value of earlier trials."""
 STEERED = "tpe"
 """The sampler that draws where earlier trials were good under the rule of the study."""
 SAMPLERS = (STEERED, UNSTEERED)

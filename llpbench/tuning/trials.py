@@ -24,12 +24,12 @@ from llpbench.execution.jobs import Context, Limits, make_jobs
 from llpbench.execution.settle import stamp
 from llpbench.experiment.judge import pruned_by
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.tuned import Chosen, Trial, write_chosen, write_history
 from llpbench.plugins.options import format_options
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import Provenance
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
-from llpbench.tuning.chosen import Chosen, Trial, write_chosen, write_history
 from llpbench.tuning.pruning import cut_where_given_up, pruning_limits
 from llpbench.tuning.searches import Search
 from llpbench.tuning.study import Asked, locked

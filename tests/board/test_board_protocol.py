@@ -20,7 +20,7 @@ from llpbench.board.page import render_page
 from llpbench.board.schema.board import BoardDataset
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
-from llpbench.tuning.chosen import History, Setting, Trial, bare
+from llpbench.experiment.tuned import History, Setting, Trial, bare
 
 METHODS = {"good": 0.8, "fair": 0.75, "poor": 0.7}
 

@@ -29,8 +29,8 @@ from llpbench.board.content.splits import Splits
 from llpbench.board.validate import Unsound
 from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.result import CellResult, Selected
+from llpbench.experiment.tuned import History
 from llpbench.results.sealing import decode_result, encode_result
-from llpbench.tuning.chosen import History
 
 Edit = Callable[[Bench, CellResult], object]
 

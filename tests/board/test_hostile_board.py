@@ -189,7 +189,7 @@ def added(tmp_path: Path, **facts: Any) -> Content:
 
 
 def test_machines_and_searches_without_a_cell_are_found(tmp_path: Path) -> None:
-    from llpbench.tuning.chosen import History, Setting
+    from llpbench.experiment.tuned import History, Setting
 
     content = added(tmp_path)
     content.machines["abcdefabcd"] = msgspec.convert({**MACHINE_FACTS, "cpu": "buy here"}, MachineFacts)

@@ -26,15 +26,15 @@ from llpbench.board.built.build import differences
 from llpbench.board.content.folder import Content, read_folder
 from llpbench.board.content.lines import seal
 from llpbench.board.content.verified import make_marks
-from llpbench.cli.verification import tell_verification
+from llpbench.board.verbs.verification import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.tuned import History
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import QuietView
-from llpbench.tuning.chosen import History
 
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 
@@ -609,7 +609,7 @@ def test_marks_are_kept_only_where_verify_ran() -> None:
 def test_the_workflow_runs_commands_that_exist() -> None:
     import click
 
-    from llpbench.cli.leaderboard import leaderboard
+    from llpbench.board.verbs.leaderboard import leaderboard
 
     filled = {"$CELLS": "4", "$FRESH": "2", "$DRAW": "123"}
     found = {}
@@ -693,7 +693,7 @@ def test_both_jobs_are_of_the_same_base() -> None:
 
 @pytest.mark.parametrize("text", [WORKFLOW, (ROOT / "docs" / "submitting.md").read_text()], ids=["workflow", "docs"])
 def test_every_option_that_is_written_down_exists(text: str) -> None:
-    from llpbench.cli.leaderboard import leaderboard
+    from llpbench.board.verbs.leaderboard import leaderboard
 
     found = re.findall(r"llpbench leaderboard (\w+)((?:\s+(?!llpbench)\S+)*)", text.replace("`", "\n#\n"))
     assert {verb for verb, _ in found} >= {"check", "verify"}

@@ -13,10 +13,10 @@ from helpers import make_cell, make_plan, make_result
 
 from llpbench import UsageError
 from llpbench.cli.status import in_folder, status, with_rerun
-from llpbench.cli.tune import tune
 from llpbench.contracts.result import PROTOCOL
 from llpbench.execution.local import cells_at_once
 from llpbench.results.store import Store
+from llpbench.tuning.verb import tune
 
 SMALL = "synthetic[rows=400;dim=4]"
 

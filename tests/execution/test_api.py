@@ -15,9 +15,9 @@ from cli_runner import FAULTY, llpbench, table
 from helpers import PATIENCE
 
 from llpbench import Results, UsageError, run, tune
-from llpbench.cli.tune import tune as tune_command
 from llpbench.results.store import Store
 from llpbench.tuning.request import TuneRequest
+from llpbench.tuning.verb import tune as tune_command
 
 TUNABLE = Path(__file__).parents[1] / "support" / "tunable" / "tunable.py"
 SMALL: dict[str, Any] = {"datasets": "synthetic[rows=600;dim=4]", "bags": [8, 32], "seeds": 2, "progress": False}

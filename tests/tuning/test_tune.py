@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 
 from llpbench import MethodSpec, Param, UsageError
 from llpbench.api import plan_run
-from llpbench.cli.tune import run_command
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
@@ -37,10 +36,10 @@ from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.experiment.judge import Pruned
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
+from llpbench.experiment.tuned import History, Setting, Trial, TunedParams, read_chosen
 from llpbench.plugins.registry import load_registry
 from llpbench.report.progress import QuietView
 from llpbench.results.store import Store
-from llpbench.tuning.chosen import History, Setting, Trial, TunedParams, read_chosen
 from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, cut_where_given_up, pruning_limits
 from llpbench.tuning.request import plan_tune
 from llpbench.tuning.results import TuneResults
@@ -48,6 +47,7 @@ from llpbench.tuning.searches import Search, TuneSpec, plan_searches
 from llpbench.tuning.space import NUMBER, Dimension, narrowed, ranges_of, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
+from llpbench.tuning.verb import run_command
 
 PLUGIN = Path(__file__).parents[1] / "support" / "tunable" / "tunable.py"
 REGISTRY = load_registry([PLUGIN])

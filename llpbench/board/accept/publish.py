@@ -36,10 +36,10 @@ from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.coverage import suite_coverage
 from llpbench.experiment.suites.file import read_suite, suite_files
+from llpbench.experiment.tuned import History
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Manifest
-from llpbench.tuning.chosen import History
 
 
 @dataclass

@@ -35,7 +35,7 @@ from llpbench.board.again.rerun import (
     this_type,
     type_of,
 )
-from llpbench.board.content.bootstrap import METRIC, Replicates
+from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.maths.statistics import holm, student_p
 from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
@@ -47,6 +47,7 @@ from llpbench.execution.jobs import Context, Limits
 from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
+from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import setting_of, value_of
 from llpbench.system.machine import usable_cores
 

@@ -17,7 +17,6 @@ from llpbench.board.built.grouped import NO_NOISE, DatasetGroups, Place, block_o
 from llpbench.board.built.overview import cells_of, coverage_of, standings_of
 from llpbench.board.built.plan import board_groups
 from llpbench.board.built.protocol import board_protocol, table_data
-from llpbench.board.content.bootstrap import METRIC as JUDGED
 from llpbench.board.content.facts import MethodFacts, rules_of, styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.content.origin import is_unreleased
@@ -44,6 +43,7 @@ from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.report.cards import cards_of
 from llpbench.report.levels import NO_SEED, common_seeds
+from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number

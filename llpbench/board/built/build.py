@@ -12,7 +12,6 @@ from llpbench.board.built.board import make_board
 from llpbench.board.built.plan import board_groups
 from llpbench.board.built.protocol import board_protocol
 from llpbench.board.built.seeds_csv import seeds_csv
-from llpbench.board.content.bootstrap import METRIC as JUDGED
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content, raw_files
 from llpbench.board.content.origin import is_unreleased
@@ -20,6 +19,7 @@ from llpbench.board.schema.board import BoardDataset, encode_board
 from llpbench.contracts.cell import bag_words
 from llpbench.report import phases, tables
 from llpbench.report.cards import card_lines
+from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Group, Row, make_rows

@@ -6,10 +6,11 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from llpbench.board.content.bootstrap import METRIC, Replicates
+from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.maths.statistics import LEVEL, Interval, difference_interval, holm, variance_of_difference
 from llpbench.board.schema.board import Score
 from llpbench.contracts.result import CellResult
+from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import value_of
 
 _BOTH, _SEEDS, _ONE = "seeds and test rows", "seeds only (no predictions)", "one seed"

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from llpbench.board.content.bootstrap import METRIC, Replicates, interval_of
+from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.searched import is_tuned
 from llpbench.board.schema.board import ProtocolLine, ProtocolTable
+from llpbench.experiment.tuned import History, tuned_setting
 from llpbench.report.protocol import Interval, line_of, protocol_tables
 from llpbench.report.tables import Table
+from llpbench.results.bootstrap import METRIC, interval_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Group, make_rows, value_of
-from llpbench.tuning.chosen import History, tuned_setting
 
 
 def board_protocol(

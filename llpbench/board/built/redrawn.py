@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from llpbench.board.built.grouped import BLOCKS, DatasetGroups, by_dataset
 from llpbench.board.built.overview import ALL, cells_of, grid_of, numbers_of
 from llpbench.board.built.plan import board_groups
-from llpbench.board.content.bootstrap import METRIC
 from llpbench.board.content.facts import styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.maths.overall import Key
+from llpbench.results.bootstrap import METRIC
 from llpbench.results.shared import shared_keys
 from llpbench.results.table import value_of
 

@@ -20,13 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.board.maths.statistics import REPLICATES, auroc_replicates
 from llpbench.board.validate import PREDICTION_BYTES, Unsound, check_id, check_rules, clip, read_plain
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult
-
-METRIC = "auroc"
-"""The metric whose replicates are kept: only for this one the board says which methods are separated."""
+from llpbench.results.bootstrap import METRIC, REPLICATES, auroc_replicates, resampling_seed
 
 BAG_OF = "bag_of"
 """The array of predictions that has the bag of each test row."""
@@ -114,26 +111,6 @@ def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> 
     return Replicates(id=result.id, test=short_digest(labels), rules=rules, same=same)
 
 
-def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float, float] | None:
-    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions to resample.
-
-    It says how far other test rows would move the number, and nothing of other bags, splits or starting weights.
-    """
-    stated = result.selected[rule].metrics.get(METRIC) if rule in result.selected else None
-    try:
-        arrays = read_predictions(path, [rule])
-    except Unsound:
-        return None
-    labels, scores = arrays["labels"].astype(np.int64), arrays[rule].astype(np.float64)
-    return None if stated is None else interval_of(stated, auroc_replicates(labels, scores, resampling_seed(result)))
-
-
-def interval_of(value: float, replicates: NDArray[np.float64]) -> tuple[float, float] | None:
-    """The 95 % interval of a number with these replicates: 1.96 of their standard deviations to each side."""
-    spread = float(np.nanstd(replicates, ddof=1))
-    return (value - 1.96 * spread, value + 1.96 * spread) if np.isfinite(spread) else None
-
-
 def short_digest(labels: NDArray[np.int64]) -> str:
     """The digest of test labels that replicates carry."""
     return hashlib.sha256(labels.astype("<i8").tobytes()).hexdigest()[:16]
@@ -197,11 +174,6 @@ def widest_spread(result: CellResult, auroc: float) -> float:
     error = (share * (1.0 - share) / max(1, units) + noise**2) ** 0.5
     smallest = max(1.0, rows * (share - 3.0 * error))
     return float(1.5 * (max(0.0, auroc * (1.0 - auroc)) / smallest) ** 0.5 + TOLERANCE)
-
-
-def resampling_seed(result: CellResult) -> int:
-    """The seed of the resamples: that of the split, which fixes the test rows."""
-    return result.seeds["split"]
 
 
 def pack(values: NDArray[np.float64]) -> Packed:

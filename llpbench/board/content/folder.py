@@ -30,8 +30,8 @@ from llpbench.board.content.submission import ToldMethod, read_told_method
 from llpbench.board.content.verified import Mark, decode_mark
 from llpbench.board.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.contracts.errors import StoreError
+from llpbench.experiment.tuned import History
 from llpbench.system.files import write_atomically
-from llpbench.tuning.chosen import History
 
 BY_DATASET = ("cells", "bootstrap", "searches", "verified")
 """The folders of published data that have a file for each dataset."""

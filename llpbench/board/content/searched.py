@@ -21,9 +21,8 @@ from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.experiment.judge import pruned_by
+from llpbench.experiment.tuned import UNSTEERED, History, Trial, bare, tuned_setting
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.tuning.chosen import History, Trial, bare, tuned_setting
-from llpbench.tuning.study import UNSTEERED
 
 _OWN_METRICS = {"bag_error"}  # of held-back bags; every other metric is of test rows
 _NO_LABELS = hashlib.sha256().hexdigest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.board import FOLDER
+from llpbench.board.verbs.options import FOLDER
 from llpbench.cli.options import Names, Numbers, Seeds, together
 from llpbench.cli.printing import say
 

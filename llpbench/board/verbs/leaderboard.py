@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.board.content.shipped import FOLDER as DEFAULT
-from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read
+from llpbench.board.verbs.options import FOLDER, OR_SHIPPED, board_option, board_to_read
+from llpbench.board.verbs.submission import data_options, fetch, inputs, score
+from llpbench.board.verbs.verification import tell_verification
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
-from llpbench.cli.submission import data_options, fetch, inputs, score
-from llpbench.cli.verification import tell_verification
 
 if TYPE_CHECKING:
     from llpbench.board.accept.publish import Added
@@ -267,13 +267,13 @@ def verify(
     import secrets
 
     from llpbench.board.again import verify as room
-    from llpbench.board.content.bootstrap import METRIC
     from llpbench.board.content.folder import read_folder
     from llpbench.board.content.shipped import shipped_board
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import fetch_files, make_view
+    from llpbench.results.bootstrap import METRIC
     from llpbench.results.metric_style import known_styles
 
     folder = board_to_read(board)

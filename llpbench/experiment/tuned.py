@@ -22,6 +22,10 @@ from llpbench.experiment.grid import Tuned
 from llpbench.system.files import write_atomically
 
 FILE = "tuned.json"
+OUT = "tuned"
+"""Folder that ``llpbench tune`` fills by default."""
+UNSTEERED = "random"
+"""The sampler that does not look at earlier trials: the only one whose trials several rules can share."""
 T = TypeVar("T")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.board import FOLDER, OR_SHIPPED, board_option, board_to_read, shipped_has
+from llpbench.board.verbs.options import FOLDER, OR_SHIPPED, board_option, board_to_read, shipped_has
 from llpbench.cli.options import plugin_options, remake_options
 from llpbench.cli.results import open_store
 from llpbench.contracts.cell import setting_name

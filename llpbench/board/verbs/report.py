@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.board import OR_SHIPPED, board_option, board_to_read, shipped_has
+from llpbench.board.verbs.options import OR_SHIPPED, board_option, board_to_read, shipped_has
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import open_store

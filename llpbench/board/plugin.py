@@ -1,0 +1,52 @@
+"""What the leaderboard adds to llpbench: its verbs, the page of a finished run, published results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llpbench.contracts.errors import describe
+from llpbench.contracts.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+    from llpbench.contracts.result import CellResult
+    from llpbench.report.results import Results
+
+MOST_CELLS = 2000
+"""The page of a run with more cells is written on request only, so that no run waits for it."""
+
+
+@hookimpl
+def llpbench_commands(group: click.Group) -> None:
+    """Add ``report``, ``leaderboard``, ``rerun`` and ``cite``."""
+    from llpbench.board.verbs.cite import cite
+    from llpbench.board.verbs.leaderboard import leaderboard
+    from llpbench.board.verbs.report import report
+    from llpbench.board.verbs.rerun import rerun
+
+    for command in (report, leaderboard, rerun, cite):
+        group.add_command(command)
+
+
+@hookimpl
+def llpbench_run_finished(results: Results) -> str:
+    """Write the HTML page of a finished run into its folder and say where it is."""
+    if len(results.planned) > MOST_CELLS:
+        return f"page: llpbench report {results.folder}"
+    from llpbench.board.built.own_page import write_page
+
+    try:
+        return f"page: {write_page(results.store, results.registry)}"
+    except Exception as error:
+        return f"no page: {describe(error)}"
+
+
+@hookimpl
+def llpbench_published_results(folder: Path | None) -> list[CellResult]:
+    """Read the published results of a leaderboard."""
+    from llpbench.board.content.folder import read_folder
+    from llpbench.board.verbs.options import board_to_read
+
+    return [line.result for line in read_folder(board_to_read(folder)).lines.values()]
