@@ -1,7 +1,7 @@
 """One step of the build: the published board goes into the package, so that an installed llpbench has one to look at.
 
 Everything else is in pyproject.toml. The board lies in ``leaderboards/`` at the top of the repository. What a command
-reads of it (cells, machines, facts, marks, submissions) is copied to ``llpbench/board/published/`` of the wheel;
+reads of it (cells, machines, facts, marks) is copied to ``llpbench/board/published/`` of the wheel;
 what is built from it and the replicates, which are as large as the cells, are not.
 """
 
@@ -14,7 +14,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 BOARD = Path(__file__).parent / "leaderboards"
-PARTS = ("facts.json", "cells/*.jsonl", "machines/*.json", "submissions/*.json", "verified/*.jsonl")
+PARTS = ("facts.json", "cells/*.jsonl", "machines/*.json", "verified/*.jsonl")
 INSIDE = Path("llpbench", "board", "published")
 
 

@@ -15,9 +15,6 @@ FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
 PROTOCOL = 2
 """Version of the rules by which cells are run and judged (docs/protocol.md); numbers of two are not compared."""
 
-PREDICTIONS_ONLY = "predictions only: not re-run"
-"""What stands beside every number of a method that was handed in as predictions."""
-
 
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What one selection rule chose: the report, its value under the rule, and the metrics on test rows."""
@@ -50,8 +47,6 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         rate: the known overall rate that decisions were made with: of class 1, or of every class of several.
         card: what its training bags are like. Made from labels, after the method's process was started: no method
             gets it. None for a bound, which does not depend on bags, and in results of before.
-        predictions_only: whether the method was not run: scores that somebody handed in were scored here. Seconds are
-            as told, and there are numbers only under the rule that was declared.
         failed_at: for a failure, the last line in the plugin's own file (``file:line: code``).
     """
 
@@ -92,4 +87,3 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     digests: dict[str, str] = {}
     rate: list[float] = []
     card: BagCard | None = None
-    predictions_only: bool = False

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from llpbench.contracts.result import PREDICTIONS_ONLY
 from llpbench.report.levels import across_levels, on_common_seeds, usual_seeds
 from llpbench.report.marks import Key, Mark, compared_means, control_notes, lines_of, marks_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
@@ -252,11 +251,10 @@ def reasons_of(rows: list[Row]) -> list[str]:
         if row.status != "ok"
         for reason in row.reasons
     ]
-    notes += [f"{row.method}: {PREDICTIONS_ONLY}; compared with nothing" for row in rows if row.predictions_only]
     notes += [
         f"{row.method}: another rule chose its parameters; compared under that rule alone"
         for row in rows
-        if not (row.compared or row.predictions_only)
+        if not row.compared
     ]
     notes += [
         f"{row.paper_source} selected by {row.paper_rule!r}: its values stand beside those of that rule"

@@ -106,14 +106,9 @@ class Group:
         cards = {result.cell.seed: result.card for result in self.found if result.card is not None}
         return cards[min(cards)] if cards else None
 
-    @property
-    def predictions_only(self) -> bool:
-        """Whether these are predictions that were handed in: shown, and compared with nothing."""
-        return any(result.predictions_only for result in self.found)
-
     def compared_under(self, rule: str) -> bool:
         """Whether it takes part in comparisons under a rule (``results.shared``)."""
-        return not self.predictions_only and may_compare(self.options.get("params", ""), rule)
+        return may_compare(self.options.get("params", ""), rule)
 
     def status(self, numbers: int) -> str:
         """``ok`` when all planned seeds have a number, ``partial`` when some have; else what happened to most."""
@@ -144,7 +139,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         settings_of: the day of these settings when the name stands for newer ones here; else empty.
         cell_ids: ids of the planned cells.
         unit: ``%`` or nothing; ``digits`` are the decimals that are printed.
-        predictions_only: whether these are predictions that were handed in: shown, and compared with nothing.
         paper: what a publication reports for this entry, in the same unit; ``paper_rule`` is how it selected.
     """
 
@@ -184,12 +178,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     scheme: str = USUAL.scheme
     split: str = USUAL.split
     card: BagCard | None = None
-    predictions_only: bool = False
 
     @property
     def compared(self) -> bool:
         """Whether it takes part in comparisons under its rule (``results.shared``)."""
-        return not self.predictions_only and may_compare(self.options.get("params", ""), self.rule)
+        return may_compare(self.options.get("params", ""), self.rule)
 
     @property
     def bags_name(self) -> str:
@@ -375,16 +368,15 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
         scheme=setting.scheme,
         split=setting.split,
         card=group.card,
-        predictions_only=group.predictions_only,
     )
 
 
 def value_of(result: CellResult, metric: str, rule: str) -> float | None:
-    """The number a result holds for a metric under a rule; None when it has none. Costs that are told are none."""
+    """The number a result holds for a metric under a rule; None if it has none."""
     if result.status != "ok":
         return None
     if metric in COSTS:
-        return None if result.predictions_only else float(getattr(result, metric))
+        return float(getattr(result, metric))
     chosen = result.selected.get(rule)
     return None if chosen is None else chosen.metrics.get(metric)
 

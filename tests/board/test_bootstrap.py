@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from board_samples import real_cell, traced
 
-from llpbench.board.again.verify import _row_variance, fresh_p
+from llpbench.board.reproduce.verify import _row_variance, fresh_p
 from llpbench.board.content.bootstrap import check_replicates, pack, replicate, widest_spread
 from llpbench.board.validate import Unsound
 from llpbench.contracts.result import CellResult, Selected

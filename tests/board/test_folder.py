@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from board_samples import MACHINE, MACHINE_FACTS, real_cell, set_metrics, shared, traced, write_run
 
-from llpbench.board.accept.publish import add_results
-from llpbench.board.again.rerun import Verdict
-from llpbench.board.again.verify import Verification
+from llpbench.board.publish import add_results
+from llpbench.board.reproduce.rerun import Verdict
+from llpbench.board.reproduce.verify import Verification
 from llpbench.board.checks.audit import audit
 from llpbench.board.content import folder as room
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
-from llpbench.board.content.verified import make_marks
+from llpbench.board.content.marks import make_marks
 
 OTHER = "abcdefabcd"
 
@@ -59,7 +59,7 @@ def stop_after(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_can_be_read_wherever_its_writing_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llpbench.board.accept.publish.suite_files", lambda registry: {})  # planning takes long
+    monkeypatch.setattr("llpbench.board.publish.suite_files", lambda registry: {})  # planning takes long
     content, run = published(tmp_path), second_run(tmp_path)
     write_files(tmp_path / "before", raw_files(content))
     report = add_results(run, content, shared(), replace=True)

@@ -24,7 +24,7 @@ from llpbench.board.checks.derived import derived_seeds
 from llpbench.board.content.bootstrap import pack, unpack
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import seal
-from llpbench.board.content.searched import check_search
+from llpbench.board.content.searches import check_search
 from llpbench.board.content.splits import Splits
 from llpbench.board.validate import Unsound
 from llpbench.contracts.cell import OWN_SIZES

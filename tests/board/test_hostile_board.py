@@ -25,7 +25,7 @@ from helpers import make_cell
 
 from llpbench.board.accept.brought import brought
 from llpbench.board.accept.inputs import settings
-from llpbench.board.accept.publish import add_results
+from llpbench.board.publish import add_results
 from llpbench.board.built.build import built_files, changed_by_hand, differences
 from llpbench.board.built.citation import suite_bibtex
 from llpbench.board.built.commands import typed_seeds

@@ -27,7 +27,7 @@ from board_samples import (
 )
 from helpers import make_cell, make_plan
 
-from llpbench.board.accept.publish import Added, add_results
+from llpbench.board.publish import Added, add_results
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files, differences
 from llpbench.board.checks.audit import audit

@@ -15,7 +15,7 @@ from cli_runner import llpbench
 from forge import bring_up_to_date
 from plugin_install import with_plugins
 
-from llpbench.board.again.rerun import compare, limits_again, this_type
+from llpbench.board.reproduce.rerun import compare, limits_again, this_type
 from llpbench.board.built.build import built_files
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import encode_line

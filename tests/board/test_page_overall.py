@@ -408,14 +408,13 @@ def test_the_settings_of_a_tab_keep_their_names_beside_many_methods(
 @needs_browser
 def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
-    bp, variant, count, *_ = board["datasets"][0]["rows"]
+    bp, _, count, *_ = board["datasets"][0]["rows"]
     bp["whose"], count["whose"] = "yours", "published"
-    variant["predictions_only"] = {"mark": "scored here, never run here", "who": "somebody"}
     count["verified"] = {"cells": 3, "doubted": 0, "of": 6, "latest": "2026-11-16"}
     path = written(tmp_path, board)
     browser.open(path, "#dataset=adult&open=bp")
     marks = "[...document.querySelectorAll('.rowmark')].map(m => m.textContent)"
-    assert sorted(browser.run(marks)) == ["predictions only", "published", "yours", "✓ 3 of 6"]
+    assert sorted(browser.run(marks)) == ["published", "yours", "✓ 3 of 6"]
     browser.open(path)
     assert browser.run(marks) == ["yours"]
     assert browser.problems == []

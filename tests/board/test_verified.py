@@ -12,13 +12,13 @@ from board_samples import as_line, content_of, grid
 from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, check_board, write_board
 
-from llpbench.board.again.rerun import Verdict
-from llpbench.board.again.verify import FreshTest, Verification
+from llpbench.board.reproduce.rerun import Verdict
+from llpbench.board.reproduce.verify import FreshTest, Verification
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.checks.audit import audit
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
-from llpbench.board.content.verified import (
+from llpbench.board.content.marks import (
     Mark,
     check_marks,
     decode_mark,

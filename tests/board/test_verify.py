@@ -20,12 +20,12 @@ from cli_runner import llpbench
 from forge import VICTIM, WITNESS, Bench, publish, write_board
 from helpers import make_cell, make_result
 
-from llpbench.board.again import verify as room
-from llpbench.board.again.rerun import TOLERANCE, Verdict
+from llpbench.board.reproduce import verify as room
+from llpbench.board.reproduce.rerun import TOLERANCE, Verdict
 from llpbench.board.built.build import differences
 from llpbench.board.content.folder import Content, read_folder
 from llpbench.board.content.lines import seal
-from llpbench.board.content.verified import make_marks
+from llpbench.board.content.marks import make_marks
 from llpbench.board.verbs.verification import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_install import SOURCES, with_plugins
 
-from llpbench.board.accept.publish import refresh_suites
+from llpbench.board.publish import refresh_suites
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import seal
 from llpbench.board.schema.overall import SuiteAbout

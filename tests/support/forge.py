@@ -15,7 +15,7 @@ import numpy as np
 from board_samples import rule_version, set_metrics, shared
 from cli_runner import llpbench
 
-from llpbench.board.accept.publish import add_results
+from llpbench.board.publish import add_results
 from llpbench.board.built.build import built_files, differences
 from llpbench.board.checks.audit import audit
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files

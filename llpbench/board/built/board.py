@@ -19,9 +19,8 @@ from llpbench.board.built.plan import board_groups
 from llpbench.board.built.protocol import board_protocol, table_data
 from llpbench.board.content.facts import MethodFacts, rules_of, styles_of
 from llpbench.board.content.folder import Content
-from llpbench.board.content.origin import is_unreleased
-from llpbench.board.content.submission import told_of
-from llpbench.board.content.verified import mark_rows
+from llpbench.board.content.lines import is_unreleased
+from llpbench.board.content.marks import mark_rows
 from llpbench.board.maths.statistics import pareto_front, standings
 from llpbench.board.schema.board import (
     SCHEMA,
@@ -176,7 +175,6 @@ def _board_row(
         origin=facts.origin,
         unreleased=any(map(is_unreleased, results)),
         cells=cells,
-        predictions_only=told_of(content.submissions, results),
     )
 
 
@@ -325,7 +323,7 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
     fronts = {}
     for bag in bags:
-        compared = [row for row in rows if not (row.oracle or row.control) and row.predictions_only is UNSET]
+        compared = [row for row in rows if not (row.oracle or row.control)]
         entries = {row.method: row.cells[NO_NOISE][str(bag)] for row in compared}
         there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
         if not there:
@@ -366,7 +364,6 @@ def _missing(dataset: BoardDataset) -> list[Missing]:
     entries = [
         (row.method, noise, bag, entry)
         for row in dataset.rows
-        if row.predictions_only is UNSET
         for noise, cells in row.cells.items()
         for bag, entry in cells.items()
     ]

@@ -14,7 +14,7 @@ from llpbench.board.built.protocol import board_protocol
 from llpbench.board.built.seeds_csv import seeds_csv
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content, raw_files
-from llpbench.board.content.origin import is_unreleased
+from llpbench.board.content.lines import is_unreleased
 from llpbench.board.schema.board import BoardDataset, encode_board
 from llpbench.contracts.cell import bag_words
 from llpbench.report import phases, tables
@@ -81,7 +81,7 @@ def _too_many(root: Path, wanted: Iterable[str]) -> list[str]:
     problems = []
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if Path(name).parts[0] == ".git":  # a board that is a repository; git takes no such file into a commit
+        if Path(name).parts[0] in (".git", "entries"):  # a board may be a repository; entries are submissions
             continue
         if path.is_dir() and not path.is_symlink():
             if name not in folders and not any(path.iterdir()):
@@ -96,29 +96,13 @@ def _is_at_will(path: Path, name: str) -> bool:
     return plain and name in _AT_WILL and path.read_bytes() == _AT_WILL[name]
 
 
-def changed_by_hand(root: Path, before: Path) -> list[str]:
-    """Files that are written by hand and are others than on the leaderboard before: one sentence for each."""
-    return [
-        f"{name}: it is another than before; reviewers change it"
-        for name in BY_HAND
-        if _bytes(root / name) != _bytes(before / name)
-    ]
-
-
-def _bytes(path: Path) -> bytes | None:
-    """What a plain file holds; None where there is none."""
-    return path.read_bytes() if path.is_file() and not path.is_symlink() else None
-
-
 def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:
     """Rows of one metric under every rule that a result of the dataset has numbers under."""
     stated: dict[str, set[str]] = {}
     for group in groups:
         stated.setdefault(group.setting.base_dataset, set()).update(*(result.selected for result in group.found))
     rows = make_rows(groups, [style], rules_of((r for group in groups for r in group.found), content.facts))
-    rows = [
-        row for row in rows if row.rule in stated[row.base_dataset] and not (row.predictions_only and not row.seeds)
-    ]
+    rows = [row for row in rows if row.rule in stated[row.base_dataset]]
     return with_references(rows, content.facts.references, style.scale)
 
 
@@ -182,7 +166,7 @@ def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[B
         ("Beside published values", tables.to_markdown(scores.beside)),
         ("Tuned with labels, as published, tuned without", tables.to_markdown(scores.protocol)),
         ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
-        ("Time", tables.to_markdown(phases.time_tables(g for g in groups if not g.predictions_only))),
+        ("Time", tables.to_markdown(phases.time_tables(groups))),
         ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),
     ]
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)

@@ -12,9 +12,7 @@ from llpbench.results.table import Group
 
 
 def command(group: Group) -> str:
-    """The command that runs a method in a setting with all its seeds; empty where its code is not here."""
-    if group.predictions_only:
-        return ""
+    """The command that runs a method in a setting with all its seeds."""
     cell = group.found[0].cell
     words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]
     bound = group.oracle and cell.split == USUAL.split

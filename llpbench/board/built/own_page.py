@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from llpbench.board.accept.publish import refresh_facts
 from llpbench.board.built.board import make_board
 from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import Line, compact, seal
 from llpbench.board.page import render_page
+from llpbench.board.publish import refresh_facts
 from llpbench.board.schema.board import Board
 from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import StoreError, printable
@@ -120,7 +120,6 @@ def _put_beside(content: Content, beside: Content, results: Collection[CellResul
     used = {line.result.machine for line in taken.values()}
     content.machines = {**{name: m for name, m in beside.machines.items() if name in used}, **content.machines}
     content.marks = {i: beside.marks[i] for i in taken if i in beside.marks}
-    content.submissions = beside.submissions
     content.facts = msgspec.structs.replace(beside.facts, suites={})  # they speak of the whole leaderboard
 
 

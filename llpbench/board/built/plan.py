@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from llpbench.board.content.searched import is_tuned
+from llpbench.board.content.searches import is_tuned
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
@@ -71,8 +71,8 @@ def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | Non
 
 
 def _is_expected(r: CellResult) -> bool:
-    """Whether its method is expected in every setting: not what nobody here can run, nor what one search chose."""
-    return not (r.oracle or r.predictions_only or is_tuned(r.cell))
+    """Whether its method is expected in every setting: neither a bound nor what one search chose."""
+    return not (r.oracle or is_tuned(r.cell))
 
 
 def _moved(cell: Cell, setting: Setting, seed: int) -> Cell:

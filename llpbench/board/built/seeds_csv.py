@@ -33,8 +33,6 @@ def seeds_csv(groups: Iterable[Group], styles: Sequence[MetricStyle], rules: Seq
 
 
 def _costs(result: CellResult) -> tuple[object, ...]:
-    if result.predictions_only:  # what was not run here has no costs that we know
-        return ("", "", "", result.id)
     return (result.fit_seconds, result.peak_memory_mb, result.machine, result.id)
 
 

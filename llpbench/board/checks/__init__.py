@@ -1,1 +1,1 @@
-"""What every published result is held to."""
+"""Checks of published results: derived values, recomputed metrics, traceable code, and the whole leaderboard."""

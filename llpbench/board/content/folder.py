@@ -6,7 +6,6 @@
     bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
     searches/<dataset>.jsonl    searches that chose the parameters of tuned rows, with every trial
     verified/<dataset>.jsonl    marks of cells that were made again by a reviewer
-    submissions/<method>.json   what submitters say of methods that were handed in as predictions only
     machines/<id>.json          the machines that made them
     facts.json                  what methods, datasets, metrics and rules say of themselves; numbers from publications
 
@@ -25,9 +24,8 @@ import msgspec
 from llpbench.board.content.bootstrap import Replicates, decode_replicates
 from llpbench.board.content.facts import Facts, MachineFacts, check_facts
 from llpbench.board.content.lines import Line, decode_line, encode_line
-from llpbench.board.content.searched import decode_history
-from llpbench.board.content.submission import ToldMethod, read_told_method
-from llpbench.board.content.verified import Mark, decode_mark
+from llpbench.board.content.marks import Mark, decode_mark
+from llpbench.board.content.searches import decode_history
 from llpbench.board.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.contracts.errors import StoreError
 from llpbench.experiment.tuned import History
@@ -52,7 +50,6 @@ class Content:
     facts: Facts = field(default_factory=Facts)
     searches: dict[str, History] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
-    submissions: dict[str, ToldMethod] = field(default_factory=dict)
 
 
 def read_folder(root: Path) -> Content:
@@ -74,8 +71,6 @@ def read_folder(root: Path) -> Content:
     for path in _files(root / "verified", ".jsonl"):
         for mark in _lines(path, decode_mark):
             _once(content.marks, mark.id, mark, path)
-    for path in _files(root / "submissions", ".json"):
-        content.submissions[path.stem] = _guarded(path, read_told_method)
     for path in _files(root / "machines", ".json"):
         content.machines[_guarded(path, lambda p: check_machine(p.stem))] = _guarded(path, read_machine)
     if (root / "facts.json").exists():
@@ -107,7 +102,6 @@ def raw_files(content: Content) -> dict[str, bytes]:
     """
     files = {f"machines/{name}.json": _pretty(machine) for name, machine in content.machines.items()}
     files["facts.json"] = _pretty(content.facts)
-    files |= {f"submissions/{name}.json": _pretty(about) for name, about in content.submissions.items()}
     for dataset in sorted({history.setting.cell.dataset for history in content.searches.values()}):
         of_dataset = [h for _, h in sorted(content.searches.items()) if h.setting.cell.dataset == dataset]
         files[f"searches/{dataset}.jsonl"] = _joined(msgspec.json.encode(h, order="deterministic") for h in of_dataset)

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from llpbench.board.content.facts import EVERY_RESULT
-from llpbench.board.content.submission import LAST_SEED, check_shown
-from llpbench.board.validate import (
-    Unsound,
-    check_date,
-    check_id,
-    check_machine,
-    check_name,
-    check_rules,
-    check_source,
-    check_values,
-    check_versions,
-    clip,
-    has_visible,
-    short_line,
-)
-from llpbench.contracts.cell import OWN_SIZES
-from llpbench.contracts.errors import LLPBenchError
+from llpbench.board.validate import Unsound, check_id, check_machine, check_name, check_values, clip, short_line
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.experiment.judge import LONGEST_NAME, MOST_STAGES
-from llpbench.experiment.privacy import MECHANISMS, noise_name
 from llpbench.plugins.builtin import llpbench_metrics
-from llpbench.plugins.fingerprint import OWN
-from llpbench.results.sealing import MOST_NOTES, canonical, digest
-from llpbench.system.backend import BACKENDS
+from llpbench.results.sealing import canonical, digest
 
 STAGE_METRICS = ("auroc", "accuracy")
 # The default objects themselves: only these are left out when a result is written.
@@ -38,19 +16,6 @@ _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(CellR
 _SHARES = [metric.name for metric in llpbench_metrics() if metric.percent]
 _DIGITS = 16
 _LONGEST_REASON, _LONGEST_NOTE = 300, 380
-_MOST = {
-    "notes": MOST_NOTES + 1,  # and how many were left out
-    "stages": MOST_STAGES,
-    "pseudo_labels": MOST_STAGES,
-    "phases": 101,  # and the rest
-    "rate": 1_000,
-    "versions": 60,
-    "code": 60,
-    "flags": 60,
-}
-"""How many entries a part of a result may have; other parts have at most ``_FEW``."""
-_FEW = 20
-_MOST_METRICS, _MOST_OPTIONS = 100, 200
 
 
 class Line(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +95,6 @@ def decode_line(data: bytes) -> Line:
         raise Unsound(f"not a published cell ({str(error)[:200]})") from None
     if line.digest != digest(canonical(line.result), _DIGITS):
         raise Unsound(f"cell {clip(line.result.id)}: its content does not match its digest (edited by hand?)")
-    check_source(line.source)
     check_result(line.result)
     if loose := _not_compact(line.result):
         raise Unsound(
@@ -147,93 +111,28 @@ def _not_compact(result: CellResult) -> list[str]:
 
 
 def check_result(result: CellResult) -> None:
-    """Refuse a result whose content cannot be what a run wrote."""
+    """Raise ``Unsound`` if a result cannot be what a run wrote."""
     check_id(result.id)
     if result.id != result.cell.id:
         raise Unsound(f"id {result.id} is not the id of its cell ({result.cell.id})")
     check_name(result.cell.dataset, "dataset")
     check_name(result.cell.method, "method")
     check_machine(result.machine)
-    check_date(result.started)
-    _check_sizes(result)
     check_values(msgspec.to_builtins(compact(result)))
-    _check_setting(result)
-    check_versions(result.versions, OWN)
-    _check_shown_name(result.method_name, result.cell.method)
-    _check_shown_name(result.dataset_name, result.cell.dataset)
-    check_shown(result)
-    for name in ("fit_seconds", "data_seconds", "report_seconds", "wall_seconds", "peak_memory_mb", "tuning_seconds"):
-        if getattr(result, name) < 0:
-            raise Unsound(f"{name} is negative")
-    _check_names(result)
     if result.status == "ok":
         _check_metrics(result)
-    elif not has_visible(_line(result.reason, _LONGEST_REASON)):
-        raise Unsound(f"it is {result.status} and does not say why")
-    if result.status == "ok" and (result.reason or result.failed_at):
-        raise Unsound("it has numbers, and a reason for having none")
 
 
-def _check_sizes(result: CellResult) -> None:
-    """Refuse a result with more of something than a run writes."""
-    parts = {f.name: getattr(result, f.name) for f in msgspec.structs.fields(result) if f.name != "history"}
-    limits = {name: (part, _MOST.get(name, _FEW)) for name, part in parts.items() if isinstance(part, dict | list)}
-    for name in ("params", "dataset_options", "scheme_options"):
-        limits[name] = (getattr(result.cell, name), _MOST_OPTIONS)
-    for name, (part, most) in limits.items():
-        if len(part) > most:
-            raise Unsound(f"its {name} has {len(part):,} entries; at most {most} are published")
-    for name in (*result.stages, *result.pseudo_labels, *result.phases, *result.notes):
-        if len(name) > LONGEST_NAME:
-            raise Unsound(f"{clip(name)}, the name of a stage, phase or note, has more than {LONGEST_NAME} characters")
-
-
-def _check_setting(result: CellResult) -> None:
-    """Refuse conditions that no run has, also where nothing could be derived from them: in a cell that failed."""
-    cell = result.cell
-    if cell.bag_size < OWN_SIZES:
-        raise Unsound(f"bag size {cell.bag_size} is negative")
-    if not 0 <= cell.seed <= LAST_SEED:
-        raise Unsound(f"seed {cell.seed} is not between 0 and {LAST_SEED:,}; beyond are those that verify draws")
-    if cell.feature_noise < 0:
-        raise Unsound(f"its feature noise is {cell.feature_noise:.4g}, which no noise is")
-    if cell.backend not in ("", *BACKENDS):
-        raise Unsound(f"its backend is {clip(cell.backend)}; known are {', '.join(BACKENDS)}, and none")
-    check_name(cell.scheme, "bag scheme")
-    if cell.mechanism not in MECHANISMS:
-        raise Unsound(f"its mechanism is {clip(cell.mechanism)}; known are {', '.join(MECHANISMS)}")
-    try:
-        known = noise_name(cell.noise) == cell.noise
-    except LLPBenchError:
-        known = False
-    if not known:
-        raise Unsound(f"its noise is {clip(cell.noise)}, which is no level of noise")
-
-
-def _check_names(result: CellResult) -> None:
-    """Names of rules and metrics: any that could be registered."""
-    for chosen in (result.selected, *result.stages.values()):
-        check_rules(chosen)
-        for selected in chosen.values():
-            if len(selected.metrics) > _MOST_METRICS:
-                raise Unsound(f"it has {len(selected.metrics):,} metrics; at most {_MOST_METRICS} are published")
-            for name in selected.metrics:
-                check_name(name, "metric")
-
-
-def _check_shown_name(shown: str, name: str) -> None:
-    if shown != name and not shown.startswith((f"{name}[", f"{name}, ")):
-        raise Unsound(f"the name {clip(shown)} does not begin with {name!r}")
+def is_unreleased(result: CellResult) -> bool:
+    """Whether an editable install, which has one version number and many states, made part of it."""
+    return any(line.startswith("editable ") for line in result.code.values())
 
 
 def _check_metrics(result: CellResult) -> None:
-    if not result.selected:
-        raise Unsound("it has no numbers under any rule")
-    for rule in EVERY_RESULT if not result.predictions_only else ():  # these have the rule that was declared
+    for rule in EVERY_RESULT:
         if rule not in result.selected:
             raise Unsound(f"it has no numbers under the rule {rule!r}")
-    chosen: list[Any] = [*result.selected.values(), *(s for stage in result.stages.values() for s in stage.values())]
-    for selected in chosen:
+    for selected in result.selected.values():
         for name in _SHARES:
             value = selected.metrics.get(name)
             if value is not None and not 0 <= value <= 1:

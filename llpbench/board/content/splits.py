@@ -1,15 +1,12 @@
 """What cells of one split must have in common: labels of the test rows, numbers of rows and bags.
 
-All methods see the same split, and the same bags for the same bag size. So every cell is a witness for the others: one
-that was judged on other labels, on fewer rows or with more bags than the rest did not run on this data.
+All methods see the same split, and the same bags for the same bag size. A cell with other test labels or other numbers
+of rows or bags was run on a different version of the data.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.validate import Unsound
@@ -20,33 +17,29 @@ from llpbench.results.table import bags_key
 
 @dataclass
 class Splits:
-    """What is known of the splits of a leaderboard; each fact with the cell that told it first."""
+    """The facts of every split of a leaderboard, each with the cell that stated it first."""
 
     _facts: dict[tuple[str, str], tuple[object, str]] = field(default_factory=dict)
 
     def check(self, result: CellResult, replicates: Replicates | None) -> None:
-        """Refuse a result that contradicts a cell of the same split."""
+        """Raise ``Unsound`` if a result contradicts a cell of the same split."""
         for key, (words, value) in _facts_of(result, replicates).items():
-            known, witness = self._facts.get(key, (value, ""))
+            known, first = self._facts.get(key, (value, ""))
             if known != value:
-                raise Unsound(f"its {words} are not those of cell {witness}, which is of the same split")
+                raise Unsound(f"its {words} differ from those of cell {first}, which has the same split")
 
     def add(self, result: CellResult, replicates: Replicates | None) -> None:
-        """Remember what a sound result tells."""
+        """Add the facts of a valid result."""
         for key, (_, value) in _facts_of(result, replicates).items():
             self._facts.setdefault(key, (value, result.id))
 
     def test_labels(self, cell: Cell, seed: int) -> object:
-        """What is known of the test labels of a cell's data at a seed: a digest, or None."""
-        place = _split(cell, seed)
-        for kind in ("labels", "short"):
-            if (place, kind) in self._facts:
-                return kind, self._facts[place, kind][0]
-        return None
+        """Return the digest of the test labels of a cell's data at a seed; None if unknown."""
+        return self._facts.get((_split(cell, seed), "labels"), (None, ""))[0]
 
 
 def _split(cell: Cell, seed: int) -> str:
-    """What decides which rows are test rows: data and seed, and the bags where these are split as a whole."""
+    """What decides which rows are test rows: data and seed, and the bags if whole bags are split."""
     bags = () if cell.split == USUAL.split else (cell.split, *bags_key(cell), cell.feature_noise)
     return repr((cell.dataset, sorted(cell.dataset_options.items()), seed, *bags))
 
@@ -63,18 +56,4 @@ def _facts_of(result: CellResult, replicates: Replicates | None) -> dict[tuple[s
     facts |= {(formed, f"{part} bags"): ("numbers of bags", number) for part, number in result.bags.items()}
     if digest := result.digests.get("test_bags"):
         facts[formed, "test bags of rows"] = ("bags of the test rows", digest)
-    if result.rate:
-        noise = repr((formed, cell.noise, cell.delta, cell.mechanism))
-        facts[noise, "rate"] = ("known rates", [f"{share:.9f}" for share in result.rate])
-    if result.card is not None:
-        facts[formed, "card"] = ("numbers of the bag card", _rounded(msgspec.to_builtins(result.card)))
     return facts
-
-
-def _rounded(content: Any) -> Any:
-    """Numbers with six digits: machines may differ in the last ones of a sum."""
-    if isinstance(content, dict):
-        return {key: _rounded(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_rounded(value) for value in content]
-    return f"{content:.6g}" if isinstance(content, float) else content

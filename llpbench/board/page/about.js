@@ -28,8 +28,7 @@ function methodPanel(method) {
   );
   if (!rows.length) return null;
   const {row} = rows[0];
-  const told = dict(row.predictions_only);
-  const about = {...dict(dict(board.methods)[str(row.name)]), ...told};
+  const about = dict(dict(board.methods)[str(row.name)]);
   return [
     panelHead(
       [glyph(styleOf(method)), name(method)],
@@ -43,11 +42,8 @@ function methodPanel(method) {
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
       ['code', row.unreleased ? 'unreleased' : ''],
-      ['handed in by', told.who && name(told.who)],
-      ['their hardware', told.hardware && name(told.hardware)],
       ['made again', madeAgain(rows)],
     ]),
-    told.mark ? h('p', {class: 'state'}, str(told.mark)) : null,
     behindSection(method, rows),
     resultsSection(method, rows),
     failureSection(rows),

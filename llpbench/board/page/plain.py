@@ -106,6 +106,5 @@ def _rows(rows: Iterable[Tree], bags: list[object], metric: Tree, noise: str, ru
     for row in rows:
         cells = (row.get("cells") or {}).get(noise) or {}
         entries = "".join(f"<td>{entry(cells.get(str(bag)), metric, rule)}" for bag in bags)
-        marks = {"unreleased": row.get("unreleased"), "predictions only": row.get("predictions_only")}
-        said = "".join(f" <i>{mark}</i>" for mark, told in marks.items() if told)
+        said = " <i>unreleased</i>" if row.get("unreleased") else ""
         yield f"<tr><th scope=row>{escape(str(row.get('method')))}{said}{entries}"

@@ -139,7 +139,7 @@ const bagHead = (dataset, bag) => (bag === '0' ? bagName(dataset, bag) : [h('spa
 
 /** What must be said of a whole row, beside its name. */
 function rowMarks(row, allUnreleased) {
-  const {verified, predictions_only: told} = row;
+  const {verified} = row;
   const marks = [
     row.whose ? [str(row.whose), row.whose === 'yours' ? 'From your results folder' : 'From the leaderboard'] : null,
     row.unreleased && !allUnreleased ? ['unreleased', 'Made by code that was not installed from a release'] : null,
@@ -149,7 +149,6 @@ function rowMarks(row, allUnreleased) {
           `Cells that were made again and came out as published, latest ${str(verified.latest)}`,
         ]
       : null,
-    told ? ['predictions only', str(told.mark)] : null,
   ].filter(Boolean);
   return marks.map(([text, title]) => h('span', {class: `rowmark ${text === 'yours' ? 'yours' : ''}`, title}, text));
 }

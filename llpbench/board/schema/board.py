@@ -133,26 +133,12 @@ class Entry(msgspec.Struct, kw_only=True):
     verified: list[str] | UnsetType = UNSET
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What submitters of predictions say of their method; nobody here has checked it. ``mark`` says so in words."""
-
-    mark: str
-    title: str
-    who: str
-    rule: str
-    citation: str = ""
-    paper: str = ""
-    code: str = ""
-    hardware: str = ""
-
-
 class BoardRow(msgspec.Struct, kw_only=True):
     """A method with its settings: one line of a table. ``cells`` is keyed by noise, then by bag size.
 
     ``unreleased`` says that cells of it were made by an editable install: code that has no release. ``verified`` is
-    there when some of its cells were made again by a reviewer. ``predictions_only`` says what is known of a method
-    that was handed in as predictions: it was scored here and never run here, so it has no rank and no mark. ``whose``
-    is ``yours`` or ``published`` on the page of a results folder that has a leaderboard beside it.
+    there when some of its cells were made again by a reviewer. ``whose`` is ``yours`` or ``published`` on the page of
+    a results folder that has a leaderboard beside it.
     """
 
     method: str
@@ -165,7 +151,6 @@ class BoardRow(msgspec.Struct, kw_only=True):
     whose: str = ""
     cells: dict[str, dict[str, Entry]] = {}
     verified: Verified | UnsetType = UNSET
-    predictions_only: Told | UnsetType = UNSET
 
 
 class PaperRow(msgspec.Struct, frozen=True, kw_only=True):

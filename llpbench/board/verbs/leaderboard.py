@@ -11,65 +11,46 @@ import click
 
 from llpbench.board.content.shipped import FOLDER as DEFAULT
 from llpbench.board.verbs.options import FOLDER, OR_SHIPPED, board_option, board_to_read
-from llpbench.board.verbs.submission import data_options, fetch, inputs, score
 from llpbench.board.verbs.verification import tell_verification
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 
 if TYPE_CHECKING:
-    from llpbench.board.accept.publish import Added
-    from llpbench.board.again.verify import Verification
     from llpbench.board.content.folder import Content
+    from llpbench.board.publish import Added
+    from llpbench.board.reproduce.verify import Verification
 
 _tuned_option = click.option(
     "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
 )
 
 
-_DESCRIBED_HINT = (
-    "hint: facts.json may say what it said before, or what is installed here. Take it from the leaderboard before, "
-    "install the release of llpbench that made that one (and the package of the new cells), and run llpbench "
-    "leaderboard add again."
-)
-
-
-@click.group(short_help="Publish results; build tables and the page from them; check and verify.")
+@click.group(short_help="Publish results; build tables and a page from them; check and verify.")
 def leaderboard() -> None:
-    """Publish results of real runs, and build tables and a page from what is published.
+    """Publish results of runs, and build tables and a page from what is published.
 
     \b
-    llpbench leaderboard add results/NAME     check every result of a run and publish it
+    llpbench leaderboard add results/NAME     check the results of a run and publish them
     llpbench leaderboard build --out site     tables, CSV and page, ready for any static host
-    llpbench leaderboard check                fail if anything published or built is not what it should be
-    llpbench leaderboard verify               make random cells again, and run fresh seeds
-    llpbench leaderboard packages             name the packages that new cells need
-    llpbench leaderboard inputs, score        hand in predictions of a method that is too large to be run here
+    llpbench leaderboard check                check what is published, and that built files are up to date
+    llpbench leaderboard verify               reproduce random cells, and run fresh seeds
+    llpbench leaderboard entry FILE           check the file of a submission
     """  # noqa: D301 - \b tells click to leave the lines as they are
 
 
-leaderboard.add_command(inputs)
-leaderboard.add_command(score)
-
-
-@leaderboard.command(short_help="Check every result of a run and publish it.")
+@leaderboard.command(short_help="Check the results of a run and publish them.")
 @click.argument("results", type=FOLDER)
 @board_option("--to")
-@click.option("--replace", is_flag=True, help="Replace published cells that are as well documented.")
+@click.option("--replace", is_flag=True, help="Overwrite published cells.")
 @_tuned_option
-@data_options
-def add(
-    results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...], data: str | None, offline: bool
-) -> None:
+def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...]) -> None:
     """Publish the results of a run in a leaderboards folder and build its tables and page again.
 
-    Every result is checked: its seal, its seeds, its code and versions, its machine, the report that was chosen, and
-    every metric against its predictions; its labels, rows and bags against those of other cells of the same split.
-    What cannot be traced is refused with a reason; the rest goes in. Where a cell is there already, the better
-    documented one stays, the published one when both are alike. A folder of predictions (with a submission.json) is
-    scored and published with its mark. Exit code 1: some were refused.
+    Every result is checked. Its metrics are recomputed from its predictions, its seeds and numbers of bags are derived
+    again, its test labels and rows are compared with those of published cells. Its method and dataset must come from
+    installed packages. Invalid results are refused with a reason, the others are published. A published cell stays
+    unless it has no number or --replace is given. Exit code 1: some results were refused.
     """
-    from llpbench.board.accept.handed_in import add_submission
-    from llpbench.board.accept.publish import add_results
     from llpbench.board.built.build import built_files
     from llpbench.board.content.folder import (
         BY_DATASET,
@@ -81,8 +62,7 @@ def add(
         remove_stale,
         write_files,
     )
-    from llpbench.board.content.submission import is_submission, read_submission
-    from llpbench.execution.session import context_of
+    from llpbench.board.publish import add_results
     from llpbench.plugins.registry import load_registry
 
     folder = board or Path(DEFAULT)
@@ -90,12 +70,7 @@ def add(
     is_new = not content.lines
     before = raw_files(content)
     registry = load_registry()
-    if is_submission(results):
-        fetch((cell.dataset for cell in read_submission(results).cells), registry, data, offline)
-        context = context_of(data, offline, (), (), predictions=False)
-        report = add_submission(results, content, registry, context, replace=replace)
-    else:
-        report = add_results(results, content, registry, replace=replace, tuned=tuned)
+    report = add_results(results, content, registry, replace=replace, tuned=tuned)
     raw = raw_files(content)
     if content.lines and raw != before:
         files = {**raw, **built_files(content)}
@@ -103,9 +78,7 @@ def add(
         remove_stale(folder, files, (*BY_DATASET, MACHINES, TABLES))
     _tell(report, folder)
     if is_new and content.lines:
-        click.echo(
-            f"note: {folder} is a new leaderboard, with these cells alone (--board DIR names another one)", err=True
-        )
+        click.echo(f"note: {folder} is a new leaderboard; to add to another one, give --board DIR", err=True)
     sys.exit(1 if report.refused else 0)
 
 
@@ -126,114 +99,75 @@ def build(board: Path | None, out: Path | None) -> None:
     click.echo(f"{len(content.lines)} cells, {len(files)} files in {out or folder}")
 
 
-@leaderboard.command(short_help="Fail if anything published or built is not what it should be.")
+@leaderboard.command(short_help="Check what is published, and that everything built from it is up to date.")
 @board_option("--from")
-@click.option(
-    "--results",
-    multiple=True,
-    type=FOLDER,
-    help="A results folder of published cells, or a folder of predictions that were handed in: every metric is "
-    "recomputed from its predictions; may be repeated.",
-)
-@_tuned_option
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Fail on cells whose method, dataset, rule or metric is not installed; with --against, on new ones.",
-)
-@click.option(
-    "--against",
-    type=FOLDER,
-    help="The leaderboard before: fail on new marks, new scores of predictions, and whatever of it is changed or gone.",
-)
-@data_options
-def check(
-    board: Path | None,
-    results: tuple[Path, ...],
-    tuned: tuple[Path, ...],
-    strict: bool,
-    against: Path | None,
-    data: str | None,
-    offline: bool,
-) -> None:
-    """Look at every published cell with all checks, build everything again in memory and compare byte by byte.
+def check(board: Path | None) -> None:
+    """Check every published cell, build everything again in memory and compare it byte by byte.
 
-    Seeds, noise, rows, bags, labels and the centres of replicates are derived again or compared between cells; what is
-    installed is held against what made the cells. What the files cannot prove is told. Exit code 1: something is wrong.
+    Seeds, noise and numbers of bags are derived again. Test labels, rows and bags are compared between cells, and
+    bootstrap replicates with the published numbers. Tuned cells must have the search that chose their parameters, marks
+    the numbers that they verify. Files of submissions (entries/) must be valid. Exit code 1: something is wrong.
     """
-    from llpbench.board.accept.against import check_against
-    from llpbench.board.accept.brought import brought
-    from llpbench.board.accept.packages import new_results, untraced_news
-    from llpbench.board.built.build import changed_by_hand, differences
-    from llpbench.board.built.redrawn import redrawn
+    from llpbench.board.built.build import differences
     from llpbench.board.checks.audit import audit
     from llpbench.board.content.folder import read_folder
-    from llpbench.cli.results import plural
-    from llpbench.execution.session import context_of
-    from llpbench.plugins.registry import load_registry
+    from llpbench.board.submissions import entry_files, read_submission
+    from llpbench.contracts.errors import StoreError
 
     folder = board or Path(DEFAULT)
     content = read_folder(folder)
-    registry = load_registry()
-    report = audit(content, registry)
-    before = None if against is None else read_folder(against)
-    absent = report.untraced if before is None else untraced_news(report.untraced, new_results(content, before))
-    problems = [*report.problems, *(_untraced(absent) if strict else ())]
-    if against is not None and before is not None:
-        problems += [*brought(content, before, registry), *redrawn(content, before), *changed_by_hand(folder, against)]
-    if results:
-        context = context_of(data, offline, (), (), predictions=False)
-        found = check_against(content, results, registry, tuned, context, before)
-        problems += found.problems
-        click.echo(f"{len(found.cells)} of {len(content.lines)} cells compared with their results")
-        for word, n in Counter(found.again.values()).items():
-            click.echo(f"{plural(n, 'cell')} published from another run: the numbers of this one are {word}")
+    report = audit(content)
+    for path in entry_files(folder):
+        try:
+            read_submission(path)
+        except StoreError as error:
+            report.problems.append(str(error))
     stale = differences(folder, content)
-    for problem in (*problems, *(f"{folder}/{name}" for name in stale)):
+    for problem in (*report.problems, *(f"{folder}/{name}" for name in stale)):
         click.echo(problem, err=True)
-    if any("facts.json: " in problem for problem in problems):
-        click.echo(_DESCRIBED_HINT, err=True)
     for note in report.notes:
         click.echo(f"note: {note}")
     if stale:
         click.echo(
-            f"{len(stale)} files are wrong; remove those that are too many, and build the others again: "
-            f"llpbench leaderboard build --board {folder}",
+            f"{len(stale)} files differ from what the published cells give. Remove files that do not belong here and "
+            f"build the others again: llpbench leaderboard build --board {folder}",
             err=True,
         )
-    if problems or stale:
+    if report.problems or stale:
         sys.exit(1)
-    click.echo(f"{folder}: {len(content.lines)} cells are sound, everything built is what they give")
+    click.echo(f"{folder}: {len(content.lines)} cells are valid, all built files are up to date")
 
 
-@leaderboard.command(short_help="Name the packages that new cells need.")
-@board_option("--from")
-@click.option("--against", type=FOLDER, required=True, help="The leaderboard before: its cells need nothing.")
-def packages(board: Path | None, against: Path) -> None:
-    """Name the packages, with their versions, that cells need which the leaderboard before does not hold.
+@leaderboard.command(short_help="Check the file of a submission.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--print", "key", type=click.Choice(["package", "methods"]), help="Print only this value.")
+def entry(file: Path, key: str | None) -> None:
+    """Check FILE, which submits the methods of a package to the leaderboard (leaderboards/entries/NAME.toml).
 
-    One on a line, as pip install -r reads them; nothing when llpbench brings all. Installing a package runs
-    its code, and so does every command of llpbench from then on: read it first, or do it where nothing can be lost.
+    It names a package with an exact version, its methods, paper, code and contact (docs/submitting.md). Nothing is
+    installed or run. With --print the package is printed as `pip install` takes it, the methods as `llpbench run
+    --methods` takes them.
     """
-    from llpbench.board.accept import packages as room
-    from llpbench.board.content.folder import read_folder
+    from llpbench.board.submissions import check_unclaimed, read_submission
     from llpbench.plugins.registry import load_registry
 
-    for line in room.packages(read_folder(board or Path(DEFAULT)), read_folder(against), load_registry()):
-        click.echo(line)
+    found = read_submission(file)
+    check_unclaimed(found, load_registry())
+    methods = ",".join(found.methods)
+    click.echo({"package": found.package, "methods": methods}[key] if key else f"{file}: {methods} of {found.package}")
 
 
-@leaderboard.command(short_help="Make random published cells again, and run fresh seeds.")
+@leaderboard.command(short_help="Reproduce random published cells, and run fresh seeds.")
 @board_option(default=OR_SHIPPED)
-@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to make again.")
+@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to reproduce.")
 @click.option(
     "--fresh-seeds", type=click.IntRange(min=0), default=2, show_default=True, help="Fresh seeds of each setting."
 )
 @click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
-@click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard does not hold.")
-@click.option("--record", is_flag=True, help="Mark the cells in the leaderboard by what came out (verified/).")
+@click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard lacks.")
+@click.option("--record", is_flag=True, help="Record the outcome in the leaderboard (verified/).")
 @click.option("-j", "--jobs", type=int, default=0, help="Cells at once.  [default: cores / threads]")
-@click.option("--quiet", is_flag=True, help="No progress, only what came out.")
+@click.option("--quiet", is_flag=True, help="Print the outcome only.")
 @remake_options
 @plugin_options
 def verify(
@@ -253,22 +187,20 @@ def verify(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make random published cells again, run their settings on seeds that nobody has seen, and say what agrees.
+    """Reproduce random published cells and run their settings on fresh seeds.
 
-    A cell must come out equal bit for bit, or within 0.01 where the machine or a numeric library is another. On fresh
-    seeds the mean AUROC must be one that the published seeds could have given (Student's two-sample test, 1 % level,
-    corrected for the number of settings). A published failure must fail again. Of tuned parameters the best trial of
-    their search and one other must have the values that they are published with. With --record what came out is
-    written into the leaderboard, and its page shows it. Methods that were handed in as predictions cannot be run and
-    are not drawn; cells whose data is not here, or that need more threads than there are cores, are neither confirmed
-    nor doubted. Ctrl-C loses nothing but the cells that were running: what came out of the others is said, and
-    recorded. Exit code 1: there is doubt, or nothing was made again.
+    A reproduced cell must be equal bit for bit, or within 0.01 if the machine or a numeric library differs. On fresh
+    seeds the mean AUROC must agree with that of the published seeds (Student's two-sample test, 1 % level, corrected
+    for the number of settings). A published failure must fail again. With --record the outcome is written into the
+    leaderboard and shown on its page. Cells whose data is not available, or that need more threads than there are
+    cores, are skipped. After Ctrl-C the outcome of the cells that were done is printed and recorded. Exit code 1:
+    something is in doubt, or no cell was reproduced.
     """
     import secrets
 
-    from llpbench.board.again import verify as room
     from llpbench.board.content.folder import read_folder
     from llpbench.board.content.shipped import shipped_board
+    from llpbench.board.reproduce import verify as room
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
     from llpbench.plugins.registry import load_registry
@@ -278,15 +210,14 @@ def verify(
 
     folder = board_to_read(board)
     if record and folder == shipped_board():
-        raise UsageError("--record writes into a leaderboard of your own: name its folder with --board.")
+        raise UsageError(
+            "--record cannot change the leaderboard that came with llpbench: name another folder with --board."
+        )
     content = read_folder(folder)
     known = read_folder(against) if against is not None else None
     candidates = room.candidates(content, known)
-    told = sum(line.result.predictions_only for line in content.lines.values())
-    if told:
-        click.echo(f"{told} cells are predictions only: they cannot be made again and are not drawn")
     if known is not None and not candidates:
-        click.echo(f"every cell that can be made again is in {against} already: nothing to verify")
+        click.echo(f"nothing to verify: every cell is in {against} already")
         return
     draw = secrets.randbelow(10**9) if draw is None else draw
     drawn = room.draw(candidates, cells, draw)
@@ -301,7 +232,7 @@ def verify(
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
-        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs, draw=draw)
+        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs)
         tell_verification(report)
         if report.stopped:
             click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)
@@ -313,11 +244,11 @@ def verify(
 
 
 def _record(report: Verification, content: Content, folder: Path) -> None:
-    """Write the marks of a verification into the leaderboard, and build it again."""
-    from llpbench.board.again.rerun import this_type
+    """Write the marks of a verification into the leaderboard and build it again."""
     from llpbench.board.built.build import built_files
     from llpbench.board.content.folder import raw_files, write_files
-    from llpbench.board.content.verified import make_marks
+    from llpbench.board.reproduce.rerun import this_type
+    from llpbench.board.reproduce.verify import make_marks
     from llpbench.cli.results import plural
 
     marks = make_marks(report, this_type())
@@ -328,24 +259,20 @@ def _record(report: Verification, content: Content, folder: Path) -> None:
     click.echo(f"marked in {folder / 'verified'}: {plural(fine, 'cell')} verified, {len(marks) - fine} in doubt")
 
 
-def _untraced(untraced: dict[str, int]) -> list[str]:
-    return [f"{name}: not installed, so {cells} of its cells cannot be traced" for name, cells in untraced.items()]
-
-
 def _tell(report: Added, folder: Path) -> None:
     from llpbench.cli.results import plural
 
     for name, found in (
         ("replaced", report.replaced),
         ("kept as published", report.kept),
-        ("named for its settings", report.renamed),
+        ("renamed", report.renamed),
     ):
         for reason, n in Counter(reason for _, reason in found).items():
             click.echo(f"{plural(n, 'cell')} {name}: {reason}")
     for cell_id, reason in report.refused:
         click.echo(f"refused {cell_id}: {reason}", err=True)
     if report.unreleased:
-        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code: shown as such")
+        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code: marked so")
     if report.missing:
         click.echo(f"{plural(report.missing, 'cell')} of the run without a result yet")
     click.echo(f"{folder}: {len(report.added)} added, {len(report.replaced)} replaced, {len(report.refused)} refused")

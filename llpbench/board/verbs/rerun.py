@@ -1,4 +1,4 @@
-"""``rerun``: make one published cell again and compare."""
+"""``rerun``: reproduce one published cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llpbench.contracts.cell import setting_name
 from llpbench.contracts.result import CellResult
 
 
-@click.command(short_help="Make one published cell again and compare.")
+@click.command(short_help="Rerun one published cell and compare the numbers.")
 @click.argument("cell", required=False, metavar="CELL-ID")
 @click.option("--results", type=FOLDER, help="A results folder that holds the cell, instead of a leaderboard.")
 @board_option("--leaderboard", default=OR_SHIPPED)
@@ -24,7 +24,7 @@ from llpbench.contracts.result import CellResult
     "--tolerance",
     type=click.FloatRange(min=0),
     help="How far a metric may be off; 0.01 is one point of AUROC.  "
-    "[default: equal bits; 0.01 where the machine, a numeric library, threads or numeric flags are others]",
+    "[default: equal bits; 0.01 if the machine, a numeric library, threads or numeric flags differ]",
 )
 @remake_options
 @plugin_options
@@ -42,31 +42,32 @@ def rerun(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make one published cell again in a temporary folder and compare every metric with what was published.
+    """Rerun one published cell in a temporary folder and compare every metric with the published one.
 
-    CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit, unless something that
-    is known to change bits is another than it was: the machine, a numeric library, the number of threads, flags of a
-    backend. Then they may differ by the tolerance. Exit code 0: reproduced; 1: not.
+    CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit. If the machine, a
+    numeric library, the number of threads or flags of a backend differ, they may be off by the tolerance. Exit code 0:
+    reproduced; 1: not.
     """
-    from llpbench.board.again.rerun import (
+    from llpbench.board.reproduce.rerun import (
         choose,
         compare,
         limits_again,
         machine_type,
         published_results,
-        run_again,
+        run_cells,
     )
     from llpbench.contracts.errors import UsageError
     from llpbench.execution.session import context_of
+    from llpbench.experiment.plan import Planned
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import QuietView, fetch_files
 
     if (cell is None) != at_random:
-        raise UsageError("give the id of a cell, or --random to have one chosen.")
+        raise UsageError("give the id of a cell or --random.")
     if results is not None and board is not None:
         raise UsageError("give --results or --board, not both.")
     if results is not None:
-        open_store(results).manifest()  # a leaderboard is none
+        open_store(results).manifest()
     folder = results or board_to_read(board)
     known = published_results(folder)
     try:
@@ -78,7 +79,8 @@ def rerun(
     _describe(before)
     fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
     context = context_of(data, offline, plugins, override, predictions=False)
-    now = run_again(before, registry, context, QuietView(), limits_again(before, timeout, memory, threads))
+    plan = (Planned.of(before), limits_again(before, timeout, memory, threads))
+    now = run_cells([plan], registry, context, QuietView())[before.id]
     verdict = compare(before, now, tolerance, machine_type(folder, before.machine))
     if verdict.lines:
         click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")
@@ -86,15 +88,15 @@ def rerun(
         click.echo(line)
     click.echo(f"fit        seconds            {before.fit_seconds:12.2f} {now.fit_seconds:12.2f}")
     if verdict.changed:
-        click.echo(f"other than when it was made: {', '.join(verdict.changed)}")
+        click.echo(f"changed since it was made: {', '.join(verdict.changed)}")
     click.echo(verdict.text)
     sys.exit(0 if verdict.reproduced else 1)
 
 
 def _shipped_has_it(cell: str | None, known: Iterable[str], folder: Path) -> str:
     """Where to find a cell that a leaderboard does not have and the one that came with llpbench has; else nothing."""
-    from llpbench.board.again.rerun import published_results
     from llpbench.board.content.shipped import shipped_instead_of
+    from llpbench.board.reproduce.rerun import published_results
 
     shipped = shipped_instead_of(folder)
     if not cell or shipped is None or any(one.startswith(cell) for one in known):

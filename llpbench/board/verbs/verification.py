@@ -1,4 +1,4 @@
-"""What ``leaderboard verify`` prints of what came out."""
+"""Printing the outcome of ``leaderboard verify``."""
 
 from __future__ import annotations
 
@@ -8,45 +8,41 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from llpbench.board.again.verify import FreshTest, Verification
+    from llpbench.board.reproduce.verify import FreshTest, Verification
 
 
 def tell_verification(report: Verification) -> None:
-    """Say of every cell what came out, then count, then what is in doubt."""
-    from llpbench.board.again.verify import place_of
+    """Print the outcome of every cell, then counts, then doubts."""
+    from llpbench.board.reproduce.verify import place_of
     from llpbench.cli.results import plural
 
     for result, verdict in report.remade:
         where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
         click.echo(f"{verdict.word:<8} {result.id}  {where}")
         if verdict.changed and verdict.word != "equal":
-            click.echo(f"         other than when it was made: {', '.join(verdict.changed)}")
+            click.echo(f"         changed since it was made: {', '.join(verdict.changed)}")
     for result, now in report.failures:
         where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
         click.echo(f"{'fails' if now.status == result.status else now.status:<8} {result.id}  {where}: {result.status}")
-    for trial in report.trials:
-        value = "no value" if trial.now is None else f"{trial.now:.6g}"
-        word = "agrees" if trial.agrees else "DIFFERS"
-        click.echo(f"{word:<8} {trial.cell}  trial {trial.number} of its search: {trial.published:.6g}, now {value}")
     for test in report.fresh:
         click.echo(_fresh_line(test))
     words = Counter(verdict.word for _, verdict in report.remade)
     click.echo(
-        f"made again: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
+        f"reproduced: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
     )
     changes = [line.removeprefix("the ") for _, verdict in report.remade for line in verdict.changed]
     changed = Counter(line.partition(" ")[0] for line in changes)
     if changed:
         told = ", ".join(f"{what} ({plural(n, 'cell')})" for what, n in changed.items())
-        click.echo(f"other than when they were made: {told}")
+        click.echo(f"changed since they were made: {told}")
     if report.no_data:
         sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
-        click.echo(f"not made again, for want of data: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
+        click.echo(f"skipped, data not available: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
     for result in report.too_large:
         needs = plural(int(result.limits["threads"]), "thread")
         click.echo(
-            f"not made again: cell {result.id} ({result.method_name}) needs {needs}, more than there are cores here "
-            "(--threads N makes it with others)",
+            f"skipped: cell {result.id} ({result.method_name}) needs {needs}, more than this machine has cores; "
+            "--threads N uses fewer",
             err=True,
         )
     if report.failures:

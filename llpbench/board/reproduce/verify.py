@@ -1,18 +1,14 @@
-"""Whether a leaderboard is true: random cells are made again, and their settings are run on seeds nobody has seen.
+"""Verifying a leaderboard: random cells are reproduced, and their settings are run on fresh seeds.
 
-Files can be forged consistently; a run cannot. A cell that is made again must come out as published (``rerun``). A
-method that was fitted to the published seeds, or that has stored the answers of published splits, comes out as
-published too, but not on *fresh* seeds, whose splits nobody could prepare for. (Code that loads a public dataset with
-its labels by itself does well on any seed: for that there is review.) For each drawn setting the published values and
-the fresh ones are compared by Student's two-sample test:
+A reproduced cell must have the published numbers (``rerun``). A method that was fitted to the published seeds has
+them, too, but does worse on *fresh* seeds. For each drawn setting, published and fresh values are compared by
+Student's two-sample test:
 
     t = (mean(published) - mean(fresh)) / sqrt(v * (1 / n + 1 / k)),
 
 with ``v`` the pooled variance over seeds, but at least the variance of an AUROC over resampled test rows (seeds may
-agree by luck). There is doubt when the corrected (Holm) p-value of a setting is at most ``LEVEL``.
-
-A published failure is made again, too, and must fail the same way: nobody invents failures of a rival. Of a cell with
-tuned parameters the best trial of its search and one other are made again, and must have the value that chose.
+agree by luck). A setting is in doubt if its corrected (Holm) p-value is at most ``LEVEL``. A published failure must
+fail again.
 """
 
 from __future__ import annotations
@@ -21,26 +17,18 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
 
-from llpbench.board.again.beside import TrialAgain, TrialPlan, failure_again, too_fast, trials_of
-from llpbench.board.again.rerun import (
-    TOLERANCE,
-    Verdict,
-    compare,
-    limits_again,
-    run_cells,
-    this_type,
-    type_of,
-)
 from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
+from llpbench.board.content.marks import FreshMark, Mark, digest_of_numbers
 from llpbench.board.maths.statistics import holm, student_p
+from llpbench.board.reproduce.rerun import Verdict, compare, limits_again, run_cells, type_of
 from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
 from llpbench.contracts.errors import DataUnavailableError, StoreError
-from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import View
 from llpbench.execution.jobs import Context, Limits
@@ -52,15 +40,16 @@ from llpbench.results.table import setting_of, value_of
 from llpbench.system.machine import usable_cores
 
 LEVEL = 0.01
-_FRESH = range(10_000, 2**31 - 1)  # far from every seed that anybody publishes
+_FRESH = range(10_000, 2**31 - 1)  # far from published seeds
+_STOPPED = {"timeout", "memory", "crashed"}  # how a process ends may depend on the machine
 
 
 @dataclass(frozen=True)
 class FreshTest:
     """Published values of a setting against those of fresh seeds, in percent.
 
-    ``p`` is the p-value of equal means; None when there is nothing to judge it by. ``seeds`` are the fresh ones with a
-    number, ``cells`` the drawn cells of the setting.
+    ``p`` is the p-value of equal means; None if there is no variance to judge it by. ``seeds`` are the fresh ones with
+    a number, ``cells`` the drawn cells of the setting.
     """
 
     method: str
@@ -76,12 +65,16 @@ class FreshTest:
 
 @dataclass
 class Verification:
-    """What came out. ``doubts`` are the sentences that make it fail; ``made`` are the results that were made, by id.
+    """The outcome of a verification; it fails if there are ``doubts``.
 
-    ``stopped`` says that it was interrupted: then it is of the cells that were done. ``no_data`` are cells whose data
-    cannot be had here, ``too_large`` those that need more threads than there are cores here: nothing is said of them.
-    ``failures`` are published failures with what came out this time, ``trials`` are trials of searches that were made
-    again. ``notes`` are for the reader and no doubts.
+    Attributes:
+        remade: cells that were reproduced, each with its comparison.
+        made: the results that were made, by id.
+        stopped: whether it was interrupted; it then covers the cells that were done.
+        no_data: cells whose data is not available here.
+        too_large: cells that need more threads than there are cores.
+        failures: published failures, each with the result of this time.
+        notes: differences that may depend on the machine.
     """
 
     remade: list[tuple[CellResult, Verdict]] = field(default_factory=list)
@@ -92,68 +85,28 @@ class Verification:
     no_data: list[CellResult] = field(default_factory=list)
     too_large: list[CellResult] = field(default_factory=list)
     failures: list[tuple[CellResult, CellResult]] = field(default_factory=list)
-    trials: list[TrialAgain] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def looked_at(self) -> int:
-        """How many of the drawn cells were made again, those without a number among them."""
+        """How many of the drawn cells were rerun, including published failures."""
         return len(self.remade) + len(self.failures)
 
 
-class _Keeping:
-    """Passes all on to another view, and keeps what was made: an interrupt leaves nothing else of it."""
-
-    def __init__(self, view: View) -> None:
-        self.view, self.made = view, dict[str, CellResult]()
-
-    def begin(self, total: int, kept: int) -> None:
-        """Pass it on."""
-        self.view.begin(total, kept)
-
-    def started(self, job: Job) -> None:
-        """Pass it on."""
-        self.view.started(job)
-
-    def finished(self, result: CellResult) -> None:
-        """Keep the result."""
-        self.made[result.id] = result
-        self.view.finished(result)
-
-    def warn(self, message: str) -> None:
-        """Pass it on."""
-        self.view.warn(message)
-
-    def note(self, message: str) -> None:
-        """Pass it on."""
-        self.view.note(message)
-
-    def end(self) -> None:
-        """Pass it on."""
-        self.view.end()
-
-
 def candidates(content: Content, known: Content | None = None) -> list[CellResult]:
-    """Cells that can be made again, in the order of their ids; with ``known``, those that it does not hold as they are.
-
-    What was handed in as predictions only cannot: nobody here has the code. A cell without a number can: it must fail
-    again.
-    """
+    """Return the published cells in the order of their ids; with ``known``, those that are new or changed."""
     before = {} if known is None else known.lines
     return [
         line.result
         for cell_id, line in sorted(content.lines.items())
-        if not line.result.predictions_only and (cell_id not in before or before[cell_id].digest != line.digest)
+        if cell_id not in before or before[cell_id].digest != line.digest
     ]
 
 
 def draw(cells: Sequence[CellResult], number: int, seed: int) -> list[CellResult]:
-    """Cells drawn at random, of as many methods as there are: first one of each, in random order.
-
-    Of a method that has numbers and failures on a dataset, one of each kind is first.
-    """
+    """Draw cells at random: first one of each method, dataset and kind of outcome (number or failure)."""
     if not cells:
-        raise StoreError("there is no cell to verify: none is published that can be made again.")
+        raise StoreError("there is no cell to verify: nothing is published.")
     rng = random.Random(seed)
     shuffled = rng.sample(list(cells), len(cells))
     first: dict[tuple[str, str, bool], CellResult] = {}
@@ -165,7 +118,7 @@ def draw(cells: Sequence[CellResult], number: int, seed: int) -> list[CellResult
 
 
 def fresh_seeds(number: int, seed: int, taken: Iterable[int]) -> list[int]:
-    """Seeds that nobody has published, the same for the same draw."""
+    """Return seeds that are not published, the same for the same draw."""
     rng, used = random.Random(f"fresh {seed}"), set(taken)
     found: list[int] = []
     while len(found) < number:
@@ -186,52 +139,48 @@ def verify(
     seeds: Sequence[int] = (),
     limits: tuple[float | None, float | None, int | None] = (None, None, None),
     jobs: int = 1,
-    draw: int = 0,
 ) -> Verification:
-    """Make drawn cells again, run their settings on fresh seeds, and compare.
+    """Rerun drawn cells, run their settings on fresh seeds, and compare.
 
-    An interrupt ends the running, not the report: it is of the cells that were made with all of their fresh seeds.
+    After Ctrl-C the report covers the cells that were done with all of their fresh seeds.
 
     Args:
         drawn: published cells.
-        content: the leaderboard they are of.
-        registry: what is installed; what is not is a doubt.
+        content: the leaderboard.
+        registry: what is installed; cells of anything else are doubts.
         context: where cells find data.
-        view: told of cells as they end.
+        view: shows the progress.
         seeds: the fresh seeds.
-        limits: timeout, memory and threads where these are to be others than those of the cells.
+        limits: timeout, memory and threads that replace those of the cells.
         jobs: how many cells run at once; 0 for as many as there are cores for.
-        draw: seed of the draw, which says which trials of a search are made again.
 
     Raises:
-        UsageError: there are not as many cores as ``jobs`` cells need.
+        UsageError: there are fewer cores than ``jobs`` cells need.
     """
     report = Verification()
     able = []
     for result in drawn:
         missing = [n for n, shelf in _needs(result, registry) if n not in shelf]
         if missing:
-            report.doubts.append(f"cell {result.id}: {', '.join(missing)} is not installed, so it cannot be made again")
+            report.doubts.append(f"cell {result.id}: {', '.join(missing)} is not installed")
         else:
             able.append(result)
     plans: dict[str, tuple[Planned, Limits]] = {}
     report.too_large = [r for r in able if limits[2] is None and _threads_lacking(r)]
     able = [r for r in able if all(r is not large for large in report.too_large)]
-    trials: dict[str, list[TrialPlan]] = {}
     for result in able:
         own = limits_again(result, *limits)
         cells_at_once(jobs, own.threads)  # before anything runs: cells of other threads run one group after the other
         plans[result.id] = (Planned.of(result), own)
-        trials[result.id] = trials_of(result, content, registry, draw)
-        for plan in (*_fresh_plans(result, seeds), *(p for trial in trials[result.id] for p in trial.plans)):
+        for plan in _fresh_plans(result, seeds):
             plans.setdefault(plan.cell.id, (plan, own))
-    keeping = _Keeping(view)
+    made = report.made
     try:
-        made = run_cells(plans.values(), registry, context, keeping, jobs=jobs)
+        run_cells(plans.values(), registry, context, view, jobs=jobs, made=made)
     except KeyboardInterrupt:
-        report.stopped = True  # whoever ended this may have ended processes of cells, too
-        made = {cell_id: result for cell_id, result in keeping.made.items() if result.status != "crashed"}
-    report.made = made
+        report.stopped = True
+        for cell_id in [cell_id for cell_id, result in made.items() if result.status == "crashed"]:
+            del made[cell_id]  # the signal may have reached the processes of cells, too
     report.no_data = [r for r in able if r.id in made and _lacks_data(made[r.id])]
     done = [
         r for r in able
@@ -245,9 +194,6 @@ def verify(
         report.remade.append((result, verdict))
         if not verdict.reproduced:
             report.doubts.append(f"cell {result.id} ({result.method_name}): {verdict.text}")
-        if made_on == this_type():
-            report.notes += too_fast(result, made[result.id])
-        _look_at_trials(result, trials[result.id], report)
     if seeds:
         report.fresh = _judge(_fresh_tests(done, content, made, seeds, report))
         report.doubts += [_doubt(test) for test in report.fresh if test.doubt]
@@ -255,40 +201,23 @@ def verify(
 
 
 def _threads_lacking(result: CellResult) -> bool:
-    """Whether a cell was made with more threads than this machine has cores for (or with none: no run says that)."""
-    return not 1 <= limits_again(result).threads <= len(usable_cores())
+    """Whether a cell needs more threads than this machine has cores."""
+    return limits_again(result).threads > len(usable_cores())
 
 
 def _look_at_failures(results: Iterable[CellResult], report: Verification) -> None:
     for result in results:
         now = report.made[result.id]
         report.failures.append((result, now))
-        told, doubted = failure_again(result, now)
-        if told:
-            line = f"cell {result.id} ({result.method_name}): {told}"
-            (report.doubts if doubted else report.notes).append(line)
-
-
-def _look_at_trials(result: CellResult, trials: Iterable[TrialPlan], report: Verification) -> None:
-    for trial in trials:
-        results = [report.made[plan.cell.id] for plan in trial.plans if plan.cell.id in report.made]
-        if len(results) < len(trial.plans):
-            continue  # stopped before
-        chosen = [r.selected.get(trial.rule) for r in results if r.status == "ok"]
-        values = [one.value for one in chosen if one is not None and one.value is not None]
-        now = math.fsum(values) / len(values) if len(values) == len(results) else None
-        again = TrialAgain(result.id, trial.number, trial.value, now)
-        report.trials.append(again)
-        if not again.agrees:
-            text = "no value" if now is None else f"{now:.6g}"
-            report.doubts.append(
-                f"cell {result.id} ({result.method_name}): trial {trial.number} of its search is published with "
-                f"{trial.value:.6g}, this time it has {text} (the tolerance is {TOLERANCE:g})"
-            )
+        if now.status == result.status:
+            continue
+        line = f"cell {result.id} ({result.method_name}): published as {result.status}, now {now.status}"
+        faster = result.status == "timeout" and now.status == "ok"  # on a faster machine
+        (report.notes if faster or {result.status, now.status} <= _STOPPED else report.doubts).append(line)
 
 
 def _lacks_data(made: CellResult) -> bool:
-    """Whether a cell ended before its method began, for want of data: rows are counted when there is data."""
+    """Whether a cell ended before its method started because its data is not available."""
     return made.status == "failed" and not made.rows and made.reason.startswith(DataUnavailableError.__name__)
 
 
@@ -301,7 +230,7 @@ def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[st
 
 
 def place_of(result: CellResult) -> str:
-    """Where a cell stands, but for its method and seed: dataset, bag size, noise, and the backend if it is unusual."""
+    """Return the setting of a cell in words: dataset, bag size, noise, and the backend if it is unusual."""
     setting = setting_of(result)
     noise = "" if setting.noise == "none" else f", noise {setting.noise_name}"
     backend = f", backend {result.cell.backend}" if result.cell.backend not in USUAL_BACKENDS else ""
@@ -309,7 +238,7 @@ def place_of(result: CellResult) -> str:
 
 
 def _fresh_plans(result: CellResult, seeds: Iterable[int]) -> list[Planned]:
-    """The setting of a cell on fresh seeds; nothing of a failure, which has no number to compare."""
+    """The setting of a cell on fresh seeds; none for a failure, which has no number to compare."""
     plan = Planned.of(result)
     seeds = seeds if result.status == "ok" else ()
     return [msgspec.structs.replace(plan, cell=msgspec.structs.replace(result.cell, seed=seed)) for seed in seeds]
@@ -345,7 +274,7 @@ def _fresh_tests(
 
 
 def _same_setting(result: CellResult, content: Content) -> list[CellResult]:
-    """The published cells that differ from one in their seed alone, by seed."""
+    """The published cells that differ from one in their seed only, by seed."""
     own = msgspec.structs.replace(result.cell, seed=0)
     found = [line.result for line in content.lines.values() if line.result.status == "ok"]
     same = [r for r in found if msgspec.structs.replace(r.cell, seed=0) == own]
@@ -353,7 +282,7 @@ def _same_setting(result: CellResult, content: Content) -> list[CellResult]:
 
 
 def _row_variance(results: Iterable[CellResult], replicates: Mapping[str, Replicates]) -> float:
-    """The mean variance of an AUROC (in percent) over resampled test rows; 0 when it is not known."""
+    """The mean variance of an AUROC (in percent) over resampled test rows; 0 if unknown."""
     found = []
     for result in results:
         kept = replicates.get(result.id)
@@ -365,7 +294,7 @@ def _row_variance(results: Iterable[CellResult], replicates: Mapping[str, Replic
 
 
 def fresh_p(published: Sequence[float], fresh: Sequence[float], floor: float = 0.0) -> float | None:
-    """The p-value of equal means of published and fresh values (see the module); None when there is no variance."""
+    """Return the p-value of equal means of published and fresh values; None if there is no variance."""
     n, k = len(published), len(fresh)
     a, b = math.fsum(published) / n, math.fsum(fresh) / k
     squares = math.fsum((x - a) ** 2 for x in published) + math.fsum((x - b) ** 2 for x in fresh)
@@ -391,3 +320,27 @@ def _doubt(test: FreshTest) -> str:
         f"{test.method} on {test.place}, rule {test.rule}: published {a:.2f}, on fresh seeds {b:.2f} "
         f"(p {test.p:.2g}, corrected)"
     )
+
+
+def make_marks(report: Verification, machine: str, now: datetime | None = None) -> dict[str, Mark]:
+    """Return the marks of a verification, by cell."""
+    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    marks = {}
+    for result, verdict in report.remade:
+        marks[result.id] = Mark(
+            id=result.id,
+            numbers=digest_of_numbers(result),
+            at=at,
+            outcome="equal" if verdict.equal else "close" if verdict.reproduced else "differs",
+            code=dict(report.made[result.id].code),
+            machine=machine,
+            changed=list(verdict.changed),
+            fresh=[_fresh_mark(test) for test in report.fresh if result.id in test.cells],
+        )
+    return marks
+
+
+def _fresh_mark(test: FreshTest) -> FreshMark:
+    ours, theirs = (round(sum(values) / len(values), 4) for values in (test.published, test.fresh))
+    p = None if test.p is None else float(f"{test.p:.4g}")
+    return FreshMark(rule=test.rule, seeds=list(test.seeds), published=ours, fresh=theirs, p=p, agrees=not test.doubt)

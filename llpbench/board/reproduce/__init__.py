@@ -1,0 +1,1 @@
+"""Reproducing published cells: ``rerun`` and ``leaderboard verify``."""
