@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from chromium import Chromium
-    from forge import Bench
 
 # A commit passes or fails the same way everywhere; `pytest --hypothesis-profile explore` looks for new examples.
 settings.register_profile("same-everywhere", derandomize=True)
@@ -41,25 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--all"):
         config.option.markexpr = ""
-
-
-@pytest.fixture(scope="session")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of a real run (see ``support/forge.py``): to be copied, never edited."""
-    from forge import make_honest
-
-    folder = tmp_path_factory.mktemp("honest")
-    make_honest(folder)
-    return folder
-
-
-@pytest.fixture
-def bench(honest: Path, tmp_path: Path) -> Bench:
-    """A forger's own copy of them."""
-    from forge import Bench
-
-    shutil.copytree(honest, tmp_path / "bench")
-    return Bench(tmp_path / "bench")
 
 
 @pytest.fixture(scope="module")

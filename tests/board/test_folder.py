@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from board_samples import MACHINE, MACHINE_FACTS, real_cell, set_metrics, shared, traced, write_run
 
-from llpbench.board.publish import add_results
-from llpbench.board.reproduce.rerun import Verdict
-from llpbench.board.reproduce.verify import Verification
 from llpbench.board.checks.audit import audit
 from llpbench.board.content import folder as room
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
-from llpbench.board.content.marks import make_marks
+from llpbench.board.publish import add_results
+from llpbench.board.reproduce.rerun import Verdict
+from llpbench.board.reproduce.verify import Verification, make_marks
 
 OTHER = "abcdefabcd"
 
@@ -83,4 +82,4 @@ def test_a_folder_can_be_read_wherever_its_writing_stopped(tmp_path: Path, monke
         add_results(run, found, shared(), replace=True)
         write_files(board, raw_files(found))
         assert raw_files(read_folder(board)) == wanted, f"stopped before {changed[number : number + 1]}"
-        assert audit(read_folder(board), shared()).problems == []
+        assert audit(read_folder(board)).problems == []

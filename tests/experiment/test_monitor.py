@@ -10,14 +10,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import psutil
 import pytest
-from helpers import bags_of, make_cell, make_part, make_result, quick
+from helpers import bags_of, make_part, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench import Bags, MethodError, QuietMonitor
-from llpbench.board.checks.curve import check_curve
-from llpbench.board.validate import Unsound
-from llpbench.contracts.result import Selected
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment import judge
 from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
@@ -189,19 +186,6 @@ def test_the_patience_of_a_fit_is_a_whole_number_above_zero_or_the_usual_one(giv
     whole = type(given) is int and given > 0
     assert judge.patience_of({"patience": given}) == (given if whole else judge.USUAL_PATIENCE)
     assert judge.patience_of({}) == judge.USUAL_PATIENCE == 20
-
-
-@pytest.mark.parametrize("odd", ["auto", 0, -1, True])
-def test_a_patience_that_is_no_number_is_the_usual_one_wherever_a_fit_is_judged(odd: Scalar) -> None:
-    curve = [{"bags": 0.5 + 0.01 * i} for i in range(22)]  # the first is the best, and 20 reports later all is over
-    curve.append({"bags": 0.1})
-    result = make_result(make_cell(params={"patience": odd}))
-    result.selected = {"bags": Selected(report=0, value=0.5)}
-    result.history, result.protocol = curve, 2
-    check_curve(result, {"bags": False}, kind_may_change=False)
-    result.cell.params["patience"] = 22
-    with pytest.raises(Unsound, match="not the best of its curve"):
-        check_curve(result, {"bags": False}, kind_may_change=False)
 
 
 def test_an_improvement_renews_the_patience() -> None:

@@ -115,7 +115,7 @@ def test_a_run_with_groups_and_whole_bags(folder: Path) -> None:
     # What was judged can be judged again from what was kept.
     added = llpbench("leaderboard", "add", "out", "--to", "board", cwd=folder)
     assert "2 added, 0 replaced, 0 refused" in added.stdout + added.stderr
-    checked = llpbench("leaderboard", "check", "--board", "board", "--results", "out", cwd=folder)
+    checked = llpbench("leaderboard", "check", "--board", "board", cwd=folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     page = (folder / "board" / "index.html").read_text()
     assert "split=bags: " in page  # the card of this setting

@@ -141,9 +141,13 @@ def _predict(store: Store, result: CellResult) -> None:
     rng = np.random.default_rng(result.cell.seed)
     labels = rng.integers(0, 2, result.rows.get("test", 30)).astype(np.int16)
     rng = np.random.default_rng(int(result.id[:8], 16))
-    arrays = {rule: (labels + rng.normal(size=len(labels))).astype(np.float32) for rule in result.selected}
+    arrays = {rule: _shares(labels + rng.normal(size=len(labels))) for rule in result.selected}
     set_metrics(result, labels, arrays)
     np.savez_compressed(store.predictions_path(result.id), labels=labels, **arrays)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    return (1 / (1 + np.exp(-scores))).astype(np.float32)
 
 
 def set_metrics(result: CellResult, labels: np.ndarray, scores: dict[str, np.ndarray]) -> None:
