@@ -1,8 +1,7 @@
-"""One step of the build: the published board goes into the package, so that an installed llpbench has one to look at.
+"""Build step that copies the published leaderboard into the package. Everything else is in pyproject.toml.
 
-Everything else is in pyproject.toml. The board lies in ``leaderboards/`` at the top of the repository. What a command
-reads of it (cells, machines, facts, marks) is copied to ``llpbench/board/published/`` of the wheel;
-what is built from it and the replicates, which are as large as the cells, are not.
+Cells, descriptions, machines and marks of ``leaderboards/`` go to ``llpbench/board/published/`` in the wheel. Built
+files, searches and bootstrap replicates (which are as large as the cells) do not.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 BOARD = Path(__file__).parent / "leaderboards"
-PARTS = ("facts.json", "cells/*.jsonl", "machines/*.json", "verified/*.jsonl")
+PARTS = ("facts.json", "cells/*.jsonl", "datasets/*.json", "machines/*.json", "methods/*.json", "verified/*.jsonl")
 INSIDE = Path("llpbench", "board", "published")
 
 

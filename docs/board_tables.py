@@ -41,6 +41,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from llpbench.board.built.build import built_files
+from llpbench.board.content.folder import read_folder
 from llpbench.board.maths.statistics import standings
 from llpbench.contracts.cell import BOUND_BAGS
 
@@ -71,29 +73,28 @@ Seeds = Mapping[int, float]
 Scores = Mapping[Column, Mapping[str, Seeds]]
 """The numbers of every method in every column."""
 Standing = Mapping[str, Any]
-"""Mean ranks of a block by a metric and a rule, as ``board.json`` has them."""
+"""Mean ranks of a block by a metric and a rule, as in ``board.json``."""
 
 _SCALES = {"auroc": 100.0, "f1": 1.0}
 _RANK = "rank"
 _UNSAID = (["none"], ["auroc"])  # noise levels and metrics, where a comment ends before them
 
 
-def read_scores(path: Path = BOARD / "seeds.csv") -> Scores:
-    """All numbers of the board, as ``leaderboards/seeds.csv`` has them."""
+def build_board(folder: Path = BOARD) -> tuple[Scores, list[Standing]]:
+    """Build a leaderboard and return all its numbers and its standings over blocks."""
+    files = built_files(read_folder(folder), downloads=True)
+    return read_scores(files["seeds.csv"]), json.loads(files["board.json"])["overall"]
+
+
+def read_scores(seeds_csv: bytes) -> Scores:
+    """All numbers of a leaderboard's ``seeds.csv``."""
     found: dict[Column, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    with path.open(newline="", encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            for metric, scale in _SCALES.items():
-                if line.get(metric):
-                    column = Column(line["dataset"], line["bag_size"], line["rule"], line["noise"], metric)
-                    found[column][line["method"]][int(line["seed"])] = scale * float(line[metric])
+    for line in csv.DictReader(seeds_csv.decode().splitlines()):
+        for metric, scale in _SCALES.items():
+            if line.get(metric):
+                column = Column(line["dataset"], line["bag_size"], line["rule"], line["noise"], metric)
+                found[column][line["method"]][int(line["seed"])] = scale * float(line[metric])
     return {column: dict(of_method) for column, of_method in found.items()}
-
-
-def read_standings(path: Path = BOARD / "board.json") -> list[Standing]:
-    """Who is ranked how over blocks, as ``leaderboards/board.json`` has it."""
-    found: list[Standing] = json.loads(path.read_text(encoding="utf-8"))["overall"]
-    return found
 
 
 def filled(page: str, scores: Scores, ranks: Sequence[Standing] = ()) -> str:
@@ -233,7 +234,7 @@ def _on_shared_seeds(lines: Mapping[str, Seeds]) -> dict[str, list[float]]:
 
 def main(pages: Sequence[str]) -> None:
     """Write the numbers of the board into these pages."""
-    scores, ranks = read_scores(), read_standings()
+    scores, ranks = build_board()
     for page in map(Path, pages):
         page.write_text(filled(page.read_text(encoding="utf-8"), scores, ranks), encoding="utf-8")
 

@@ -19,6 +19,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from llpbench.board.built.about import FILES, GUIDES
+from llpbench.board.built.build import built_files
+from llpbench.board.content.folder import read_folder
 from llpbench.cli import cli
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
@@ -107,11 +109,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in TUTORIALS:
         text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         files.append(File.generated(config, f"notebooks/{name}.ipynb", content=notebook(text)))
-    board = ROOT / BOARD
-    files.append(File.generated(config, BOARD_PAGE, content=with_guides(board.read_text(encoding="utf-8"))))
+    board = board_files()
+    files.append(File.generated(config, BOARD_PAGE, content=with_guides(board["index.html"].decode())))
     for name in FILES:
-        files.append(File.generated(config, f"{BOARD_FOLDER}/{name}", abs_src_path=str(board.with_name(name))))
+        files.append(File.generated(config, f"{BOARD_FOLDER}/{name}", content=board[name]))
     return files
+
+
+def board_files() -> dict[str, bytes]:
+    """The leaderboard's page and the downloads it links to."""
+    return built_files(read_folder(ROOT / "leaderboards"), downloads=True)
 
 
 def with_guides(page: str) -> str:

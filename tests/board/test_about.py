@@ -8,26 +8,24 @@ import pytest
 from board_samples import content_of, grid, published
 from helpers import make_cell
 
-from llpbench.board.built.about import FILES, GUIDES, about, run_command
+from llpbench.board.built.about import GUIDES, about, run_command
 from llpbench.board.built.board import make_board
 from llpbench.contracts.result import CellResult
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_guides_lie_where_a_page_of_the_tree_looks_for_them() -> None:
-    found = about([], files=True)
-    assert found.files == {**FILES, **GUIDES}
-    for address in found.files:
+def test_guides_exist_where_the_page_links_to_them() -> None:
+    for address in GUIDES:
         assert (ROOT / "leaderboards" / address).is_file()
 
 
-def test_a_page_of_ones_own_leads_to_no_file() -> None:
-    assert make_board(content_of(grid({"mine": [0.9]})), files=False).about.files == {}
+def test_page_of_a_run_links_to_no_files() -> None:
+    assert make_board(content_of(grid({"mine": [0.9]}))).about.files == {}
 
 
 def test_the_steps_say_when_a_method_is_ranked() -> None:
-    first, second, third = about(grid({"a": [0.9, 0.8]}), files=True).steps
+    first, second, third = about(grid({"a": [0.9, 0.8]}), {}).steps
     assert first[1].startswith("llpbench new method mine")
     assert "ranked in a block" in second[0]
     assert GUIDES["../docs/submitting.md"] in third[0]

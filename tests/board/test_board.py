@@ -21,14 +21,7 @@ from llpbench.board.built.build import built_files, differences
 from llpbench.board.built.commands import command
 from llpbench.board.built.plan import board_groups, board_plan, expected_seeds
 from llpbench.board.content.bootstrap import Replicates, pack, unpack
-from llpbench.board.content.facts import (
-    BUILT_IN_RULES,
-    EVERY_RESULT,
-    FIRST_BAGS,
-    DatasetFacts,
-    MetricFacts,
-    RuleFacts,
-)
+from llpbench.board.content.facts import EVERY_RESULT, DatasetFacts, MetricFacts, RuleFacts
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import compact, encode_line
 from llpbench.board.page import render_page
@@ -373,7 +366,7 @@ def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
     dataset = make_board(content).datasets[0]
     assert entry(dataset, "m").scores["auroc"]["bags"].values == [90.0, 90.0, 90.0]
     assert entry(dataset, "m (settings of 2024-01-02)").scores["auroc"]["bags"].values == [50.0, 50.0, 50.0]
-    assert b"m (settings of 2024-01-02)" in built_files(content)["results.csv"]
+    assert b"m (settings of 2024-01-02)" in built_files(content, downloads=True)["results.csv"]
     assert {line.result.method_name for line in content.lines.values()} == {"m"}  # what is published stays as it is
 
 
@@ -410,24 +403,34 @@ def test_replicates_survive_packing() -> None:
     assert np.isnan(back[-1])
 
 
-def test_tables_show_every_kind_and_no_mixture_of_rules() -> None:
-    results = [r for noise in ("none", "high") for r in grid(CLEAR, noise=noise)]
-    results += [published(0.8, make_cell(method="pl", seed=s), pseudo_labels={"one": 0.7}) for s in range(3)]
-    files = built_files(content_of(results, [reference()]))
+def test_markdown_tables_show_auroc_under_two_rules_and_downloads_everything() -> None:
+    results = [r for noise in ("none", "high") for r in with_third(grid(CLEAR, noise=noise))]
+    content = content_of(results, [reference()])
+    assert set(built_files(content)) == {"index.html", "tables/toy.md"}
+    files = built_files(content, downloads=True)
     assert set(files) == {"board.json", "results.csv", "seeds.csv", "index.html", "tables/toy.md", "tables/toy.tex"}
-    text = files["tables/toy.md"].decode()
-    for heading in ("Results", "Who is best", "Ranks", "Noise", "Beside published values", "Pseudo-labels", "Time"):
-        assert f"## {heading}" in text
-    titles = [
-        line for line in text.splitlines() if line.startswith("**toy") and "AUROC %" in line and "pseudo" not in line
+    titles = [line for line in files["tables/toy.md"].decode().splitlines() if line.startswith("**toy")]
+    assert [title.strip("*") for title in titles] == [
+        f"toy{noise} · AUROC % · selection rule: {rule}"
+        for noise in ("", " · noise high")
+        for rule in ("bags", "instances")
     ]
-    assert titles
-    assert all(title.count("selection rule: ") == 1 for title in titles)
-    beside = text.split("## Beside published values")[1].split("##")[0]
-    assert "selection rule: instances" in beside
-    assert "selection rule: bags" not in beside
-    assert "[88.00, +13.00]" in beside  # the sample's instances value is 101
-    assert "| pl" in text.split("## Pseudo-labels")[1].split("##")[0]
+    latex = files["tables/toy.tex"].decode()
+    assert latex.count("% toy · ") == 9  # three rules, each at two noise levels and across them
+    assert "selection rule: bag-error" in latex
+
+
+def test_markdown_tables_join_settings_with_one_column() -> None:
+    sets = [f"toy[set={name}]" for name in "abcdefgh"]
+    both = [(method, name, value) for name in sets for method, value in (("a", 0.9), ("b", 0.8))]
+    results = [
+        published(value, make_cell(method=method, dataset_options={"set": name}), dataset_name=name)
+        for method, name, value in [*both, ("a", "toy[set=z]", 0.7)]
+    ]
+    text = built_files(content_of(results))["tables/toy.md"].decode()
+    assert text.count("| method |") == 2 * 3  # six and two settings of both methods, one of the first
+    assert "| method | [set=a] | [set=b] | [set=c] | [set=d] | [set=e] | [set=f] |" in text
+    assert "| a | **90.00** |" in text
 
 
 def test_several_classes_have_a_table_of_accuracy_too() -> None:
@@ -443,23 +446,13 @@ def test_several_classes_have_a_table_of_accuracy_too() -> None:
         content.facts = msgspec.structs.replace(
             content.facts, datasets={"toy": DatasetFacts(task=task)}, metrics=metrics
         )
-        text = built_files(content)["tables/toy.md"].decode()
-        assert text.count("accuracy % · selection rule") == wanted
-        assert ("**75.00**" in text) == (wanted > 0)
+        text = built_files(content, downloads=True)["tables/toy.tex"].decode()
+        assert text.count(r"accuracy % · selection rule") == wanted
+        assert (r"\textbf{75.00}" in text) == (wanted > 0)
 
 
-def test_the_published_leaderboards_are_what_their_cells_give() -> None:
-    folder = Path(__file__).resolve().parents[2] / "leaderboards"
-    content = read_folder(folder)
-    if content.lines:
-        assert differences(folder, content) == []  # else: llpbench leaderboard build
-    else:
-        assert [path.name for path in folder.iterdir()] == ["README.md"]
-
-
-def test_nothing_published_still_builds() -> None:
-    files = built_files(content_of([]))
-    assert set(files) == {"board.json", "results.csv", "seeds.csv", "index.html"}
+def test_an_empty_board_can_be_built() -> None:
+    assert set(built_files(content_of([]))) == {"index.html"}
 
 
 # -- metrics and rules that plugins bring ------------------------------------------------------------------------------
@@ -491,7 +484,6 @@ def test_a_third_rule_is_a_rule_of_the_board(tmp_path: Path) -> None:
     assert entry(dataset, "good").scores["auroc"]["bag-error"].mean == 42.0
     assert set(entry(dataset, "old").scores["auroc"]) == {"bags", "instances"}
     assert [r.mean_rank for r in dataset.ranks["auroc"]["bag-error"]] == [2.0, 2.0, 2.0, None]
-    assert "selection rule: bag-error" in built_files(again)["tables/toy.md"].decode()
     page = built_files(again)["index.html"].decode()
     assert "AUROC % · selection rule bag-error · noise none" in page
     assert "largest error" in page
@@ -503,14 +495,14 @@ def test_a_rule_on_request_is_read_and_not_shown(tmp_path: Path) -> None:
     again = read_folder(tmp_path)
     assert all("counts" in result.selected for result in (line.result for line in again.lines.values()))
     assert [rule.name for rule in make_board(again).rules] == ["bags", "instances"]
-    assert "selection rule: counts" not in built_files(again)["tables/toy.md"].decode()
+    assert "selection rule: counts" not in built_files(again, downloads=True)["tables/toy.tex"].decode()
 
 
 def test_a_rule_is_shown_where_a_dataset_has_it() -> None:
     results = [*with_third(grid(CLEAR)), *grid(CLEAR, dataset="other")]
-    files = built_files(content_of(results))
-    assert "bag-error" in files["tables/toy.md"].decode()
-    assert "bag-error" not in files["tables/other.md"].decode()
+    files = built_files(content_of(results), downloads=True)
+    assert "bag-error" in files["tables/toy.tex"].decode()
+    assert "bag-error" not in files["tables/other.tex"].decode()
     lines = files["results.csv"].decode().splitlines()
     assert {line.split(",")[4] for line in lines if line.startswith("other,")} == {"bags", "instances", ""}
 
@@ -541,14 +533,3 @@ def test_every_metric_of_the_results_is_on_the_board() -> None:
     assert {claim.metric for claim in dataset.claims} == {"auroc"}
     assert [r.method for r in dataset.ranks["log_loss"]["bags"]] == ["fair", "good", "poor"]
     assert entry(dataset, "good").scores["depth"]["bags"].mean == 25.0
-
-
-def test_an_old_board_says_what_its_rules_were() -> None:
-    """The rule bags has another version now; a board of protocol 1 goes on saying what chose its numbers."""
-    old = make_board(content_of(grid(CLEAR)))
-    assert old.protocol == 1
-    assert old.rules[0].summary == FIRST_BAGS.summary
-    results = grid(CLEAR)
-    for result in results:
-        result.protocol = 2
-    assert make_board(content_of(results)).rules[0].summary == BUILT_IN_RULES["bags"].summary

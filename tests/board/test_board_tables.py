@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,35 +11,22 @@ from llpbench.experiment.grid import RunSpec, plan_cells
 from llpbench.plugins.registry import load_registry
 
 board_tables = module_of_docs("board_tables")
-PAGES = sorted((ROOT / "docs").glob("*.md"))
 LINE = "{dataset},{method},{bag},{noise},{seed},{status},{rule},{auroc}\n"
-
-
-@pytest.fixture(scope="module")
-def published() -> tuple[object, object]:
-    return board_tables.read_scores(), board_tables.read_standings()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_numbers_of_a_page_are_those_of_the_leaderboard(page: Path, published: tuple[object, object]) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert board_tables.filled(text, *published) == text, f"run 'python docs/board_tables.py docs/{page.name}'"
 
 
 def test_the_findings_have_such_tables() -> None:
     assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").count("board: ") >= 9
 
 
-def scores_of(folder: Path, *lines: tuple[str, str, int, int, float], noise: str = "none") -> object:
+def scores_of(*lines: tuple[str, str, int, int, float], noise: str = "none") -> object:
     """The numbers of a small leaderboard: (dataset, method, bag size, seed, AUROC) each."""
-    file = folder / "seeds.csv"
     told = [
         LINE.format(dataset=f'"{dataset}"', method=method, bag=bag, noise=noise, seed=seed, status="ok", rule="bags",
                     auroc=auroc) for dataset, method, bag, seed, auroc in lines
     ]  # fmt: skip
     failed = LINE.format(dataset="toy", method="worst", bag=8, noise=noise, seed=0, status="failed", rule="", auroc="")
-    file.write_text("dataset,method,bag_size,noise,seed,status,rule,auroc\n" + "".join(told) + failed)
-    return board_tables.read_scores(file)
+    head = "dataset,method,bag_size,noise,seed,status,rule,auroc\n"
+    return board_tables.read_scores((head + "".join(told) + failed).encode())
 
 
 def page_of(mark: str, *labels: str, columns: int = 1) -> str:
@@ -56,9 +42,8 @@ def lines_of(page: str) -> list[str]:
     return [line for line in page.splitlines() if line.startswith("|")][2:]
 
 
-def test_means_are_of_the_seeds_that_all_lines_have(tmp_path: Path) -> None:
+def test_means_are_of_the_seeds_that_all_lines_have() -> None:
     scores = scores_of(
-        tmp_path,
         *[("toy", "quick", 8, seed, value) for seed, value in enumerate((0.80, 0.82, 0.10))],
         *[("toy", "slow", 8, seed, value) for seed, value in enumerate((0.70, 0.90))],
     )
@@ -68,9 +53,9 @@ def test_means_are_of_the_seeds_that_all_lines_have(tmp_path: Path) -> None:
     assert page.endswith("\nMore words.\n")
 
 
-def test_one_shared_seed_has_no_deviation(tmp_path: Path) -> None:
+def test_one_shared_seed_has_no_deviation() -> None:
     given = [("toy", "quick", 8, 0, 0.80), ("toy", "quick", 8, 1, 0.10), ("toy", "slow", 8, 0, 0.70)]
-    page = board_tables.filled(page_of("board: toy @ 8 / bags", "`quick`", "`slow`"), scores_of(tmp_path, *given))
+    page = board_tables.filled(page_of("board: toy @ 8 / bags", "`quick`", "`slow`"), scores_of(*given))
     assert lines_of(page) == ["| `quick` | **80.0** |", "| `slow` | 70.0 |"]
 
 
@@ -79,10 +64,10 @@ def test_its_example_does_not_put_noise_beside_no_noise() -> None:
     assert "/ none," not in board_tables.__doc__
 
 
-def test_no_control_and_no_bound_is_the_best(tmp_path: Path) -> None:
+def test_no_control_and_no_bound_is_the_best() -> None:
     given = [("toy", "mine", 8, 0.7), ("toy", "mine", 32, 0.6), ("toy", "lucky", 8, 0.8), ("toy", "lucky", 32, 0.5)]
     given.append(("toy", "truth", 1, 0.995))
-    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    scores = scores_of(*[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
     labels = ("`mine`", "control `lucky`", "bound `truth`", "the paper's")
     page = board_tables.filled(page_of("board: toy @ 8,32 / bags", *labels, columns=2), scores)
     assert lines_of(page) == [
@@ -95,12 +80,12 @@ def test_no_control_and_no_bound_is_the_best(tmp_path: Path) -> None:
     assert lines_of(part) == ["| `mine` | 70.0 (.0) | 60.0 (.0) |"]
 
 
-def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags(tmp_path: Path) -> None:
+def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags() -> None:
     """It stood with the number of other test rows: those of the split by rows."""
     name = "toy, group-by[columns=a], split=bags"
     given = [("toy", "truth", 1, 0.91), (name, "truth", 8, 0.85), (name, "truth", 32, 0.86)]
     given += [(name, "mine", 8, 0.80), (name, "mine", 32, 0.70), (f"{name}, 5 folds", "mine", 8, 0.81)]
-    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    scores = scores_of(*[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
     page = page_of(f"board: {name} @ 8,32 / bags", "`mine`", "bound `truth`", columns=2)
     assert lines_of(board_tables.filled(page, scores)) == [
         "| `mine` | **80.0** (.0) | **70.0** (.0) |",
@@ -110,10 +95,10 @@ def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags(tmp_path: Path
     assert lines_of(board_tables.filled(folds, scores))[1] == "| bound `truth` | 85.0 (.0) |"
 
 
-def test_a_bound_is_that_of_the_same_noise_on_features(tmp_path: Path) -> None:
+def test_a_bound_is_that_of_the_same_noise_on_features() -> None:
     given = [("toy", "truth", 1, 0.91), ("toy, feature noise 0.1", "truth", 1, 0.82)]
     given.append(("toy, own-bags, feature noise 0.1", "mine", 0, 0.80))
-    scores = scores_of(tmp_path, *[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
+    scores = scores_of(*[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
     page = page_of("board: toy, own-bags, feature noise 0.1 @ 0 / bags", "`mine`", "bound `truth`")
     assert lines_of(board_tables.filled(page, scores))[1] == "| bound `truth` | 82.0 (.0) |"
 
@@ -133,28 +118,28 @@ def test_bounds_are_looked_for_where_a_run_keeps_them(settings: dict[str, Any]) 
     assert board_tables._of_bound(at)[:2] == (bound.dataset_name, str(bound.cell.bag_size))
 
 
-def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have(tmp_path: Path) -> None:
+def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have() -> None:
     given = [("toy[set=a]", "mine", 0.7), ("toy[set=b]", "mine", 0.9), ("toy[set=c]", "mine", 0.1)]
     given += [("toy[set=a]", "other", 0.6), ("toy[set=b]", "other", 0.7)]
-    scores = scores_of(tmp_path, *[(dataset, m, 0, seed, value) for dataset, m, value in given for seed in (0, 1)])
+    scores = scores_of(*[(dataset, m, 0, seed, value) for dataset, m, value in given for seed in (0, 1)])
     page = board_tables.filled(page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`"), scores)
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 65.0 |"]
 
 
-def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share(tmp_path: Path) -> None:
+def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share() -> None:
     given = [("toy[set=a]", m, 0, seed, 0.7) for m in ("mine", "other") for seed in (0, 1, 2)]
     given += [("toy[set=b]", "mine", 0, 0, 0.9), ("toy[set=b]", "mine", 0, 5, 0.1), ("toy[set=b]", "other", 0, 0, 0.8)]
     mark = page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`")
-    page = board_tables.filled(mark, scores_of(tmp_path, *given))
+    page = board_tables.filled(mark, scores_of(*given))
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 75.0 |"]
 
 
-def test_ranks_are_those_of_methods_in_each_dataset_and_seed(tmp_path: Path) -> None:
+def test_ranks_are_those_of_methods_in_each_dataset_and_seed() -> None:
     """Ranks of means over seeds are others: here ``even`` has the higher mean on both datasets, and half the firsts."""
     given = [("toy[set=a]", "even", (0.8, 0.8)), ("toy[set=a]", "odd", (0.9, 0.1)), ("toy[set=a]", "low", (0.95, 0.95))]
     given += [("toy[set=b]", "even", (0.8, 0.8)), ("toy[set=b]", "odd", (0.9, 0.9)), ("toy[set=c]", "odd", (0.9, 0.9))]
     given += [("toy[set=b]", "low", (0.1, 0.1))]
-    scores = scores_of(tmp_path, *[(d, m, 0, seed, v) for d, m, values in given for seed, v in enumerate(values)])
+    scores = scores_of(*[(d, m, 0, seed, v) for d, m, values in given for seed, v in enumerate(values)])
     mark = page_of("board: toy[set=*] @ 0 / bags / none / rank", "`even`", "`odd`", "control `low`")
     assert lines_of(board_tables.filled(mark, scores)) == [
         "| `even` | 1.8 |",
@@ -163,15 +148,14 @@ def test_ranks_are_those_of_methods_in_each_dataset_and_seed(tmp_path: Path) -> 
     ]
 
 
-def test_f1_is_a_share(tmp_path: Path) -> None:
-    file = tmp_path / "seeds.csv"
+def test_f1_is_a_share() -> None:
     lines = [
         f"toy,{method},8,none,{seed},ok,bags,0.5,{f1}\n" for method, f1 in (("a", 0.25), ("b", 0.5)) for seed in (0, 1)
     ]
-    file.write_text("dataset,method,bag_size,noise,seed,status,rule,auroc,f1\n" + "".join(lines))
-    page = board_tables.filled(
-        page_of("board: toy @ 8 / bags / none / f1", "`a`", "`b`"), board_tables.read_scores(file)
+    scores = board_tables.read_scores(
+        ("dataset,method,bag_size,noise,seed,status,rule,auroc,f1\n" + "".join(lines)).encode()
     )
+    page = board_tables.filled(page_of("board: toy @ 8 / bags / none / f1", "`a`", "`b`"), scores)
     assert lines_of(page) == ["| `a` | .250 (.000) |", "| `b` | **.500** (.000) |"]
 
 
@@ -203,7 +187,7 @@ def test_standings_are_those_of_the_first_tab() -> None:
         ("board: toy @ 8,32 / bags", "1 columns stand below a comment that names 2"),
     ],
 )
-def test_a_comment_that_does_not_fit_is_an_error(tmp_path: Path, mark: str, words: str) -> None:
-    scores = scores_of(tmp_path, ("toy", "mine", 8, 0, 0.7), ("toy", "mine", 8, 1, 0.7))
+def test_a_comment_that_does_not_fit_is_an_error(mark: str, words: str) -> None:
+    scores = scores_of(("toy", "mine", 8, 0, 0.7), ("toy", "mine", 8, 1, 0.7))
     with pytest.raises(ValueError, match=words):
         board_tables.filled(page_of(mark, "`mine`"), scores)

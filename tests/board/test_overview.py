@@ -204,7 +204,7 @@ def test_a_metric_of_which_little_is_best_is_turned_round() -> None:
 def test_every_seed_is_a_line_of_the_csv() -> None:
     results = grid({"a": [0.9, 0.8], "b": [0.8, 0.7]})
     results[3] = published(None, results[3].cell, status="skipped", reason="too few bags")
-    lines = list(csv.DictReader(io.StringIO(built_files(content_of(results))["seeds.csv"].decode())))
+    lines = list(csv.DictReader(io.StringIO(built_files(content_of(results), downloads=True)["seeds.csv"].decode())))
     assert [(row["method"], row["seed"], row["rule"]) for row in lines] == [
         ("a", "0", "bags"), ("a", "0", "instances"), ("a", "1", "bags"), ("a", "1", "instances"),
         ("b", "0", "bags"), ("b", "0", "instances"), ("b", "1", ""),
@@ -229,7 +229,7 @@ def test_what_methods_and_datasets_say_of_themselves_is_kept() -> None:
 def test_the_citation_is_dated_by_the_newest_result_and_links_are_those_of_the_package() -> None:
     results = grid({"a": [0.9, 0.8]})
     results[1].started = "2026-02-03T00:00:00Z"
-    found = about(results, files=True)
+    found = about(results, {})
     assert found.version == "0.1.0"
     assert found.citation == bibtex("0.1.0", "Leaderboard, newest result of 2026-02-03")
     urls = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[

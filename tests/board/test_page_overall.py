@@ -241,9 +241,8 @@ HREFS = "[...document.querySelectorAll('#foot a')].map(a => [a.textContent, a.ge
 
 
 @needs_browser
-@pytest.mark.parametrize("files", [True, False])
-def test_the_foot_leads_to_the_guides_that_lie_beside_the_page(browser: Chromium, tmp_path: Path, files: bool) -> None:
-    """A page of one's own results has none beside it, and no link to one."""
+@pytest.mark.parametrize("files", [{**FILES, **GUIDES}, {}])
+def test_foot_links_to_the_files_next_to_the_page(browser: Chromium, tmp_path: Path, files: dict[str, str]) -> None:
     board = with_overall(fake_board(1, bags=(8,), noises=("none",), holes=False))
     board["about"] = msgspec.to_builtins(about([], files)) | {"links": {}}
     browser.open(written(tmp_path, board))
@@ -275,7 +274,7 @@ def test_a_method_is_added_by_running_the_newest_published_suite(
     browser: Chromium, tmp_path: Path, suites: dict[str, Any], command: str
 ) -> None:
     board = fake_board(1, bags=(8,), noises=("none",), holes=False)
-    board |= {"about": msgspec.to_builtins(about([], files=True)), "suites": suites}
+    board |= {"about": msgspec.to_builtins(about([], GUIDES)), "suites": suites}
     browser.open(written(tmp_path, board))
     commands = browser.run("[...document.querySelectorAll('.steps code')].map(c => c.textContent)")
     assert commands[1] == command

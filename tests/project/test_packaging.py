@@ -51,7 +51,7 @@ def test_the_wheel_equals_the_tree(tmp_path: Path) -> None:
 
 def _published() -> list[Path]:
     """What of the board an installed llpbench has: what commands read, and nothing that is built from it."""
-    parts = ("cells", "machines", "verified")
+    parts = ("cells", "datasets", "machines", "methods", "verified")
     return [BOARD / "facts.json", *(path for part in parts for path in (BOARD / part).glob("*.json*"))]
 
 

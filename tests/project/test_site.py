@@ -101,18 +101,20 @@ def test_a_guide_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         module.with_guides("")
 
 
-def test_the_files_of_the_leaderboard_are_on_the_site() -> None:
+def test_site_offers_the_downloads_of_the_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
     module = build_site()
     from mkdocs.config import load_config
     from mkdocs.structure.files import Files
 
-    config = load_config(str(ROOT / "mkdocs.yml"))
+    built = {name: name.encode() for name in ("index.html", *FILES)}
+    monkeypatch.setattr("llpbench.board.built.build.built_files", lambda content, downloads: built)
+    monkeypatch.setattr("llpbench.board.content.folder.read_folder", lambda folder: None)
+    config = load_config(str(ROOT / "mkdocs.yml"))  # loads build_site
     files = config.plugins.on_files(Files([]), config=config)
-    folder = Path(module.BOARD_PAGE).parent
     for name in FILES:
-        found = files.get_file_from_path(str(folder / name))
+        found = files.get_file_from_path(str(Path(module.BOARD_PAGE).parent / name))
         assert found is not None
-        assert found.content_bytes == (ROOT / "leaderboards" / name).read_bytes()
+        assert found.content_bytes == built[name]
 
 
 @pytest.mark.slow

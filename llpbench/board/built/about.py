@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, metadata
 
 from llpbench.board.built.citation import bibtex
@@ -18,7 +18,7 @@ FILES = {
     "seeds.csv": "every seed",
     "board.json": "everything on this page, for programs",
 }
-"""What lies beside a published page."""
+"""Downloads next to the page of a site."""
 
 GUIDES = {
     "../docs/submitting.md": "guide on submitting",
@@ -45,8 +45,8 @@ WORDS = {
 """One sentence for each word of the page."""
 
 
-def about(results: Collection[CellResult], files: bool) -> About:
-    """What stands around these results; ``files`` says that the built files lie beside the page."""
+def about(results: Collection[CellResult], files: Mapping[str, str]) -> About:
+    """Citation, links, first steps and glossary; ``files`` are the files next to the page, with what each one is."""
     newest = max(results, key=lambda r: (r.started, r.id), default=None)
     version = "" if newest is None else newest.versions.get("llpbench", "")
     day = "" if newest is None else newest.started[:10]
@@ -54,7 +54,7 @@ def about(results: Collection[CellResult], files: bool) -> About:
         version=version,
         citation=bibtex(version, f"Leaderboard, newest result of {day}") if day else "",
         links=addresses(),
-        files={**FILES, **GUIDES} if files else {},
+        files=dict(files),
         steps=steps(results),
         words=WORDS,
     )

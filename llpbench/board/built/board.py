@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -52,13 +53,15 @@ TITLE = "llpbench leaderboard"
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def make_board(content: Content, groups: list[Group] | None = None, *, files: bool = True) -> Board:
+def make_board(
+    content: Content, groups: list[Group] | None = None, *, files: Mapping[str, str] = MappingProxyType({})
+) -> Board:
     """The board of a leaderboards folder.
 
     Args:
         content: what is published.
         groups: its results as ``board_groups`` gives them, where they are made already.
-        files: whether the built files lie beside its page.
+        files: files next to its page, with what each one is.
     """
     results = [line.result for line in content.lines.values()]
     styles, rules = styles_of(results, content.facts), rules_of(results, content.facts)

@@ -1,69 +1,92 @@
-"""What is built from a leaderboards folder: tables, a CSV, the board and the page. The same bytes every time."""
+"""Build the page, the Markdown tables and the downloads of a leaderboard: the same bytes for the same content."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from llpbench.board.built.about import FILES, GUIDES
 from llpbench.board.built.board import make_board
 from llpbench.board.built.plan import board_groups
-from llpbench.board.built.protocol import board_protocol
 from llpbench.board.built.seeds_csv import seeds_csv
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content, raw_files
 from llpbench.board.content.lines import is_unreleased
-from llpbench.board.schema.board import BoardDataset, encode_board
-from llpbench.contracts.cell import bag_words
-from llpbench.report import phases, tables
-from llpbench.report.cards import card_lines
-from llpbench.results.bootstrap import METRIC as JUDGED
+from llpbench.board.schema.board import Board, encode_board
+from llpbench.contracts.specs import DEFAULT_RULE
+from llpbench.report import tables
+from llpbench.report.marks import Key
+from llpbench.report.tables import Entry, Table
+from llpbench.results.bootstrap import METRIC
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Group, Row, make_rows
 
 BY_HAND = ("README.md",)
 _AT_WILL = {".nojekyll": b""}  # a static host may ask for it
-_NOTHING = "Nothing is published yet.\n"
+_RULES = (DEFAULT_RULE, "instances")  # of the Markdown tables
+_COLUMNS = 6  # of a Markdown table that joins settings with one column each
 
 
-def built_files(content: Content) -> dict[str, bytes]:
-    """Files by their path in the folder; they depend on the content alone."""
+def built_files(content: Content, *, downloads: bool = False) -> dict[str, bytes]:
+    """Built files by path in the folder; they depend on the content alone.
+
+    Args:
+        content: what is published.
+        downloads: also build the board as JSON, CSV files and LaTeX tables, and link to them on the page.
+    """
+    groups = board_groups((line.result for line in content.lines.values()), content.facts.roles)
+    board = make_board(content, groups, files={**FILES, **GUIDES} if downloads else GUIDES)
+    return page_files(content, groups, board) | (download_files(content, groups, board) if downloads else {})
+
+
+def page_files(content: Content, groups: list[Group], board: Board) -> dict[str, bytes]:
+    """The page and the Markdown tables."""
     from llpbench.board.page import render_page
 
-    groups = board_groups((line.result for line in content.lines.values()), content.facts.roles)
-    board = make_board(content, groups)
+    files = {"index.html": render_page(board).encode()}
+    for dataset, found in _by_dataset(groups).items():
+        files[f"tables/{dataset}.md"] = _markdown(dataset, found, content).encode()
+    return files
+
+
+def download_files(content: Content, groups: list[Group], board: Board) -> dict[str, bytes]:
+    """The board as JSON, means and seeds as CSV, and LaTeX tables."""
     files = {
         "board.json": encode_board(board),
         "results.csv": (tables.to_csv(_all_rows(groups, content)) + "\n").encode(),
         "seeds.csv": _seeds(groups, content).encode(),
-        "index.html": render_page(board).encode(),
     }
-    for dataset in sorted({group.setting.base_dataset for group in groups}):
-        found = [group for group in groups if group.setting.base_dataset == dataset]
-        names = {group.setting.dataset for group in found}
-        boards = [d for d in board.datasets if d.name in names]
-        scores = _score_tables(dataset, found, content)
-        files[f"tables/{dataset}.md"] = _markdown(dataset, scores, found, boards).encode()
-        files[f"tables/{dataset}.tex"] = (tables.to_latex([*scores.plain, *scores.noise]) + "\n").encode()
+    for dataset, found in _by_dataset(groups).items():
+        files[f"tables/{dataset}.tex"] = _latex(dataset, found, content).encode()
     return files
 
 
+def _by_dataset(groups: list[Group]) -> dict[str, list[Group]]:
+    names = sorted({group.setting.base_dataset for group in groups})
+    return {name: [group for group in groups if group.setting.base_dataset == name] for name in names}
+
+
 def site_files(content: Content) -> dict[str, bytes]:
-    """Everything a static host needs: the built files beside the results they were built from."""
-    return {**raw_files(content), **built_files(content), ".nojekyll": b""}
+    """All files of a static site: published and built ones, with downloads."""
+    return {**raw_files(content), **built_files(content, downloads=True), ".nojekyll": b""}
 
 
-def differences(root: Path, content: Content) -> list[str]:
-    """What in a folder is not what its content gives: one sentence for each file, none when all is well."""
-    wanted = {**raw_files(content), **built_files(content)}
+def differences(root: Path, content: Content, built: dict[str, bytes] | None = None) -> list[str]:
+    """Compare a folder with what its content gives: one sentence for each file that differs.
+
+    ``built`` are the built files of the content, if they are known already.
+    """
+    wanted = {**raw_files(content), **(built_files(content) if built is None else built)}
     problems = []
     for name, data in sorted(wanted.items()):
         path = root / name
         if path.is_symlink() or not path.is_file():
-            problems.append(f"{name}: is not there")
+            problems.append(f"{name}: missing")
         elif path.read_bytes() != data:
             problems.append(f"{name}: differs from what the published cells give")
     problems += [
@@ -71,11 +94,11 @@ def differences(root: Path, content: Content) -> list[str]:
         for name in BY_HAND
         if (root / name).is_symlink() or ((root / name).exists() and not (root / name).is_file())
     ]
-    return problems + _too_many(root, wanted)
+    return problems + _unexpected(root, wanted)
 
 
-def _too_many(root: Path, wanted: Iterable[str]) -> list[str]:
-    """Files and folders that nothing published gives, hidden ones too: whoever serves the folder serves them."""
+def _unexpected(root: Path, wanted: Iterable[str]) -> list[str]:
+    """Files and folders that do not belong to a leaderboard, hidden ones included."""
     files = {*wanted, *BY_HAND}
     folders = {parent.as_posix() for name in files for parent in Path(name).parents}
     problems = []
@@ -85,19 +108,19 @@ def _too_many(root: Path, wanted: Iterable[str]) -> list[str]:
             continue
         if path.is_dir() and not path.is_symlink():
             if name not in folders and not any(path.iterdir()):
-                problems.append(f"{name}: an empty folder that nothing published gives; remove it")
-        elif name not in files and not _is_at_will(path, name):
-            problems.append(f"{name}: nothing published gives this file; remove it")
+                problems.append(f"{name}: unexpected empty folder; remove it")
+        elif name not in files and not _is_allowed(path, name):
+            problems.append(f"{name}: unexpected file; remove it")
     return problems
 
 
-def _is_at_will(path: Path, name: str) -> bool:
+def _is_allowed(path: Path, name: str) -> bool:
     plain = path.is_file() and not path.is_symlink()
-    return plain and name in _AT_WILL and path.read_bytes() == _AT_WILL[name]
+    return plain and (name in _AT_WILL and path.read_bytes() == _AT_WILL[name])
 
 
 def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:
-    """Rows of one metric under every rule that a result of the dataset has numbers under."""
+    """Rows of one metric, under every rule for which the dataset has numbers."""
     stated: dict[str, set[str]] = {}
     for group in groups:
         stated.setdefault(group.setting.base_dataset, set()).update(*(result.selected for result in group.found))
@@ -121,94 +144,76 @@ def _seeds(groups: list[Group], content: Content) -> str:
     return seeds_csv(groups, styles, list(rules_of(results, content.facts)))
 
 
-def _plain(rows: Iterable[Row]) -> list[Row]:
-    return [msgspec.structs.replace(row, paper=None) for row in rows]
+def _main_rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:
+    """Rows of a metric without published values, without noise first."""
+    rows = [msgspec.structs.replace(row, paper=None) for row in _rows(groups, content, style)]
+    return sorted(rows, key=lambda row: (row.dataset, -(row.epsilon or float("inf"))))
 
 
-def _shown(dataset: str, groups: list[Group], content: Content) -> list[MetricStyle]:
-    """The metrics of a dataset's tables: AUROC, and where there are several classes accuracy too."""
-    facts = content.facts.datasets.get(dataset)
-    several = facts is not None and facts.task == "multiclass"
+def _latex(dataset: str, groups: list[Group], content: Content) -> str:
+    """AUROC by bag size and by noise level under every rule; with several classes accuracy too."""
     styles = styles_of((r for group in groups for r in group.found), content.facts)
-    return [styles[name] for name in ("auroc", *(["accuracy"] if several else [])) if name in styles]
+    facts = content.facts.datasets.get(dataset)
+    names = (METRIC, "accuracy") if facts is not None and facts.task == "multiclass" else (METRIC,)
+    rows = {styles[name]: _main_rows(groups, content, styles[name]) for name in names if name in styles}
+    plain = [table for style, found in rows.items() for table in tables.build_tables(found, style)]
+    noise = [table for style, found in rows.items() for table in tables.build_noise_tables(found, style)]
+    return tables.to_latex([*plain, *noise]) + "\n"
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """The tables of a dataset's scores: by bag size, by noise level, with published values beside, and tuned."""
-
-    plain: list[tables.Table] = field(default_factory=list)
-    noise: list[tables.Table] = field(default_factory=list)
-    beside: list[tables.Table] = field(default_factory=list)
-    protocol: list[tables.Table] = field(default_factory=list)
-
-
-def _score_tables(dataset: str, groups: list[Group], content: Content) -> _Scores:
-    styles = _shown(dataset, groups, content)
-    rules = list(rules_of((r for group in groups for r in group.found), content.facts))
-    scores = _Scores(protocol=board_protocol(groups, content, styles, rules))
-    for style in styles:
-        rows = _rows(groups, content, style)
-        scores.plain.extend(tables.build_tables(_plain(rows), style))
-        scores.noise.extend(tables.build_noise_tables(_plain(rows), style))
-        published = tables.build_tables(rows, style)
-        scores.beside.extend(table for table in published if table.sources)
-    return scores
+def _markdown(dataset: str, groups: list[Group], content: Content) -> str:
+    """AUROC under the rules ``bags`` and ``instances``."""
+    style = styles_of((r for group in groups for r in group.found), content.facts).get(METRIC)
+    rows = [] if style is None else _main_rows(groups, content, style)
+    found = tables.build_tables((row for row in rows if row.rule in _RULES), style) if style is not None else []
+    text = tables.to_markdown(_without_empty_lines(table) for table in _joined(dataset, found))
+    text = re.sub(r"-{4,}", "---", re.sub(r" {2,}", " ", text))  # tabulate pads columns
+    methods = {group.method for group in groups}
+    unreleased = {group.method for group in groups if any(map(is_unreleased, group.found))}
+    names = "all methods" if unreleased == methods else tables.markdown_text(", ".join(sorted(unreleased)))
+    lead = (
+        "Built by `llpbench leaderboard build`; do not edit. Mean (standard deviation) over seeds; best bold, second "
+        "underlined. Other metrics, rules, costs and statistics: [the page](../index.html)."
+    )
+    lead += f" Made by unreleased code: {names}." if unreleased else ""
+    return f"# {dataset}\n\n{lead}\n\n{text or 'No results.'}\n"
 
 
-def _markdown(dataset: str, scores: _Scores, groups: list[Group], boards: list[BoardDataset]) -> str:
-    """All tables of a dataset on one page."""
-    sections = [
-        ("Results", tables.to_markdown(scores.plain)),
-        ("Who is best, and can these seeds tell", _claims(boards)),
-        ("Ranks", _ranks(boards)),
-        ("Noise", tables.to_markdown(scores.noise)),
-        ("Beside published values", tables.to_markdown(scores.beside)),
-        ("Tuned with labels, as published, tuned without", tables.to_markdown(scores.protocol)),
-        ("Pseudo-labels", tables.to_markdown(phases.pseudo_tables(groups))),
-        ("Time", tables.to_markdown(phases.time_tables(groups))),
-        ("Bags", "\n".join(f"- {tables.markdown_text(line)}" for line in card_lines(groups))),
-    ]
-    body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in sections if text)
-    return f"# {dataset}\n\n{_heading(groups)}\n\n{body or _NOTHING}\n"
+def _without_empty_lines(table: Table) -> Table:
+    """The table without methods that have no result in it."""
+    there = {method for (method, _), entry in table.entries.items() if entry.text not in ("", "missing")}
+    return replace(table, methods=[method for method in table.methods if method in there])
 
 
-def _heading(groups: list[Group]) -> str:
-    """What holds for the whole page: the protocol, and whose code has no release."""
-    results = [result for group in groups for result in group.found]
-    protocols = " and ".join(map(str, sorted({result.protocol for result in results})))
-    unreleased = sorted({group.method for group in groups if any(map(is_unreleased, group.found))})
-    lines = ["Built by `llpbench leaderboard build`; do not edit.", f"Protocol {protocols}." if protocols else ""]
-    if unreleased:
-        lines.append(tables.markdown_text(f"Made by unreleased code: {', '.join(unreleased)}."))
-    return " ".join(filter(None, lines))
+def _joined(dataset: str, found: Iterable[Table]) -> Iterator[Table]:
+    """The tables, where those with a single column and the same methods are columns of one table."""
+    single: dict[object, list[Table]] = {}
+    for table in found:
+        if len(table.columns) > 1:
+            yield table
+        else:
+            key = (table.about[1:], table.rule, table.what, tuple(_without_empty_lines(table).methods))
+            single.setdefault(key, []).append(table)
+    for alike in single.values():
+        for start in range(0, len(alike), _COLUMNS):
+            part = alike[start : start + _COLUMNS]
+            yield part[0] if len(part) == 1 else _join(dataset, part)
 
 
-def _claims(boards: list[BoardDataset]) -> str:
-    lines = [
-        f"- {d.name}, rule {claim.rule}, noise {claim.noise}, {bag_words(claim.bag, d.self_sized)}: {claim.text}"
-        for d in boards
-        for claim in d.claims
-    ]
-    return "\n".join(tables.markdown_text(line) for line in lines)
-
-
-def _ranks(boards: list[BoardDataset]) -> str:
-    blocks = []
-    for d in boards:
-        for rule, ranks in d.ranks.get(JUDGED, {}).items():
-            counted = [r for r in ranks if r.mean_rank is not None]
-            if not counted:
-                continue
-            lines = [
-                f"**{tables.markdown_text(f'{d.name} · selection rule: {rule}')} · {counted[0].cells} cells (bag size, "
-                "seed) that these share**",
-                "",
-            ]
-            lines += ["| method | mean rank | duels won |", "|---|---:|---:|"]
-            lines += [
-                f"| {tables.markdown_text(r.method)} | {r.mean_rank:.2f} | {100 * (r.win_rate or 0):.0f} % |"
-                for r in counted
-            ]
-            blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
+def _join(dataset: str, parts: list[Table]) -> Table:
+    entries: dict[tuple[str, Key], Entry] = {}
+    for number, table in enumerate(parts):
+        entries |= {(method, number): entry for (method, _), entry in table.entries.items()}
+        for bound in table.bounds:
+            method, _, value = bound.partition(" ")
+            entries[f"{method} (bound)", number] = Entry(value)
+    bounds = [name for name in dict.fromkeys(name for name, _ in entries) if name not in parts[0].methods]
+    return replace(
+        parts[0],
+        about=(dataset, *parts[0].about[1:]),
+        columns={number: table.about[0].removeprefix(dataset).strip(", ") for number, table in enumerate(parts)},
+        methods=[*parts[0].methods, *bounds],
+        entries=entries,
+        bounds=[],
+        notes=list(dict.fromkeys(note for table in parts for note in table.notes)),
+    )

@@ -68,7 +68,7 @@ def own_page(store: Store, registry: Registry, beside: Content | None = None) ->
     if beside is not None:
         _put_beside(content, beside, results)
     refresh_facts(content, registry)
-    board = make_board(content, files=False)
+    board = make_board(content)
     title = f"llpbench: {store.root.resolve().name}"
     if beside is not None:
         title += " beside the leaderboard"

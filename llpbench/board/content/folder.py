@@ -1,15 +1,18 @@
-"""The leaderboards folder: what lies where. It is read with every check and written in one fixed form.
+"""Read and write a leaderboards folder.
 
 ::
 
-    cells/<dataset>.jsonl       published cells, one on a line, sorted by id
-    bootstrap/<dataset>.jsonl   replicates of their AUROC over test rows (for cells that came with predictions)
-    searches/<dataset>.jsonl    searches that chose the parameters of tuned rows, with every trial
-    verified/<dataset>.jsonl    marks of cells that were made again by a reviewer
-    machines/<id>.json          the machines that made them
-    facts.json                  what methods, datasets, metrics and rules say of themselves; numbers from publications
+    cells/METHOD.jsonl       published cells, one per line, sorted by id
+    bootstrap/METHOD.jsonl   bootstrap replicates of their AUROC over test rows
+    searches/METHOD.jsonl    searches that chose the parameters of tuned rows, with every trial
+    verified/METHOD.jsonl    marks of cells that were reproduced
+    methods/METHOD.json      description of the method
+    datasets/DATASET.json    description of the dataset
+    machines/ID.json         machines that ran the cells
+    facts.json               metrics, selection rules, suites; numbers from publications
 
-Everything else in it is built from these and from nothing else, so building needs no plugin and no data.
+Everything else in the folder is built from these files alone, so building needs neither plugins nor data. Adding cells
+of one method changes no file of another.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 import msgspec
 
 from llpbench.board.content.bootstrap import Replicates, decode_replicates
-from llpbench.board.content.facts import Facts, MachineFacts, check_facts
+from llpbench.board.content.facts import DatasetFacts, Facts, MachineFacts, MethodFacts, check_facts
 from llpbench.board.content.lines import Line, decode_line, encode_line
 from llpbench.board.content.marks import Mark, decode_mark
 from llpbench.board.content.searches import decode_history
@@ -31,13 +34,11 @@ from llpbench.contracts.errors import StoreError
 from llpbench.experiment.tuned import History
 from llpbench.system.files import write_atomically
 
-BY_DATASET = ("cells", "bootstrap", "searches", "verified")
-"""The folders of published data that have a file for each dataset."""
-MACHINES = "machines"
-"""The folder of published data that has a file for each machine."""
+CONTENT = ("cells", "bootstrap", "searches", "verified", "methods", "datasets", "machines")
+"""Folders of published files."""
 TABLES = "tables"
-"""The folder of built files that has files for each dataset."""
-_ENDINGS = (".jsonl", ".json", ".md", ".tex")
+"""The folder of built tables."""
+_ENDINGS = (".jsonl", ".json", ".md")
 
 
 @dataclass
@@ -53,14 +54,14 @@ class Content:
 
 
 def read_folder(root: Path) -> Content:
-    """Everything published in a folder; the first thing that is not sound is an error that names its file."""
+    """Read everything published in a folder; raise ``StoreError`` with the name of the first invalid file."""
     if not root.is_dir():
         raise StoreError(f"{root} is not a leaderboards folder: it does not exist. Name one with --board.")
     content = Content()
     for path in _files(root / "cells", ".jsonl"):
         for line in _lines(path, decode_line):
-            if line.result.cell.dataset != path.stem:
-                raise StoreError(f"{path}: cell {line.result.id} is of dataset {line.result.cell.dataset!r}.")
+            if line.result.cell.method != path.stem:
+                raise StoreError(f"{path}: cell {line.result.id} belongs to method {line.result.cell.method!r}.")
             _once(content.lines, line.result.id, line, path)
     for path in _files(root / "bootstrap", ".jsonl"):
         for replicates in _lines(path, decode_replicates):
@@ -74,54 +75,58 @@ def read_folder(root: Path) -> Content:
     for path in _files(root / "machines", ".json"):
         content.machines[_guarded(path, lambda p: check_machine(p.stem))] = _guarded(path, read_machine)
     if (root / "facts.json").exists():
-        content.facts = _guarded(root / "facts.json", _read_facts)
-    lacking = sorted({line.result.machine for line in content.lines.values()} - set(content.machines))
-    if lacking:
-        raise StoreError(f"{root / 'machines'}: there is no {lacking[0]}.json, which results name.")
+        content.facts = _guarded(root / "facts.json", lambda p: _decode(read_plain(p), Facts))
+    for path in _files(root / "methods", ".json"):
+        content.facts.methods[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), MethodFacts))
+    for path in _files(root / "datasets", ".json"):
+        content.facts.datasets[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), DatasetFacts))
+    _guarded(root / "facts.json", lambda _: check_facts(content.facts))
+    missing = sorted({line.result.machine for line in content.lines.values()} - set(content.machines))
+    if missing:
+        raise StoreError(f"{root / 'machines'}: {missing[0]}.json is missing, but results name this machine.")
     return content
 
 
 def read_machine(path: Path) -> MachineFacts:
-    """The record of a machine."""
+    """Read the record of a machine."""
     machine: MachineFacts = _decode(read_plain(path, 1 << 16), MachineFacts)
     return machine
 
 
-def _read_facts(path: Path) -> Facts:
-    facts: Facts = _decode(read_plain(path), Facts)
-    check_facts(facts)
-    return facts
-
-
 def raw_files(content: Content) -> dict[str, bytes]:
-    """The files that hold a content, by their path in the folder: the same bytes for the same content.
+    """The files that hold a content, by path in the folder: the same bytes for the same content.
 
-    They are in the order in which they are to be written. Cells are last, after the machines that they name, so that
-    the folder can be read whenever the writing stops. What stands beside a cell (its replicates, a mark that it lost)
-    is there before the cell itself: a cell that is published already is not added once more, so nothing would mend it.
+    They are in the order in which they must be written, so that the folder stays readable if writing is interrupted:
+    cells are last, after the machines, replicates and marks that belong to them.
     """
+    facts, by_method = content.facts, _by_method(content)
+    shared = {name: getattr(facts, name) for name in facts.__struct_fields__ if name not in ("methods", "datasets")}
     files = {f"machines/{name}.json": _pretty(machine) for name, machine in content.machines.items()}
-    files["facts.json"] = _pretty(content.facts)
-    for dataset in sorted({history.setting.cell.dataset for history in content.searches.values()}):
-        of_dataset = [h for _, h in sorted(content.searches.items()) if h.setting.cell.dataset == dataset]
-        files[f"searches/{dataset}.jsonl"] = _joined(msgspec.json.encode(h, order="deterministic") for h in of_dataset)
-    by_dataset: dict[str, list[Line]] = {}
-    for _, line in sorted(content.lines.items()):
-        by_dataset.setdefault(line.result.cell.dataset, []).append(line)
-    beside: tuple[tuple[str, dict[str, Any]], ...] = (("bootstrap", content.replicates), ("verified", content.marks))
-    for folder, known in beside:
-        for dataset, lines in by_dataset.items():
-            kept = [known[line.result.id] for line in lines if line.result.id in known]
-            if kept:
-                encoded = (msgspec.json.encode(one, order="deterministic") for one in kept)
-                files[f"{folder}/{dataset}.jsonl"] = _joined(encoded)
-    for dataset, lines in by_dataset.items():
-        files[f"cells/{dataset}.jsonl"] = _joined(encode_line(line.result, line.source) for line in lines)
+    files["facts.json"] = _pretty(shared)
+    files |= {f"methods/{name}.json": _pretty(about) for name, about in facts.methods.items()}
+    files |= {f"datasets/{name}.json": _pretty(about) for name, about in facts.datasets.items()}
+    for method in sorted({history.setting.cell.method for history in content.searches.values()}):
+        own = [h for _, h in sorted(content.searches.items()) if h.setting.cell.method == method]
+        files[f"searches/{method}.jsonl"] = _encoded(own)
+    attached: tuple[tuple[str, dict[str, Any]], ...] = (("bootstrap", content.replicates), ("verified", content.marks))
+    for folder, known in attached:
+        for method, lines in by_method.items():
+            if own := [known[line.result.id] for line in lines if line.result.id in known]:
+                files[f"{folder}/{method}.jsonl"] = _encoded(own)
+    for method, lines in by_method.items():
+        files[f"cells/{method}.jsonl"] = _joined(encode_line(line.result, line.source) for line in lines)
     return files
 
 
+def _by_method(content: Content) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for _, line in sorted(content.lines.items()):
+        found.setdefault(line.result.cell.method, []).append(line)
+    return dict(sorted(found.items()))
+
+
 def write_files(root: Path, files: dict[str, bytes]) -> None:
-    """Write files below a folder, in the order given; none is ever written through a symbolic link."""
+    """Write files below a folder in the given order, never through a symbolic link; equal files are left alone."""
     try:
         for name, data in files.items():
             path = root / name
@@ -137,10 +142,7 @@ def write_files(root: Path, files: dict[str, bytes]) -> None:
 
 
 def remove_stale(root: Path, files: Iterable[str], folders: Iterable[str]) -> None:
-    """Remove from folders what was written of datasets and machines that are no longer published.
-
-    These are files that are none of ``files``; a folder that has nothing left goes too.
-    """
+    """Remove files from these folders that are not in ``files``, and folders that are then empty."""
     wanted = set(files)
     try:
         for folder in folders:
@@ -180,7 +182,7 @@ def _guarded(path: Path, read: Any) -> Any:
 
 def _once(table: dict[str, Any], name: str, value: Any, path: Path) -> None:
     if name in table:
-        raise StoreError(f"{path}: {name} is there twice.")
+        raise StoreError(f"{path}: {name} is published twice.")
     table[name] = value
 
 
@@ -191,6 +193,10 @@ def _decode(data: bytes, kind: Any) -> Any:
         raise Unsound(f"not a {kind.__name__} file ({str(error)[:200]})") from None
     check_values(msgspec.to_builtins(found))
     return found
+
+
+def _encoded(items: Iterable[msgspec.Struct]) -> bytes:
+    return _joined(msgspec.json.encode(item, order="deterministic") for item in items)
 
 
 def _joined(lines: Iterable[bytes]) -> bytes:

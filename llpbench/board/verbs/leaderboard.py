@@ -53,8 +53,7 @@ def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...
     """
     from llpbench.board.built.build import built_files
     from llpbench.board.content.folder import (
-        BY_DATASET,
-        MACHINES,
+        CONTENT,
         TABLES,
         Content,
         raw_files,
@@ -75,18 +74,22 @@ def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...
     if content.lines and raw != before:
         files = {**raw, **built_files(content)}
         write_files(folder, files)
-        remove_stale(folder, files, (*BY_DATASET, MACHINES, TABLES))
+        remove_stale(folder, files, (*CONTENT, TABLES))
     _tell(report, folder)
     if is_new and content.lines:
         click.echo(f"note: {folder} is a new leaderboard; to add to another one, give --board DIR", err=True)
     sys.exit(1 if report.refused else 0)
 
 
-@leaderboard.command(short_help="Tables, CSV and page from what is published.")
+@leaderboard.command(short_help="Build the page and tables from what is published.")
 @board_option("--from")
-@click.option("-o", "--out", type=FOLDER, help="Where to write, ready for a static host.  [default: the same folder]")
+@click.option("-o", "--out", type=FOLDER, help="Write a complete site with downloads (JSON, CSV, LaTeX) here.")
 def build(board: Path | None, out: Path | None) -> None:
-    """Build tables, a CSV, the board as JSON and one page from the published cells, and from nothing else."""
+    """Build the page and the Markdown tables from the published cells.
+
+    With --out the folder becomes a site for any static host: the same files, the published cells, and as downloads
+    the board as JSON, all means and all seeds as CSV, and LaTeX tables.
+    """
     from llpbench.board.built.build import built_files, site_files
     from llpbench.board.content.folder import TABLES, read_folder, remove_stale, write_files
 
