@@ -21,11 +21,12 @@ from llpbench.board.built.build import built_files, differences
 from llpbench.board.built.commands import command
 from llpbench.board.built.plan import board_groups, board_plan, expected_seeds
 from llpbench.board.content.bootstrap import Replicates, pack, unpack
-from llpbench.board.content.facts import EVERY_RESULT, DatasetFacts, MetricFacts, RuleFacts
+from llpbench.board.content.facts import EVERY_RESULT, MetricFacts, RuleFacts
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import compact, encode_line
 from llpbench.board.page import render_page
-from llpbench.board.schema.board import Board, BoardDataset, Entry, encode_board
+from llpbench.board.schema.board import Board, BoardDataset, BoardEntry, encode_board
+from llpbench.board.schema.overall import DatasetAbout
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
@@ -40,7 +41,7 @@ def only(results: list[CellResult], references: list[Reference] | None = None) -
     return dataset
 
 
-def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none") -> Entry:
+def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none") -> BoardEntry:
     (row,) = [row for row in dataset.rows if row.method == method]
     return row.cells[noise][str(bag)]
 
@@ -444,7 +445,7 @@ def test_several_classes_have_a_table_of_accuracy_too() -> None:
     metrics = {"auroc": MetricFacts(), "accuracy": MetricFacts()}
     for task, wanted in (("binary", 0), ("multiclass", len(EVERY_RESULT))):
         content.facts = msgspec.structs.replace(
-            content.facts, datasets={"toy": DatasetFacts(task=task)}, metrics=metrics
+            content.facts, datasets={"toy": DatasetAbout(task=task)}, metrics=metrics
         )
         text = built_files(content, downloads=True)["tables/toy.tex"].decode()
         assert text.count(r"accuracy % · selection rule") == wanted

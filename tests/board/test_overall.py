@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
 from llpbench.board.maths import overall
-from llpbench.board.maths.overall import Key
+from llpbench.board.maths.overall import CellKey
 from llpbench.board.maths.statistics import row_ranks
 
 numbers = st.integers(-4, 4).map(float)
@@ -22,7 +22,7 @@ def table_of(values: dict[str, list[float | None]], columns: int = 1, datasets: 
     """Methods with a number for each (dataset, column, seed), seeds innermost."""
     size = len(next(iter(values.values())))
     seeds = size // (columns * datasets)
-    keys = [Key(f"d{d}", c, s) for d in range(datasets) for c in range(columns) for s in range(seeds)]
+    keys = [CellKey(f"d{d}", c, s) for d in range(datasets) for c in range(columns) for s in range(seeds)]
     return {m: dict(zip(keys, row, strict=True)) for m, row in values.items()}
 
 
@@ -31,7 +31,7 @@ def table_of(values: dict[str, list[float | None]], columns: int = 1, datasets: 
 
 def test_a_method_that_lacks_a_usual_cell_is_not_ranked_and_a_failure_is_the_worst_number() -> None:
     table = dict(table_of({"a": [3.0, 1.0], "b": [2.0, None], "c": [1.0, 2.0], "d": [0.0, 3.0]}))
-    table["late"] = {Key("d0", 0, 0): 9.0}
+    table["late"] = {CellKey("d0", 0, 0): 9.0}
     grid = overall.ranked_grid(table)
     assert grid.methods == ("a", "b", "c", "d")
     assert grid.values.tolist() == [[3.0, 2.0, 1.0, 0.0], [1.0, 1.0, 2.0, 3.0]]
@@ -39,10 +39,10 @@ def test_a_method_that_lacks_a_usual_cell_is_not_ranked_and_a_failure_is_the_wor
 
 
 def test_cells_that_few_have_do_not_count_and_one_method_alone_is_no_standing() -> None:
-    table = {m: {Key("d", "c", 0): 1.0} for m in "abc"}
-    table["a"][Key("d", "rare", 0)] = 5.0
-    assert overall.ranked_grid(table).keys == (Key("d", "c", 0),)
-    assert overall.ranked_grid({"a": {Key("d", "c", 0): 1.0}}).keys == ()
+    table = {m: {CellKey("d", "c", 0): 1.0} for m in "abc"}
+    table["a"][CellKey("d", "rare", 0)] = 5.0
+    assert overall.ranked_grid(table).keys == (CellKey("d", "c", 0),)
+    assert overall.ranked_grid({"a": {CellKey("d", "c", 0): 1.0}}).keys == ()
     assert overall.ranked_grid({}).keys == ()
 
 
@@ -56,8 +56,8 @@ def test_ranks_are_those_of_scipy(rows: list[list[float]]) -> None:
 # -- weights and intervals ---------------------------------------------------------------------------------------------
 
 KEYS = [
-    *(Key("big", column, seed) for column in ("x", "y", "z") for seed in range(3)),
-    *(Key("small", "only", seed) for seed in (0, 1, 2)),
+    *(CellKey("big", column, seed) for column in ("x", "y", "z") for seed in range(3)),
+    *(CellKey("small", "only", seed) for seed in (0, 1, 2)),
 ]
 
 
@@ -81,7 +81,7 @@ def test_resampled_weights_are_weights_of_whole_draws_and_centre_on_the_even_one
 
 def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
     """All draws of three seeds, each as likely: the ends are those of the exact distribution."""
-    keys = [Key("d", "c", seed) for seed in range(3)]
+    keys = [CellKey("d", "c", seed) for seed in range(3)]
     values = np.array([[1.0], [2.0], [6.0]])
     exact = sorted(sum(draw) / 3 for draw in itertools.product(values[:, 0], repeat=3))
     low, high = overall.percentile_interval(overall.resampled_weights(keys, replicates=20_000) @ values, level=0.2)
@@ -95,7 +95,7 @@ def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
 @settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 5), st.none() | numbers), st.dictionaries(st.integers(0, 5), st.none() | numbers))
 def test_two_shares_of_wins_make_one(a: dict[int, float | None], b: dict[int, float | None]) -> None:
-    ours, theirs = ({Key("d", "c", s): v for s, v in row.items()} for row in (a, b))
+    ours, theirs = ({CellKey("d", "c", s): v for s, v in row.items()} for row in (a, b))
     """Cells of one column weigh alike."""
     (won, n), (lost, again) = overall.win_share(ours, theirs), overall.win_share(theirs, ours)
     least = -math.inf  # a failure loses against any number
@@ -149,7 +149,7 @@ def test_pairs_are_corrected_together_and_runs_of_equal_methods_make_bars() -> N
 
 
 def test_wins_weigh_datasets_and_columns_alike() -> None:
-    ours = {Key("d", column, seed): 1.0 for column in "abcd" for seed in range(3)} | {Key("e", "a", 0): 0.0}
+    ours = {CellKey("d", column, seed): 1.0 for column in "abcd" for seed in range(3)} | {CellKey("e", "a", 0): 0.0}
     assert overall.win_share(ours, dict.fromkeys(ours, 0.5)) == (pytest.approx(0.5), 13)
 
 

@@ -19,9 +19,9 @@ from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.built.citation import bibtex
 from llpbench.board.built.grouped import block_of
-from llpbench.board.content.facts import DatasetFacts, MethodFacts, dataset_facts, method_facts
+from llpbench.board.content.facts import dataset_facts, method_facts
 from llpbench.board.content.folder import Content
-from llpbench.board.schema.overall import Overall, OverallRow
+from llpbench.board.schema.overall import DatasetAbout, MethodAbout, Overall, OverallRow
 from llpbench.contracts.result import CellResult
 
 
@@ -123,7 +123,7 @@ def with_yardsticks(bound: float, control: float, **values: list[float]) -> Cont
         for s in range(3)
     ]
     content = content_of(results)
-    content.facts.methods["control"] = MethodFacts(control=True)
+    content.facts.methods["control"] = MethodAbout(control=True)
     return content
 
 
@@ -139,8 +139,8 @@ def test_a_control_or_bound_of_somebody_else_moves_no_score() -> None:
     foreign = content_of([line.result for line in content.lines.values()] + more)
     foreign.facts.methods |= {
         **content.facts.methods,
-        "theirs": MethodFacts(control=True, origin="llpbench-theirs 1.0"),
-        "top": MethodFacts(oracle=True, origin="llpbench-theirs 1.0"),
+        "theirs": MethodAbout(control=True, origin="llpbench-theirs 1.0"),
+        "top": MethodAbout(oracle=True, origin="llpbench-theirs 1.0"),
     }
     assert [(row.method, row.scaled) for row in standing(foreign).rows] == [(r.method, r.scaled) for r in before.rows]
 
@@ -173,7 +173,7 @@ def test_images_and_noise_are_blocks_of_their_own_with_one_line_each() -> None:
     results[0] = published(None, results[0].cell, status="skipped", reason="too few bags")
     results = [r for r in results if not (r.cell.noise == "high" and r.cell.method == "b" and r.cell.seed == 2)]
     content = content_of(results)
-    content.facts.datasets["other"] = DatasetFacts(images=True)
+    content.facts.datasets["other"] = DatasetAbout(images=True)
     board = make_board(content)
     assert {o.block for o in board.overall} == {"all", "random", "privacy", "images"}
     assert [d.block for d in board.datasets] == ["images", "random"]

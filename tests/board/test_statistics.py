@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from llpbench.board.maths.statistics import (
-    Interval,
-    auroc_replicates,
+    MeanDifference,
     difference_interval,
     pareto_front,
-    resamples,
     standings,
     student_quantile,
     variance_of_difference,
-    weighted_auroc,
 )
 from llpbench.experiment.metrics import auroc
+from llpbench.results.bootstrap import auroc_replicates, resamples, weighted_auroc
 
 # -- AUROC of resampled rows -------------------------------------------------------------------------------------------
 
@@ -79,7 +77,7 @@ def test_replicates_do_not_depend_on_how_they_are_cut(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(4)
     labels, scores = rng.integers(0, 2, 50), rng.normal(size=50)
     whole = auroc_replicates(labels, scores, seed=5, replicates=13)
-    monkeypatch.setattr("llpbench.board.maths.statistics._CHUNK", 200)  # four replicates at a time
+    monkeypatch.setattr("llpbench.results.bootstrap._CHUNK", 200)  # four replicates at a time
     np.testing.assert_array_equal(whole, auroc_replicates(labels, scores, seed=5, replicates=13))
 
 
@@ -170,10 +168,10 @@ def test_an_interval_turns_with_its_sign(differences: list[float], variance: flo
 
 
 def test_separated_means_that_zero_is_outside() -> None:
-    assert Interval(1.0, 0.1, 2.0, 3).separated is True
-    assert Interval(-1.0, -2.0, -0.1, 3).separated is True
-    assert Interval(1.0, -0.1, 2.0, 3).separated is False
-    assert Interval(1.0, 0.0, 2.0, 3).separated is False
+    assert MeanDifference(1.0, 0.1, 2.0, 3).separated is True
+    assert MeanDifference(-1.0, -2.0, -0.1, 3).separated is True
+    assert MeanDifference(1.0, -0.1, 2.0, 3).separated is False
+    assert MeanDifference(1.0, 0.0, 2.0, 3).separated is False
 
 
 def covered(seed_sd: float, row_sd: float, seeds: int, with_rows: bool, rng: np.random.Generator) -> float:

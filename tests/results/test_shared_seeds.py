@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.built.claims import compare_best, mark_best
-from llpbench.board.content.facts import MethodFacts
 from llpbench.board.maths.statistics import LEVEL, difference_interval, holm
 from llpbench.board.schema.board import BoardDataset, Score
+from llpbench.board.schema.overall import MethodAbout
 from llpbench.contracts.result import CellResult
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle
@@ -138,7 +138,7 @@ def test_a_flood_of_methods_moves_no_rank_and_no_column() -> None:
     def seen(guests: list[CellResult]) -> object:
         content = content_of([*results, *guests])
         for i in range(19 if guests else 0):
-            content.facts.methods[f"guest{i}"] = MethodFacts(origin="shop 1.0")
+            content.facts.methods[f"guest{i}"] = MethodAbout(origin="shop 1.0")
         board = make_board(content)
         (shown,) = board.datasets
         marks = {m: (s.best, s.second, s.shared) for m, s in scores(shown).items() if m in ("a", "b", "c")}
@@ -170,7 +170,7 @@ def test_a_control_gets_no_mark_no_rank_and_no_claim() -> None:
     """On Marketing 512 the best single column, chosen with labels, has a higher mean than any method."""
     results = grid({"yardstick": [0.9] * 9, "a": [0.8] * 3, "b": [0.7] * 3})
     content = content_of(results)
-    content.facts.methods["yardstick"] = MethodFacts(control=True)
+    content.facts.methods["yardstick"] = MethodAbout(control=True)
     (shown,) = make_board(content).datasets
     rows = {row.method: row.cells["none"]["8"].scores["auroc"]["bags"] for row in shown.rows}
     assert [(m, s.best, s.second) for m, s in sorted(rows.items())] == [
@@ -290,7 +290,7 @@ def test_picked_seeds_show_and_are_not_ranked() -> None:
     found = scores(dataset)["picker"]
     assert (found.note, found.shared, found.best) == ("seeds 3, 11, 27 of 28", None, False)
     assert next(r for r in dataset.ranks["auroc"]["bags"] if r.method == "picker").mean_rank is None
-    files = built_files(content)
+    files = built_files(content, downloads=True)
     for name in ("index.html", "tables/toy.md", "board.json"):
         assert b"seeds 3, 11, 27 of 28" in files[name]
     assert b"not compared, for lack of some of them: picker" in files["tables/toy.md"]
@@ -346,7 +346,7 @@ def test_every_mark_of_a_board_is_that_of_shared_seeds() -> None:
         means = {m: sum(v[s] for s in usual) / len(usual) for m, v in values.items() if len(v) > usual[-1]}
         best = max(means, key=lambda m: means[m])
         assert [m for m, s in scores(dataset).items() if s.best] == [best]
-        board = json.loads(built_files(content_of(results))["board.json"])
+        board = json.loads(built_files(content_of(results), downloads=True)["board.json"])
         assert board["datasets"][0]["claims"][0]["best"] == best
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from helpers import make_cell, make_plan, make_result
 
 from llpbench.board.checks.derived import derived_seeds
-from llpbench.board.content.facts import EVERY_RESULT, DatasetFacts, Facts, MachineFacts, MethodFacts, MetricFacts
+from llpbench.board.content.facts import EVERY_RESULT, Facts, MachineFacts, MetricFacts
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import Line, compact, encode_line
+from llpbench.board.schema.overall import DatasetAbout, MethodAbout
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import NO_BAG, Reference
@@ -70,10 +71,10 @@ def content_of(results: list[CellResult], references: list[Reference] | None = N
     content = Content(machines={MACHINE: msgspec.convert(MACHINE_FACTS, MachineFacts)})
     for result in results:
         content.lines[result.id] = as_line(result)
-    methods = {r.cell.method: MethodFacts(summary=f"the method {r.cell.method}", oracle=r.oracle) for r in results}
+    methods = {r.cell.method: MethodAbout(summary=f"the method {r.cell.method}", oracle=r.oracle) for r in results}
     content.facts = Facts(
         methods=methods,
-        datasets={r.cell.dataset: DatasetFacts(summary="a toy") for r in results},
+        datasets={r.cell.dataset: DatasetAbout(summary="a toy") for r in results},
         metrics={"auroc": MetricFacts()},
         references=references or [],
     )

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -14,22 +13,22 @@ from msgspec import UNSET
 from llpbench.board.built.about import about
 from llpbench.board.built.claims import compare_best, mark_best
 from llpbench.board.built.entries import DIGITS, make_entry, make_score, paper_rows, rounded
-from llpbench.board.built.grouped import NO_NOISE, DatasetGroups, Place, block_of, by_dataset
+from llpbench.board.built.grouped import NO_NOISE, DatasetGroups, NoiseAndBag, block_of, by_dataset
 from llpbench.board.built.overview import cells_of, coverage_of, standings_of
 from llpbench.board.built.plan import board_groups
 from llpbench.board.built.protocol import board_protocol, table_data
-from llpbench.board.content.facts import MethodFacts, rules_of, styles_of
+from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased
 from llpbench.board.content.marks import mark_rows
 from llpbench.board.maths.statistics import pareto_front, standings
 from llpbench.board.schema.board import (
     SCHEMA,
+    BestClaim,
     Board,
     BoardDataset,
+    BoardEntry,
     BoardRow,
-    Claim,
-    Entry,
     Machine,
     Mean,
     Metric,
@@ -37,7 +36,7 @@ from llpbench.board.schema.board import (
     Rank,
     Rule,
 )
-from llpbench.board.schema.overall import DatasetAbout, MethodAbout
+from llpbench.board.schema.overall import MethodAbout
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -50,7 +49,6 @@ from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_
 from llpbench.results.table import Group, mean_sd, value_of
 
 TITLE = "llpbench leaderboard"
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 def make_board(
@@ -82,15 +80,10 @@ def make_board(
         overall=standings_of(cells, list(styles.values()), list(rules)),
         coverage=coverage_of(cells),
         suites=dict(sorted(content.facts.suites.items())),
-        methods={name: _part(facts, MethodAbout) for name, facts in sorted(content.facts.methods.items())},
-        sources={name: _part(facts, DatasetAbout) for name, facts in sorted(content.facts.datasets.items())},
+        methods=dict(sorted(content.facts.methods.items())),
+        sources=dict(sorted(content.facts.datasets.items())),
         about=about(results, files),
     )
-
-
-def _part(facts: msgspec.Struct, kind: type[T]) -> T:
-    """What a page shows of facts."""
-    return kind(**{name: getattr(facts, name) for name in kind.__struct_fields__})
 
 
 def _metric(style: MetricStyle) -> Metric:
@@ -111,8 +104,8 @@ def _board_dataset(
     known = references_of(content.facts.references, setting.dataset)
     facts = content.facts.datasets.get(setting.base_dataset)
 
-    def row(groups: dict[Place, Group]) -> BoardRow:
-        cells: dict[str, dict[str, Entry]] = {}
+    def row(groups: dict[NoiseAndBag, Group]) -> BoardRow:
+        cells: dict[str, dict[str, BoardEntry]] = {}
         for (noise, bag), group in groups.items():
             cells.setdefault(noise, {})[str(bag)] = make_entry(group, styles, rules, known)
         results = [result for group in groups.values() for result in group.found]
@@ -166,9 +159,9 @@ def _cards(dataset: DatasetGroups) -> dict[str, BagCard]:
 
 
 def _board_row(
-    group: Group, cells: dict[str, dict[str, Entry]], content: Content, results: list[CellResult]
+    group: Group, cells: dict[str, dict[str, BoardEntry]], content: Content, results: list[CellResult]
 ) -> BoardRow:
-    facts = content.facts.methods.get(group.base_method, MethodFacts())
+    facts = content.facts.methods.get(group.base_method, MethodAbout())
     return BoardRow(
         method=group.method,
         name=group.base_method,
@@ -182,9 +175,9 @@ def _board_row(
 
 
 def _judge_column(
-    dataset: DatasetGroups, rows: list[BoardRow], place: Place, style: MetricStyle, rule: str, content: Content
-) -> Claim | None:
-    """Mark the best of a column on the seeds that methods share; a claim where its metric has replicates."""
+    dataset: DatasetGroups, rows: list[BoardRow], place: NoiseAndBag, style: MetricStyle, rule: str, content: Content
+) -> BestClaim | None:
+    """Mark the best of a column on the seeds that methods share; return a claim for the metric with replicates."""
     noise, bag = place
     groups = {row.method: dataset.group(row.method, noise, bag) for row in rows}
     scores = {
@@ -212,29 +205,12 @@ def _judge_column(
     if style.name != JUDGED:
         return None
     column = {m: [r for r in groups[m].fine if r.cell.seed in shared.keys] for m in ranked}
-    compared = compare_best(ranked, column, scores, rule, content.replicates, style.higher_is_better)
-    if compared is None:
+    claim = compare_best(ranked, column, scores, rule, content.replicates, style.higher_is_better)
+    if claim is None:
         return None
-    i = compared.interval
     control = unbeaten_control(means, roles.controls, style.higher_is_better)
-    below = [] if control is None else [f"No method is better than the control {control}."]
-    return Claim(
-        metric=style.name,
-        rule=rule,
-        bag=bag,
-        noise=noise,
-        best=compared.best,
-        second=compared.second,
-        difference=round(i.mean, DIGITS),
-        low=rounded(i.low),
-        high=rounded(i.high),
-        separated=compared.separated,
-        text=" ".join([compared.text, *below]),
-        basis=compared.basis,
-        p=rounded(compared.p),
-        rivals=compared.rivals,
-        seeds=sorted(shared.keys),
-    )
+    text = claim.text if control is None else f"{claim.text} No method is better than the control {control}."
+    return msgspec.structs.replace(claim, bag=bag, noise=noise, text=text, seeds=sorted(shared.keys))
 
 
 def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style: MetricStyle, rule: str) -> None:
@@ -312,7 +288,7 @@ def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     return ranks + out if found else []
 
 
-def _by_cell(groups: dict[Place, Group], noises: list[str], style: MetricStyle, rule: str) -> dict[object, float]:
+def _by_cell(groups: dict[NoiseAndBag, Group], noises: list[str], style: MetricStyle, rule: str) -> dict[object, float]:
     return {
         (noise, bag, r.cell.seed): value
         for (noise, bag), group in groups.items()

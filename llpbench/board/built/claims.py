@@ -1,14 +1,14 @@
-"""Which method is best in a column of a table, and whether its seeds are enough to say so."""
+"""Find the best method of a column, and test whether it is separated from the others."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
+from llpbench.board.built.entries import DIGITS, rounded
 from llpbench.board.content.bootstrap import Replicates
-from llpbench.board.maths.statistics import LEVEL, Interval, difference_interval, holm, variance_of_difference
-from llpbench.board.schema.board import Score
+from llpbench.board.maths.statistics import LEVEL, MeanDifference, difference_interval, holm, variance_of_difference
+from llpbench.board.schema.board import BestClaim, Score
 from llpbench.contracts.result import CellResult
 from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import value_of
@@ -16,27 +16,15 @@ from llpbench.results.table import value_of
 _BOTH, _SEEDS, _ONE = "seeds and test rows", "seeds only (no predictions)", "one seed"
 
 
-@dataclass(frozen=True)
-class Compared:
-    """The best against the second; ``p`` is corrected for the number of rivals."""
-
-    best: str
-    second: str
-    interval: Interval
-    p: float | None
-    rivals: int
-    separated: bool | None
-    basis: str
-    text: str
-
-
 def mark_best(scores: Mapping[str, Score], means: Mapping[str, float], higher: bool) -> list[str]:
-    """Mark the best and the second of a column and return the compared methods, best first. One alone is not marked.
+    """Mark the best and the second of a column and return the compared methods, best first.
+
+    A method without rivals gets no mark.
 
     Args:
-        scores: those of the column, which are changed in place.
-        means: the means that are compared (``results.shared``), of the methods that are.
-        higher: which end of the metric wins.
+        scores: the scores of the column; changed in place.
+        means: the compared means (``results.shared``) by method.
+        higher: whether higher values are better.
     """
     sign = -1.0 if higher else 1.0
     rounded = {method: round(mean, 10) for method, mean in means.items()}
@@ -55,16 +43,19 @@ def compare_best(
     rule: str,
     replicates: Mapping[str, Replicates],
     higher: bool,
-) -> Compared | None:
-    """Say of every method whether it is separated from the best; None with fewer than two methods.
+) -> BestClaim | None:
+    """Mark which methods are separated from the best, and compare the best with the second.
 
     Args:
         ranked: the compared methods, the best first (``mark_best``).
         column: their results at the seeds they share.
-        scores: their scores, which are changed in place.
+        scores: their scores; changed in place.
         rule: the selection rule.
         replicates: of AUROC over test rows, by cell.
-        higher: which end of the metric wins.
+        higher: whether higher values are better.
+
+    Returns:
+        None with fewer than two methods.
     """
     if len(ranked) < 2:
         return None
@@ -77,8 +68,20 @@ def compare_best(
     scores[best].separated = scores[second].separated
     interval, basis = found[second]
     p, separated = corrected[second], scores[second].separated
-    text = _sentence(best, second, interval, p, len(found), basis)
-    return Compared(best, second, interval, p, len(found), separated, basis, text)
+    return BestClaim(
+        metric=METRIC,
+        rule=rule,
+        best=best,
+        second=second,
+        difference=round(interval.mean, DIGITS),
+        low=rounded(interval.low),
+        high=rounded(interval.high),
+        separated=separated,
+        text=_sentence(best, second, interval, p, len(found), basis),
+        basis=basis,
+        p=rounded(p),
+        rivals=len(found),
+    )
 
 
 def paired(
@@ -88,7 +91,7 @@ def paired(
     replicates: Mapping[str, Replicates],
     metric: str,
     sign: float = 1.0,
-) -> tuple[Interval, str]:
+) -> tuple[MeanDifference, str]:
     """The interval of the difference (in percent) over the seeds that both have, and what it was computed from."""
     by_seed = {r.cell.seed: r for r in theirs}
     differences, variances, overlaps, tests = [], [], [], []
@@ -117,7 +120,7 @@ def _row_variance(a: Replicates | None, b: Replicates | None, rule: str) -> floa
     return math.nan if ours is None or theirs is None else variance_of_difference(ours, theirs)
 
 
-def _sentence(best: str, second: str, i: Interval, p: float | None, rivals: int, basis: str) -> str:
+def _sentence(best: str, second: str, i: MeanDifference, p: float | None, rivals: int, basis: str) -> str:
     if i.low is None or i.high is None or p is None:
         return f"{best} is {i.mean:.2f} above {second} on one seed: one seed cannot tell."
     judged = f"p {_p_words(p)}" + (f" among {rivals} rivals" if rivals > 1 else "")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from llpbench.board.built.commands import command
-from llpbench.board.schema.board import Entry, Mean, PaperRow, Published, Score, Seconds
+from llpbench.board.schema.board import BoardEntry, Mean, PaperRow, Published, Score, Seconds
 from llpbench.contracts.cell import BOUND_BAGS
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import Reference
@@ -19,19 +19,19 @@ DIGITS = 4
 
 def make_entry(
     group: Group, styles: Sequence[MetricStyle], rules: Iterable[str], references: Sequence[Reference]
-) -> Entry:
+) -> BoardEntry:
     """The entry of a group; the metrics it has no number for are left out."""
     paper = _published(group, styles, references)
     found, fine = group.found, group.fine
     if not found:
-        return Entry(status="missing", reason="not run", paper=paper)
+        return BoardEntry(status="missing", reason="not run", paper=paper)
     absent = sorted(p.cell.seed for p, r in zip(group.plans, group.results, strict=True) if r is None)
     reasons = [_reason(r) for r in found if r.status != "ok"]
     reasons += [f"seed {', '.join(map(str, absent))} not run"] if absent else []
     status = group.status(len(fine))
     rules = list(rules)
     scores = {style.name: {rule: make_score(group, style, rule) for rule in rules} for style in styles if fine}
-    return Entry(
+    return BoardEntry(
         status="failed" if status in FAILURES else status,
         reason="; ".join(dict.fromkeys(reasons)),
         scores={name: kept for name, of in scores.items() if (kept := {r: s for r, s in of.items() if s.seeds})},

@@ -9,7 +9,8 @@ from llpbench.experiment.privacy import epsilon_of
 from llpbench.results.shared import Roles
 from llpbench.results.table import Group, data_key, roles_of
 
-Place = tuple[str, int]  # noise level, bag size
+NoiseAndBag = tuple[str, int]
+"""The noise level and bag size of a column."""
 BLOCKS = ("random", "natural", "privacy", "images")
 """The parts of a leaderboard, by what its bags, counts and rows are."""
 NO_NOISE = "none"
@@ -31,7 +32,7 @@ class DatasetGroups:
     """
 
     sample: Group
-    methods: dict[str, dict[Place, Group]]
+    methods: dict[str, dict[NoiseAndBag, Group]]
     bounds: dict[str, dict[int, Group]]
 
     @property

@@ -1,19 +1,19 @@
-"""From published groups to standings over all datasets: which numbers go into ``overall``'s functions."""
+"""Standings over all datasets and coverage of blocks, from published groups."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from llpbench.board.built.grouped import BLOCKS, DatasetGroups, block_of
-from llpbench.board.content.facts import Facts, MethodFacts
+from llpbench.board.content.facts import Facts
 from llpbench.board.maths import overall
-from llpbench.board.maths.overall import Grid, Key
+from llpbench.board.maths.overall import CellKey, ColumnName, Grid
 from llpbench.board.maths.statistics import LEVEL
-from llpbench.board.schema.overall import BlockCoverage, Overall, OverallRow, Variant
+from llpbench.board.schema.overall import BlockCoverage, MethodAbout, Overall, OverallRow, Variant
 from llpbench.contracts.result import CellResult
 from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
@@ -26,31 +26,23 @@ _TIE = 1e-9  # sums in another order must not round to another last digit
 
 
 @dataclass(frozen=True)
-class Place:
-    """A cell's place: its key, block and bag size."""
-
-    key: Key
-    block: str
-    bag: int
-
-
-@dataclass(frozen=True)
-class Cells:
-    """All published cells of a board by method, with what is known of each method.
+class BoardCells:
+    """All published cells of a board by method.
 
     Attributes:
-        results: by method, then by place; bounds are apart.
-        bounds: the bounds that come with llpbench: by dataset as it is shown and bag size, then by bound, its results
-            by seed.
-        defaults: the methods that are ranked: those at their defaults, and those that nobody ran so.
+        results: by method, then by cell; without bounds.
+        block: the block of each cell.
+        bounds: the bounds of llpbench: by dataset as displayed and bag size, then by bound, its results by seed.
+        defaults: the methods that are ranked: those at their defaults, and those without a run at their defaults.
         variant_of: for every other method (a variant) the one whose settings it changes.
-        controls: the controls that come with llpbench. No control is ranked; these are where scores begin. A method of
-            somebody else that calls itself a control or a bound is out of the ranks, and moves nobody's score.
+        controls: the controls of llpbench, which are 0 on the scale of scores. No control is ranked. Controls and
+            bounds of other packages are not ranked either and change no score.
         planned: how many cells of a method in a block there are, run or not.
-        guests: the methods of other packages, which have no vote on the cells that are ranked.
+        guests: methods of other packages; they do not decide which cells are ranked.
     """
 
-    results: dict[str, dict[Place, CellResult]]
+    results: dict[str, dict[CellKey, CellResult]]
+    block: dict[CellKey, str]
     bounds: dict[tuple[str, int], dict[str, dict[int, CellResult]]]
     defaults: tuple[str, ...]
     variant_of: dict[str, str]
@@ -61,13 +53,14 @@ class Cells:
     @cached_property
     def blocks(self) -> tuple[str, ...]:
         """The blocks that have cells, in their order."""
-        there = {place.block for row in self.results.values() for place in row}
+        there = set(self.block.values())
         return tuple(block for block in BLOCKS if block in there)
 
 
-def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
+def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
     """The cells of all datasets."""
-    results: dict[str, dict[Place, CellResult]] = {}
+    results: dict[str, dict[CellKey, CellResult]] = {}
+    blocks: dict[CellKey, str] = {}
     bases: dict[str, str] = {}
     bounds: dict[tuple[str, int], dict[str, dict[int, CellResult]]] = {}
     planned: Counter[tuple[str, str]] = Counter()
@@ -76,7 +69,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
             bounds[dataset.sample.setting.dataset, bag] = {
                 method: {r.cell.seed: r for r in group.fine}
                 for method, group in dataset.bounds_at(bag).items()
-                if facts.methods.get(group.base_method, MethodFacts()).comes_along
+                if facts.methods.get(group.base_method, MethodAbout()).comes_along
             }
         for method, groups in dataset.methods.items():
             for group in groups.values():
@@ -84,12 +77,15 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> Cells:
                 block = _block(group, facts)
                 planned[method, block] += len(group.plans)
                 for result in group.found:
-                    results.setdefault(method, {})[_place(group, result, block)] = result
+                    key = _key(group, result)
+                    results.setdefault(method, {})[key] = result
+                    blocks[key] = block
     variant_of = {m: base for m, base in bases.items() if m != base and base in bases}
-    known = {m: facts.methods.get(base, MethodFacts()) for m, base in bases.items()}
+    known = {m: facts.methods.get(base, MethodAbout()) for m, base in bases.items()}
     ranked = [m for m in sorted(bases) if m not in variant_of]
-    return Cells(
+    return BoardCells(
         results,
+        blocks,
         bounds,
         tuple(m for m in ranked if not known[m].control),
         variant_of,
@@ -104,43 +100,45 @@ def _block(group: Group, facts: Facts) -> str:
     return block_of(group.setting.scheme, group.setting.noise_name, about is not None and about.images)
 
 
-def _place(group: Group, result: CellResult, block: str) -> Place:
+def _key(group: Group, result: CellResult) -> CellKey:
     setting = group.setting
-    column = (setting.dataset, setting.noise_name, setting.bag_size)
-    return Place(Key(setting.base_dataset, column, result.cell.seed), block, setting.bag_size)
+    return CellKey(setting.base_dataset, (setting.dataset, setting.noise_name, setting.bag_size), result.cell.seed)
 
 
-def standings_of(cells: Cells, styles: Sequence[MetricStyle], rules: Sequence[str]) -> list[Overall]:
+def standings_of(cells: BoardCells, styles: Sequence[MetricStyle], rules: Sequence[str]) -> list[Overall]:
     """Standings by every metric under every rule, over all cells and (where there are several blocks) over each."""
     blocks = (ALL, *cells.blocks) if len(cells.blocks) > 1 else (ALL,)
     found = (_standing(cells, style, rule, block) for style in styles for rule in rules for block in blocks)
     return [standing for standing in found if standing is not None]
 
 
-def numbers_of(cells: Cells, style: MetricStyle, rule: str, block: str) -> dict[str, dict[Key, float | None]]:
+def numbers_of(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> dict[str, dict[CellKey, float | None]]:
     """What every method has in the cells of a block, high is good; None for a failure."""
-    return {m: _numbers(row, style, rule, block) for m, row in cells.results.items()}
+    keys = cells.block if block == ALL else {key for key, of in cells.block.items() if of == block}
+    return {
+        m: _numbers({key: r for key, r in row.items() if key in keys}, style, rule) for m, row in cells.results.items()
+    }
 
 
-def grid_of(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]]) -> Grid:
+def grid_of(cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | None]]) -> Grid:
     """The methods that are ranked by these numbers, in the cells they are ranked on."""
     return overall.ranked_grid(_at_defaults(cells, numbers), Roles(guests=cells.guests))
 
 
 def _at_defaults(
-    cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]]
-) -> dict[str, Mapping[Key, float | None]]:
+    cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | None]]
+) -> dict[str, Mapping[CellKey, float | None]]:
     """The numbers of those who can be ranked: methods at their defaults that have any."""
     return {m: numbers[m] for m in cells.defaults if numbers.get(m)}
 
 
-def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overall | None:
+def _standing(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> Overall | None:
     numbers = numbers_of(cells, style, rule, block)
     grid = grid_of(cells, numbers)
     table = _at_defaults(cells, numbers)
     if not grid.keys:
         return None
-    bags = {place.key: place.bag for row in cells.results.values() for place in row}
+    bags = {key: key.column[2] for key in grid.keys}
     ranks = grid.ranks
     mean: list[float] = (overall.even_weights(grid.keys) @ ranks).tolist()
     low, high = overall.percentile_interval(overall.resampled_weights(grid.keys) @ ranks)
@@ -152,8 +150,8 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
     by_bag = [_mean_ranks(grid, [key for key in grid.keys if bags[key] == size]) for size in sizes]
     scale = _scale(cells, numbers, grid, style, rule)
     machine, seconds = _seconds(cells, grid)
-    ran = {m: {key: table[m][key] for key in grid.keys} for m in grid.methods}
-    shares = {m: {o: overall.win_share(ran[m], ran[o])[0] for o in grid.methods} for m in grid.methods}
+    seeds = Counter((key.dataset, key.column) for key in grid.keys).values()
+    shares: list[list[float]] = overall.win_shares(grid).tolist()
     rows = [
         OverallRow(
             method=(name := grid.methods[m]),
@@ -162,7 +160,7 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
             high=_round(high[m]),
             tied=None if p is None or m == order[0] else bool(p[order[0], m] > LEVEL),
             p=None if p is None or m == order[0] else _round(p[order[0], m]),
-            wins=_round(_mean([share for other, share in shares[name].items() if other != name])),
+            wins=_round(_mean([share for other, share in enumerate(shares[m]) if other != m])),
             scaled=_scaled(scale, dict(zip(grid.keys, grid.values[:, m], strict=True))),
             seconds=seconds.get(name),
             bags=[_round(found[m]) for found in by_bag],
@@ -178,44 +176,45 @@ def _standing(cells: Cells, style: MetricStyle, rule: str, block: str) -> Overal
         columns=len(means),
         cells=len(grid.keys),
         seeds=sorted({key.seed for key in grid.keys}),
-        column_seeds=_fewest_most(Counter((key.dataset, key.column) for key in grid.keys).values()),
+        column_seeds=(min(seeds), max(seeds)),
         rows=rows,
         bags=sizes,
         bag_datasets=[len({key.dataset for key in grid.keys if bags[key] == size}) for size in sizes],
         bars=[] if p is None else overall.cliques(order, p <= LEVEL),
-        shares=[[_percent(shares[a.method][b.method]) for b in rows] for a in rows] if main else [],
+        shares=[[_percent(shares[a][b]) for b in order] for a in order] if main else [],
         variants=_variants(cells, numbers, scale),
         unranked={m: sum(key not in table[m] for key in grid.keys) for m in table if m not in grid.methods},
         machine=machine,
     )
 
 
-def _numbers(row: Mapping[Place, CellResult], style: MetricStyle, rule: str, block: str) -> dict[Key, float | None]:
-    """What is compared of a method in a block, high is good; None for a failure, no cell where it is undefined."""
+def _numbers(row: Mapping[CellKey, CellResult], style: MetricStyle, rule: str) -> dict[CellKey, float | None]:
+    """The compared numbers of a method, higher is better; None for a failure, no entry where undefined."""
     sign = 1.0 if style.higher_is_better else -1.0
-    found: dict[Key, float | None] = {}
-    for place, result in row.items():
-        if block not in (ALL, place.block) or not may_compare(result.cell.preset, rule):
+    found: dict[CellKey, float | None] = {}
+    for key, result in row.items():
+        if not may_compare(result.cell.preset, rule):
             continue
         value = value_of(result, style.name, rule)
         if value is not None:
-            found[place.key] = sign * value
+            found[key] = sign * value
         elif result.status != "ok":
-            found[place.key] = None
+            found[key] = None
     return found
 
 
-def _mean_ranks(grid: Grid, keys: Sequence[Key]) -> Sequence[float]:
+def _mean_ranks(grid: Grid, keys: Sequence[CellKey]) -> Sequence[float]:
     part = grid.only(set(keys))
     return list(overall.even_weights(part.keys) @ part.ranks)
 
 
-Scale = dict[tuple[str, object], tuple[list[Key], float, float]]
+Scale = dict[tuple[str, ColumnName], tuple[list[CellKey], float, float]]
+"""The cells of a column, and the numbers that are 0 and 1 on its scale."""
 
 
 def _scale(
-    cells: Cells,
-    numbers: Mapping[str, Mapping[Key, float | None]],
+    cells: BoardCells,
+    numbers: Mapping[str, Mapping[CellKey, float | None]],
     grid: Grid,
     style: MetricStyle,
     rule: str,
@@ -225,14 +224,13 @@ def _scale(
     if style.measured_on != TEST_ROWS:
         return scale
     sign = 1.0 if style.higher_is_better else -1.0
-    columns: dict[tuple[str, object], list[Key]] = {}
+    columns: dict[tuple[str, ColumnName], list[CellKey]] = {}
     for key in grid.keys:
         columns.setdefault((key.dataset, key.column), []).append(key)
     for (dataset, column), keys in columns.items():
-        place = (column[0], column[2]) if isinstance(column, tuple) else ("", 0)
         bounds = [
             {s: sign * v for s, r in by_seed.items() if (v := value_of(r, style.name, rule)) is not None}
-            for by_seed in cells.bounds.get(place, {}).values()
+            for by_seed in cells.bounds.get((column[0], column[2]), {}).values()
         ]
         controls = [numbers[m] for m in cells.controls if m in numbers]
         bound = [m for of in bounds if (m := _mean([of.get(key.seed) for key in keys])) is not None]
@@ -242,7 +240,7 @@ def _scale(
     return scale
 
 
-def _scaled(scale: Scale, values: Mapping[Key, float | None]) -> float | None:
+def _scaled(scale: Scale, values: Mapping[CellKey, float | None]) -> float | None:
     """The mean of a method between control and bound over the columns in which it has all cells."""
     found = {}
     for name, (keys, control, bound) in scale.items():
@@ -253,12 +251,12 @@ def _scaled(scale: Scale, values: Mapping[Key, float | None]) -> float | None:
     return _round(overall.even_mean(found))
 
 
-def _seconds(cells: Cells, grid: Grid) -> tuple[str, dict[str, float]]:
+def _seconds(cells: BoardCells, grid: Grid) -> tuple[str, dict[str, float]]:
     """The machine that made most of the ranked cells, and the median seconds of a fit there by method."""
     usual = set(grid.keys)
     timed = [
-        (m, result) for m in grid.methods for place, result in cells.results[m].items()
-        if place.key in usual and result.status == "ok"
+        (m, result) for m in grid.methods for key, result in cells.results[m].items()
+        if key in usual and result.status == "ok"
     ]  # fmt: skip
     machines = Counter(result.machine for _, result in timed)
     machine = min(machines, key=lambda name: (-machines[name], name), default="")
@@ -269,7 +267,7 @@ def _seconds(cells: Cells, grid: Grid) -> tuple[str, dict[str, float]]:
     return machine, {m: _rounded(statistics.median(found)) for m, found in by_method.items()}
 
 
-def _variants(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]], scale: Scale) -> list[Variant]:
+def _variants(cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | None]], scale: Scale) -> list[Variant]:
     found = []
     for method, of in sorted(cells.variant_of.items()):
         wins, shared = overall.win_share(numbers[method], numbers.get(of, {}))
@@ -279,14 +277,14 @@ def _variants(cells: Cells, numbers: Mapping[str, Mapping[Key, float | None]], s
     return found
 
 
-def coverage_of(cells: Cells) -> list[BlockCoverage]:
+def coverage_of(cells: BoardCells) -> list[BlockCoverage]:
     """One line for each block: how many cells of methods at their defaults have a number, and why others lack it."""
     lines = []
     for block in cells.blocks:
-        rows = {m: {p: r for p, r in cells.results[m].items() if p.block == block} for m in cells.defaults}
+        rows = {m: {k: r for k, r in cells.results[m].items() if cells.block[k] == block} for m in cells.defaults}
         rows = {m: row for m, row in rows.items() if row}
         fates = Counter(r.status for row in rows.values() for r in row.values())
-        columns = Counter(column for row in rows.values() for column in {place.key.column for place in row})
+        columns = Counter(column for row in rows.values() for column in {key.column for key in row})
         planned = max(sum(fates.values()), sum(cells.planned[m, block] for m in rows))
         lacking = {
             "declined by the method": fates["skipped"],
@@ -316,10 +314,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """The mean of numbers that are all there; else None."""
     known = [value for value in values if value is not None]
     return round(statistics.fmean(known), 10) if known and len(known) == len(values) else None
-
-
-def _fewest_most(numbers: Collection[int]) -> tuple[int, int]:
-    return min(numbers), max(numbers)
 
 
 def _plural(number: int, word: str) -> str:

@@ -15,27 +15,8 @@ from llpbench.board.validate import Unsound, check_name, clip
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
-from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
 from llpbench.results.shared import Roles
-
-
-class MethodFacts(MethodAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Description of a method, and the distribution that provides it."""
-
-    oracle: bool = False
-    control: bool = False
-
-    @property
-    def comes_along(self) -> bool:
-        """Whether llpbench provides it."""
-        return self.origin.partition(" ")[0] in ("", OWN)
-
-
-class DatasetFacts(DatasetAbout, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Description of a dataset, and the distribution that provides it."""
-
-    task: str = "binary"
 
 
 class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -58,8 +39,8 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Everything published next to the results."""
 
-    methods: dict[str, MethodFacts] = {}
-    datasets: dict[str, DatasetFacts] = {}
+    methods: dict[str, MethodAbout] = {}
+    datasets: dict[str, DatasetAbout] = {}
     metrics: dict[str, MetricFacts] = {}
     references: list[Reference] = []
     rules: dict[str, RuleFacts] = {}
@@ -85,9 +66,9 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     python: str
 
 
-def method_facts(spec: MethodSpec, origin: str) -> MethodFacts:
+def method_facts(spec: MethodSpec, origin: str) -> MethodAbout:
     """Describe a registered method."""
-    return MethodFacts(
+    return MethodAbout(
         summary=spec.summary,
         origin=origin,
         citation=spec.citation,
@@ -99,9 +80,9 @@ def method_facts(spec: MethodSpec, origin: str) -> MethodFacts:
     )
 
 
-def dataset_facts(spec: DatasetSpec, origin: str) -> DatasetFacts:
+def dataset_facts(spec: DatasetSpec, origin: str) -> DatasetAbout:
     """Describe a registered dataset."""
-    return DatasetFacts(
+    return DatasetAbout(
         summary=spec.summary,
         origin=origin,
         citation=spec.citation,

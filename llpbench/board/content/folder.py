@@ -25,10 +25,11 @@ from typing import Any
 import msgspec
 
 from llpbench.board.content.bootstrap import Replicates, decode_replicates
-from llpbench.board.content.facts import DatasetFacts, Facts, MachineFacts, MethodFacts, check_facts
+from llpbench.board.content.facts import Facts, MachineFacts, check_facts
 from llpbench.board.content.lines import Line, decode_line, encode_line
 from llpbench.board.content.marks import Mark, decode_mark
 from llpbench.board.content.searches import decode_history
+from llpbench.board.schema.overall import DatasetAbout, MethodAbout
 from llpbench.board.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.contracts.errors import StoreError
 from llpbench.experiment.tuned import History
@@ -77,9 +78,9 @@ def read_folder(root: Path) -> Content:
     if (root / "facts.json").exists():
         content.facts = _guarded(root / "facts.json", lambda p: _decode(read_plain(p), Facts))
     for path in _files(root / "methods", ".json"):
-        content.facts.methods[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), MethodFacts))
+        content.facts.methods[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), MethodAbout))
     for path in _files(root / "datasets", ".json"):
-        content.facts.datasets[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), DatasetFacts))
+        content.facts.datasets[path.stem] = _guarded(path, lambda p: _decode(read_plain(p), DatasetAbout))
     _guarded(root / "facts.json", lambda _: check_facts(content.facts))
     missing = sorted({line.result.machine for line in content.lines.values()} - set(content.machines))
     if missing:

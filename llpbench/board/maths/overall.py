@@ -1,7 +1,7 @@
 """Standings over all datasets: mean ranks with intervals, win shares, ties. Pure functions of a table of numbers.
 
 A table holds for each method its number in each cell, turned so that high is good; None where the cell failed or was
-declined. Cells are named by ``Key``: a dataset, a column of it (its bags and noise) and a seed.
+declined. Cells are named by ``CellKey``: a dataset, a column of it (its bags and noise) and a seed.
 
 - *Who is ranked*: the rule of ``results.shared``. Usual cells are those that more than half of the methods have a
   number for (of those that come with llpbench, where there are such); ranked are the methods that were run in all of
@@ -17,7 +17,7 @@ declined. Cells are named by ``Key``: a dataset, a column of it (its bags and no
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -34,15 +34,19 @@ _SEED = 20_260_101
 _EXACT = 25  # columns up to which the signed-rank test counts all signs
 
 
-class Key(NamedTuple):
+ColumnName = tuple[str, str, int]
+"""The dataset as displayed, the noise level and the bag size of a column."""
+
+
+class CellKey(NamedTuple):
     """A cell that methods share."""
 
     dataset: str
-    column: Hashable
+    column: ColumnName
     seed: int
 
 
-Table = Mapping[str, Mapping[Key, float | None]]
+Scores = Mapping[str, Mapping[CellKey, float | None]]
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,11 @@ class Grid:
     """
 
     methods: tuple[str, ...]
-    keys: tuple[Key, ...]
+    keys: tuple[CellKey, ...]
     values: FloatArray
     failed: NDArray[np.bool_]
 
-    def only(self, keys: Collection[Key]) -> Grid:
+    def only(self, keys: Collection[CellKey]) -> Grid:
         """The same methods in some of the cells."""
         kept = [i for i, key in enumerate(self.keys) if key in keys]
         return Grid(self.methods, tuple(self.keys[i] for i in kept), self.values[kept], self.failed[kept])
@@ -68,7 +72,7 @@ class Grid:
         return row_ranks(np.where(self.failed, -np.inf, self.values))
 
 
-def ranked_grid(table: Table, roles: Roles = RIVALS) -> Grid:
+def ranked_grid(table: Scores, roles: Roles = RIVALS) -> Grid:
     """The methods that are ranked, in the cells they are ranked on (see the module); empty with fewer than two."""
     numbered = {m: [k for k, v in row.items() if v is not None] for m, row in table.items()}
     usual = shared_keys(numbered, roles=roles).keys
@@ -91,7 +95,7 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def even_weights(keys: Sequence[Key]) -> FloatArray:
+def even_weights(keys: Sequence[CellKey]) -> FloatArray:
     """The weight of each cell: datasets alike, columns of a dataset alike, seeds of a column alike; sum 1."""
     weights = np.zeros(len(keys))
     datasets = _nested(keys)
@@ -101,7 +105,7 @@ def even_weights(keys: Sequence[Key]) -> FloatArray:
     return weights
 
 
-def resampled_weights(keys: Sequence[Key], replicates: int = REPLICATES, seed: int = _SEED) -> FloatArray:
+def resampled_weights(keys: Sequence[CellKey], replicates: int = REPLICATES, seed: int = _SEED) -> FloatArray:
     """``even_weights`` of bootstrap samples (replicates x cells): datasets are drawn, then seeds within each.
 
     Only raw output of PCG64 is used, whose stream numpy keeps for good: the same cells give the same intervals.
@@ -121,9 +125,9 @@ def resampled_weights(keys: Sequence[Key], replicates: int = REPLICATES, seed: i
     return weights
 
 
-def _nested(keys: Sequence[Key]) -> dict[str, dict[Hashable, list[int]]]:
+def _nested(keys: Sequence[CellKey]) -> dict[str, dict[ColumnName, list[int]]]:
     """The places of cells by dataset and column."""
-    found: dict[str, dict[Hashable, list[int]]] = {}
+    found: dict[str, dict[ColumnName, list[int]]] = {}
     for place, key in enumerate(keys):
         found.setdefault(key.dataset, {}).setdefault(key.column, []).append(place)
     return found
@@ -146,7 +150,7 @@ def percentile_interval(samples: FloatArray, level: float = LEVEL) -> tuple[Floa
     return ordered[cut], ordered[len(ordered) - 1 - cut]
 
 
-def win_share(ours: Mapping[Key, float | None], theirs: Mapping[Key, float | None]) -> tuple[float | None, int]:
+def win_share(ours: Mapping[CellKey, float | None], theirs: Mapping[CellKey, float | None]) -> tuple[float | None, int]:
     """The share of cells, of those that both ran, in which ours is higher (a tie is half), and how many.
 
     Cells weigh as they do in mean ranks. A failure loses against any number; two failures are a tie.
@@ -155,6 +159,13 @@ def win_share(ours: Mapping[Key, float | None], theirs: Mapping[Key, float | Non
     pairs = [(_or_least(ours[key]), _or_least(theirs[key])) for key in keys]
     won = np.array([1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs])
     return (float(even_weights(keys) @ won) if keys else None), len(keys)
+
+
+def win_shares(grid: Grid) -> FloatArray:
+    """``win_share`` of every method (line) against every method (column) over the cells of a grid."""
+    values = np.where(grid.failed, -np.inf, grid.values)
+    ours, theirs = values[:, :, None], values[:, None, :]
+    return np.tensordot(even_weights(grid.keys), (ours > theirs) + 0.5 * (ours == theirs), 1)
 
 
 def column_means(grid: Grid) -> FloatArray:
@@ -217,7 +228,7 @@ def between(value: float, control: float, bound: float) -> float | None:
     return (value - control) / (bound - control) if bound > control else None
 
 
-def even_mean(values: Mapping[tuple[str, Hashable], float]) -> float | None:
+def even_mean(values: Mapping[tuple[str, ColumnName], float]) -> float | None:
     """The mean of one number for each (dataset, column): columns of a dataset alike, datasets alike."""
     datasets: dict[str, list[float]] = {}
     for (dataset, _), value in values.items():

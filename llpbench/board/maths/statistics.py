@@ -35,7 +35,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Interval:
+class MeanDifference:
     """A mean difference, its 95 % interval and the p-value of no difference; None for a single seed."""
 
     mean: float
@@ -74,7 +74,7 @@ def difference_interval(
     *,
     overlap: float = 0.0,
     same_rows: bool = False,
-) -> Interval:
+) -> MeanDifference:
     """The 95 % interval of the mean of paired differences, one for each seed (see the module).
 
     Args:
@@ -93,11 +93,11 @@ def difference_interval(
     half_rows = 1.959963984540054 * math.sqrt(of_rows)
     rows_only = (mean - half_rows, mean + half_rows) if known else None
     if n == 1:
-        return Interval(mean, None, None, 1, rows_only)
+        return MeanDifference(mean, None, None, 1, rows_only)
     seeds = math.fsum((d - mean) ** 2 for d in differences) / (n - 1)
     error = math.sqrt(max(max(seeds, rows) * (1.0 / n + overlap), of_rows))
     half = student_quantile(n - 1) * error
-    return Interval(mean, mean - half, mean + half, n, rows_only, student_p(mean, error, n - 1))
+    return MeanDifference(mean, mean - half, mean + half, n, rows_only, student_p(mean, error, n - 1))
 
 
 def student_p(mean: float, error: float, degrees: int) -> float:

@@ -105,7 +105,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     latest: str
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class BoardEntry(msgspec.Struct, kw_only=True):
     """A method in one setting, over its seeds.
 
     Attributes:
@@ -149,7 +149,7 @@ class BoardRow(msgspec.Struct, kw_only=True):
     origin: str = ""
     unreleased: bool = False
     whose: str = ""
-    cells: dict[str, dict[str, Entry]] = {}
+    cells: dict[str, dict[str, BoardEntry]] = {}
     verified: Verified | UnsetType = UNSET
 
 
@@ -177,7 +177,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     cells: int
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class BestClaim(msgspec.Struct, frozen=True, kw_only=True):
     """The best of a column against the second, with a 95 % interval of the difference; ``text`` says it in words.
 
     ``p`` is the p-value of no difference, corrected for the ``rivals`` that the best was compared with; ``seeds`` are
@@ -186,8 +186,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     metric: str
     rule: str
-    bag: int
-    noise: str
+    bag: int = 0
+    noise: str = "none"
     best: str
     second: str
     difference: float
@@ -241,7 +241,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     paper: list[PaperRow]
     ranks: dict[str, dict[str, list[Rank]]]
     pareto: dict[str, dict[str, dict[str, list[str]]]]
-    claims: list[Claim]
+    claims: list[BestClaim]
     base: str = ""
     block: str = "random"
     self_sized: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llpbench.contracts.specs import Scalar
+from llpbench.plugins.fingerprint import OWN
 
 
 class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -104,8 +105,8 @@ class ParamAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     doc: str = ""
 
 
-class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a method says of itself, for its own panel."""
+class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Description of a method; ``origin`` is the distribution that provides it."""
 
     summary: str = ""
     origin: str = ""
@@ -113,10 +114,17 @@ class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     paper: str = ""
     code: str = ""
     params: tuple[ParamAbout, ...] = ()
+    oracle: bool = False
+    control: bool = False
+
+    @property
+    def comes_along(self) -> bool:
+        """Whether llpbench provides it."""
+        return self.origin.partition(" ")[0] in ("", OWN)
 
 
-class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a dataset says of itself, for its own panel."""
+class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Description of a dataset; ``origin`` is the distribution that provides it."""
 
     summary: str = ""
     origin: str = ""
@@ -129,6 +137,7 @@ class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     classes: int | None = None
     balance: tuple[float, ...] = ()
     images: bool = False
+    task: str = "binary"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
