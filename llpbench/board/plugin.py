@@ -1,4 +1,4 @@
-"""What the leaderboard adds to llpbench: its verbs, the page of a finished run, published results."""
+"""Hooks of the board: its verbs, the page of a finished run, published results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from llpbench.report.results import Results
 
 MOST_CELLS = 2000
-"""The page of a run with more cells is written on request only, so that no run waits for it."""
+"""The page of a run with more cells is written on request only."""
 
 
 @hookimpl
@@ -32,7 +32,7 @@ def llpbench_commands(group: click.Group) -> None:
 
 @hookimpl
 def llpbench_run_finished(results: Results) -> str:
-    """Write the HTML page of a finished run into its folder and say where it is."""
+    """Write the HTML page of a finished run and return a line that says where it is."""
     if len(results.planned) > MOST_CELLS:
         return f"page: llpbench report {results.folder}"
     from llpbench.board.built.own_page import write_page

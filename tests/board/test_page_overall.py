@@ -126,7 +126,7 @@ def test_a_panel_says_where_a_method_is_furthest_behind(browser: Chromium, tmp_p
     browser.open(written(tmp_path, board), f"#method={rivals[2]['method']}")
     sections = "[...document.querySelectorAll('#detail section')].map(s => [...s.querySelectorAll('h3, li')])"
     texts = browser.run(f"{sections}.map(s => s.map(e => e.textContent))")
-    (found,) = [lines for title, *lines in texts if title == "Where it is furthest behind"]
+    (found,) = [lines for title, *lines in texts if title == "Largest gaps to the best method"]
     first = rivals[0]["method"]
     assert found == [
         f"adult, bag 512: 86.00, place 3 of {len(rivals)}; {first} has 90.00",
@@ -182,7 +182,7 @@ def test_the_panel_of_a_method_counts_the_cells_made_again_on_all_datasets(brows
         "easyllp": None,
     }.items():
         browser.open(path, f"#method={method}")
-        assert dict(browser.run(lines)).get("made again") == told
+        assert dict(browser.run(lines)).get("reproduced") == told
     assert browser.problems == []
 
 

@@ -131,7 +131,7 @@ def test_cards_are_on_the_board_and_the_page_where_results_have_them() -> None:
     bare = content_of([published(0.7, cell) for cell in cells])
     with_cards = content_of([published(0.7, cell, card=CARD) for cell in cells])
     assert b"cards" not in encode_board(make_board(bare))
-    assert "What the bags are like" not in render_page(make_board(bare))
+    assert "Properties of the bags" not in render_page(make_board(bare))
     board = make_board(with_cards)
     assert board.datasets[0].cards == {"8": CARD}
     page = render_page(board)

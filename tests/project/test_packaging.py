@@ -80,7 +80,7 @@ def test_a_board_is_found_without_a_folder_and_the_one_here_comes_first(
     package = tmp_path / "site" / "llpbench" / "leaderboard"
     package.mkdir(parents=True)
     monkeypatch.setattr(shipped, "__file__", str(package / "content" / "shipped.py"))
-    with pytest.raises(StoreError, match="name one with --board"):
+    with pytest.raises(StoreError, match="Name one with --board"):
         shipped.find_board()
     assert shipped.shipped_instead_of(BOARD) is None
     (package / "published").mkdir()

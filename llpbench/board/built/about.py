@@ -1,4 +1,4 @@
-"""What stands around the numbers of a page: how to cite them, addresses, the first steps, and what words mean."""
+"""Citation, links, first steps and glossary of a page."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ GUIDES = {
     "../docs/protocol.md": "protocol",
     "../docs/findings.md": "findings",
 }
-"""Pages of the documentation as a published page leads to them; the site has them at other addresses."""
+"""Pages of the documentation by their address relative to the published page; the site uses other addresses."""
 
 WORDS = {
-    "bag": "a group of rows of which only the count of each label is known, never which row has which label",
-    "count": "how many rows of a bag have a label; with privacy noise the published count is off by chance",
+    "bag": "a group of rows for which only the number of rows with each label is known",
+    "count": "the number of rows of a bag with a label; privacy noise perturbs it",
     "cell": "one fit: a method on one dataset with one way of forming bags, one noise level and one seed",
-    "column": "a dataset with one bag size and one noise level: where methods are compared, seed by seed",
-    "seed": "a number that fixes the split, the bags and the start of a fit, the same for all methods",
-    "rule": "how the best moment of a fit is chosen: on held-back bags (bags) or, which needs labels, rows (instances)",
-    "mean rank": "the mean of a method's places (1 is best) over cells, where seeds, columns and datasets count alike",
-    "tied": "not separated: the test over columns, or over the seeds of a column, does not tell two methods apart",
-    "bound": "a model trained on the true label of every row: about the best that bags could give",
-    "control": "a yardstick that methods should be above: one column, labels drawn by the counts, counts of other bags",
-    "ε": "epsilon, how much privacy noise on counts protects: the smaller, the more noise",
+    "column": "a dataset with one bag size and one noise level; methods are compared within a column, seed by seed",
+    "seed": "a number that fixes the split, the bags and the initialisation of a fit, the same for all methods",
+    "rule": "how the best report of a fit is selected: by held-out bags, or by labels of held-out rows (instances)",
+    "mean rank": "the mean of a method's ranks (1 is best) over cells; seeds, columns and datasets have equal weight",
+    "tied": "not separated: the test over columns, or over the seeds of a column, finds no significant difference",
+    "bound": "a model trained on the true label of every row: about the best that bags can achieve",
+    "control": "a baseline that methods should beat: one column, labels drawn from the counts, counts of other bags",
+    "ε": "epsilon, the privacy budget of the noise on counts; smaller values mean more noise",
     "block": "a part of the suite: random bags, natural bags, privacy (noise on counts), images",
 }
-"""One sentence for each word of the page."""
+"""The glossary of the page."""
 
 
 def about(results: Collection[CellResult], files: Mapping[str, str]) -> About:
@@ -61,18 +61,18 @@ def about(results: Collection[CellResult], files: Mapping[str, str]) -> About:
 
 
 def steps(results: Collection[CellResult]) -> tuple[tuple[str, str], ...]:
-    """Your method in three commands; where a suite is published, the page names that in the second."""
+    """Three commands that add a method; if a suite is published, the page names it in the second."""
     return (
         (
-            "write it (the package that this makes runs as it is)",
+            "write it (the generated package runs without changes)",
             "llpbench new method mine && pip install ./llpbench-mine",
         ),
         (
-            "run it on the cells of the others; it is ranked in a block when it has all cells of that block",
+            "run it on the published cells; it is ranked in a block if it has all cells of that block",
             run_command(results),
         ),
         (
-            f"see it beside the published rows; to publish it, see the {GUIDES['../docs/submitting.md']}",
+            f"compare it with the published rows; to publish it, see the {GUIDES['../docs/submitting.md']}",
             "llpbench report results/mine --with leaderboard",
         ),
     )
@@ -81,7 +81,7 @@ def steps(results: Collection[CellResult]) -> tuple[tuple[str, str], ...]:
 def run_command(results: Collection[CellResult]) -> str:
     """The command that runs a method on the bags and seeds that most methods have.
 
-    It is of random bags without noise, and of those datasets with the same bag sizes and seeds that have most cells.
+    It covers random bags without noise, on the datasets with the same bag sizes and seeds that have most cells.
     """
     found: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for result in results:
@@ -103,13 +103,13 @@ def run_command(results: Collection[CellResult]) -> str:
 
 
 def _with_usual_bags(cell: Cell) -> bool:
-    """Whether nothing is unusual about how the bags of a cell are formed, so that a command need not say it."""
+    """Whether the bags of a cell are formed in the default way."""
     conditions = ("scheme", "scheme_options", "noise", "feature_noise", "split")
     return all(getattr(cell, name) == getattr(USUAL, name) for name in conditions)
 
 
 def addresses() -> dict[str, str]:
-    """The public addresses of the package by name, as ``project.urls`` states them; none where it is not installed."""
+    """The URLs of the package by name (``project.urls``); empty if it is not installed."""
     try:
         stated = metadata("llpbench").get_all("Project-URL") or []
     except PackageNotFoundError:

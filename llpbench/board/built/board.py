@@ -1,4 +1,4 @@
-"""From published results to a board: a pure function, the same board for the same content."""
+"""Build the board from published content: the same board for the same content."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def make_board(
 
     Args:
         content: what is published.
-        groups: its results as ``board_groups`` gives them, where they are made already.
+        groups: its results by setting (``board_groups``), if they are known already.
         files: files next to its page, with what each one is.
     """
     results = [line.result for line in content.lines.values()]
@@ -154,7 +154,7 @@ def _board_dataset(
 
 
 def _cards(dataset: DatasetGroups) -> dict[str, BagCard]:
-    """The bag cards by bag size; noise on counts does not change them."""
+    """The bag cards by bag size (noise on counts does not change them)."""
     return {str(bag): card for (_, bag), (_, card) in cards_of(dataset.groups).items()}
 
 
@@ -214,9 +214,9 @@ def _judge_column(
 
 
 def _level_noises(dataset: DatasetGroups, rows: list[BoardRow], bag: int, style: MetricStyle, rule: str) -> None:
-    """State the means of a bag size that can be read from noise level to noise level.
+    """Set the means of a bag size that are comparable between noise levels.
 
-    They are over the seeds that most methods have at every level; over its own ones where a method lacks some of these.
+    They are over the seeds that most methods have at every level, or over the method's own ones if some are missing.
     """
     groups = {row.method: {noise: dataset.group(row.method, noise, bag) for noise in row.cells} for row in rows}
     values = {m: {n: v for n, g in of.items() if (v := _by_seed(g, style, rule))} for m, of in groups.items()}
@@ -242,9 +242,9 @@ def _by_seed(group: Group, style: MetricStyle, rule: str) -> dict[int, float]:
 
 
 def _bounds(dataset: DatasetGroups, bag: int, style: MetricStyle, rules: Sequence[str]) -> dict[str, Mean]:
-    """The best of the methods that are given labels, by rule; none where numbers depend on the bags (they had none).
+    """The best bound by rule; none for metrics that are measured on bags.
 
-    Its note says how many seeds it rests on where most of the dataset's numbers rest on others.
+    Its note says how many seeds it has if most of the dataset's numbers have another number.
     """
     bounds: dict[str, Mean] = {}
     if style.measured_on != TEST_ROWS:
@@ -263,10 +263,9 @@ def _bounds(dataset: DatasetGroups, bag: int, style: MetricStyle, rules: Sequenc
 
 
 def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
-    """Over the cells (bag size, seed) without noise, if there are such, that methods share (``results.shared``).
+    """Ranks over the cells (bag size, seed) that methods share (``results.shared``), without noise if there are such.
 
-    A method that lacks a usual one is left out, so that a few ablations at one bag size do not decide for all; controls
-    have no rank.
+    Methods that lack some of these cells and controls are not ranked.
     """
     noises = [NO_NOISE] if NO_NOISE in dataset.epsilons else list(dataset.epsilons)
     ranked = {
@@ -299,7 +298,7 @@ def _by_cell(groups: dict[NoiseAndBag, Group], noises: list[str], style: MetricS
 
 
 def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str) -> dict[str, list[str]]:
-    """Fronts of value against seconds without noise, among compared methods on the machine that made most of them."""
+    """Pareto fronts of value and seconds without noise, of methods that ran on the most common machine."""
     fronts = {}
     for bag in bags:
         compared = [row for row in rows if not (row.oracle or row.control)]
@@ -339,7 +338,7 @@ def _machines(content: Content, results: list[CellResult]) -> dict[str, Machine]
 
 
 def _missing(dataset: BoardDataset) -> list[Missing]:
-    """Entries without all numbers, in settings that somebody ran."""
+    """Entries without a number or with missing seeds, in settings with results."""
     entries = [
         (row.method, noise, bag, entry)
         for row in dataset.rows

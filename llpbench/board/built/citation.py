@@ -1,4 +1,4 @@
-"""How llpbench is cited: BibTeX, and the one place that makes it. ``CITATION.cff`` says the same; a test compares."""
+"""BibTeX entries for llpbench, its suites and its paper. A test compares them with ``CITATION.cff``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPECIAL = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r
 
 @dataclass(frozen=True)
 class Paper:
-    """A publication that is cited beside the suite; ``authors`` as (family name, given names)."""
+    """A publication; ``authors`` are (family name, given names)."""
 
     key: str
     title: str
@@ -50,10 +50,7 @@ def suite_bibtex(version: str, note: str = "") -> str:
 
 
 def frozen_bibtex(suite: Suite, part: str, version: str) -> str:
-    """A frozen suite, or a part of it, as it is run with a version of llpbench, as a BibTeX entry.
-
-    What the file of the suite says of its citation is in it unless that only repeats the name.
-    """
+    """A suite, or a part of it, with the version of llpbench as a BibTeX entry."""
     note = f"Suite version {suite.version}, "
     note += f"part {part}, " if part else ""
     note += "" if suite.published else "a draft, "
@@ -81,12 +78,12 @@ def paper_bibtex(paper: Paper = PAPER) -> str:
 
 
 def bibtex(version: str, note: str = "") -> str:
-    """Everything to cite, ready to be copied."""
+    """The entries of the software and of its paper."""
     return f"{suite_bibtex(version, note)}\n\n{paper_bibtex()}"
 
 
 def tex(text: str) -> str:
-    """Text as TeX prints it: its special characters are escaped."""
+    """Escape the special characters of TeX."""
     return "".join(_SPECIAL.get(c, c) for c in text)
 
 

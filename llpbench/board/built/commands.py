@@ -1,4 +1,4 @@
-"""The command that makes a published setting again."""
+"""The command that reproduces a published setting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(group: Group) -> str:
 
 
 def typed_seeds(seeds: Collection[int]) -> str:
-    """Seeds as they are typed: how many where they are the first ones, else their range, else one by one."""
+    """Seeds for the command line: their number if they are the first ones, else a range, else a list."""
     there = sorted(set(seeds))
     if not there:
         return "0"
@@ -44,7 +44,7 @@ def typed_seeds(seeds: Collection[int]) -> str:
 
 
 def _method(group: Group) -> str:
-    """The method with its options; a preset is an option of the run, and what a search found is stated in full."""
+    """The method with its options; parameters from a search are written out."""
     cell = group.found[0].cell
     if not cell.preset:
         return group.found[0].method_name
@@ -54,9 +54,9 @@ def _method(group: Group) -> str:
 
 
 def _dataset(group: Group) -> str:
-    """The dataset with its options: its name without what ``--schemes`` and ``--feature-noise`` say."""
+    """The dataset with its options, without bag scheme and feature noise."""
     name = group.found[0].dataset_name
     try:
         return split_list(name)[0]
-    except UsageError:  # a name from elsewhere that nobody could type
+    except UsageError:  # not a valid name
         return name

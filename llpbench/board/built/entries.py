@@ -1,4 +1,4 @@
-"""One entry of a board: a method in one setting, its scores under every metric and rule, its costs and its cells."""
+"""Entries of a board: a method in one setting, with its scores, costs and cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 4
 def make_entry(
     group: Group, styles: Sequence[MetricStyle], rules: Iterable[str], references: Sequence[Reference]
 ) -> BoardEntry:
-    """The entry of a group; the metrics it has no number for are left out."""
+    """The entry of a group, without metrics that have no number."""
     paper = _published(group, styles, references)
     found, fine = group.found, group.fine
     if not found:
@@ -55,7 +55,7 @@ def make_score(group: Group, style: MetricStyle, rule: str) -> Score:
 
 
 def paper_rows(references: Iterable[Reference], styles: Sequence[MetricStyle]) -> list[PaperRow]:
-    """What publications report on a dataset: a row for each metric, method of theirs and noise level."""
+    """Published values of a dataset: a row for each metric, method and noise level of a publication."""
     rows: dict[tuple[str, str, str, str], PaperRow] = {}
     by_name = {style.name: style for style in styles}
     for r in references:
@@ -74,7 +74,7 @@ def paper_rows(references: Iterable[Reference], styles: Sequence[MetricStyle]) -
 
 
 def rounded(value: float | None, scale: float = 1.0) -> float | None:
-    """A number as the board states it, so that the same results give the same bytes."""
+    """A number as the board shows it."""
     return None if value is None else round(scale * value, DIGITS)
 
 

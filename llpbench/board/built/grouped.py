@@ -1,4 +1,4 @@
-"""Published results by dataset: which method has which cells at which noise level and bag size."""
+"""Published results by dataset, method, noise level and bag size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_NOISE = "none"
 
 
 def block_of(scheme: str, noise: str, images: bool) -> str:
-    """The block of a column: noise on counts is privacy, bags that are not dealt at random are natural, then images."""
+    """The block of a column: privacy with noise on counts, else natural without random bags, else images or random."""
     if noise != NO_NOISE:
         return "privacy"
     return "natural" if scheme != USUAL.scheme else "images" if images else "random"
@@ -27,8 +27,8 @@ def block_of(scheme: str, noise: str, images: bool) -> str:
 class DatasetGroups:
     """The groups of one dataset by method, noise level and bag size; the methods in the order of their names.
 
-    ``sample`` is any of its groups, ``bounds`` are the methods that were given the labels of its rows: by the bag size
-    that these rows are of, or ``BOUND_BAGS`` where all bag sizes have the same rows.
+    ``sample`` is any of its groups. ``bounds`` are the methods that were trained on labels, by the bag size of their
+    test rows, or ``BOUND_BAGS`` where all bag sizes have the same rows.
     """
 
     sample: Group
@@ -42,12 +42,12 @@ class DatasetGroups:
 
     @property
     def roles(self) -> Roles:
-        """Who of its methods, as they are shown, is a yardstick and who has no vote."""
+        """The controls and guests among its methods as displayed."""
         return roles_of(self.groups)
 
     @property
     def rows(self) -> set[str]:
-        """The rows that its methods are tested on: several where whole bags of several sizes are split."""
+        """The sets of test rows: one, or one for each bag size where whole bags are split."""
         return {data_key(g.plans[0].cell) for g in (self.groups or [self.sample]) if g.plans}
 
     @property
@@ -73,7 +73,7 @@ class DatasetGroups:
         return sorted({bag for found in self.methods.values() for _, bag in found})
 
     def group(self, method: str, noise: str, bag: int) -> Group:
-        """The cells of a method in a setting; a group without cells where it has none."""
+        """The cells of a method in a setting; an empty group if there are none."""
         found = self.methods[method]
         if (noise, bag) in found:
             return found[noise, bag]
@@ -83,7 +83,7 @@ class DatasetGroups:
 
 
 def by_dataset(groups: list[Group]) -> list[DatasetGroups]:
-    """The datasets by name. A bound belongs to every dataset of its rows, and stands alone only where there is none."""
+    """The datasets by name. A bound belongs to every dataset with its test rows."""
     datasets: dict[str, DatasetGroups] = {}
     bounded = {data_key(g.plans[0].cell) for g in groups if not g.oracle}
     for g in sorted(groups, key=lambda g: (g.setting.dataset, g.method)):

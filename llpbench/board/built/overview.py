@@ -22,7 +22,7 @@ from llpbench.results.table import Group, value_of
 
 ALL = "all"
 _DIGITS = 4
-_TIE = 1e-9  # sums in another order must not round to another last digit
+_TIE = 1e-9  # so that the order of a sum does not change the last digit
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ def _key(group: Group, result: CellResult) -> CellKey:
 
 
 def standings_of(cells: BoardCells, styles: Sequence[MetricStyle], rules: Sequence[str]) -> list[Overall]:
-    """Standings by every metric under every rule, over all cells and (where there are several blocks) over each."""
+    """Standings by every metric under every rule, over all cells and over each block if there are several."""
     blocks = (ALL, *cells.blocks) if len(cells.blocks) > 1 else (ALL,)
     found = (_standing(cells, style, rule, block) for style in styles for rule in rules for block in blocks)
     return [standing for standing in found if standing is not None]
 
 
 def numbers_of(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> dict[str, dict[CellKey, float | None]]:
-    """What every method has in the cells of a block, high is good; None for a failure."""
+    """The numbers of every method in the cells of a block, higher is better; None for a failure."""
     keys = cells.block if block == ALL else {key for key, of in cells.block.items() if of == block}
     return {
         m: _numbers({key: r for key, r in row.items() if key in keys}, style, rule) for m, row in cells.results.items()
@@ -121,14 +121,14 @@ def numbers_of(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> 
 
 
 def grid_of(cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | None]]) -> Grid:
-    """The methods that are ranked by these numbers, in the cells they are ranked on."""
+    """The ranked methods and cells."""
     return overall.ranked_grid(_at_defaults(cells, numbers), Roles(guests=cells.guests))
 
 
 def _at_defaults(
     cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | None]]
 ) -> dict[str, Mapping[CellKey, float | None]]:
-    """The numbers of those who can be ranked: methods at their defaults that have any."""
+    """The numbers of methods at their defaults."""
     return {m: numbers[m] for m in cells.defaults if numbers.get(m)}
 
 
@@ -219,7 +219,7 @@ def _scale(
     style: MetricStyle,
     rule: str,
 ) -> Scale:
-    """For each column its cells, the best control's mean over them and the bound's; only columns that have both."""
+    """The scale of each column that has a control and a bound above it."""
     scale: Scale = {}
     if style.measured_on != TEST_ROWS:
         return scale
@@ -241,7 +241,7 @@ def _scale(
 
 
 def _scaled(scale: Scale, values: Mapping[CellKey, float | None]) -> float | None:
-    """The mean of a method between control and bound over the columns in which it has all cells."""
+    """The mean score of a method over the columns in which it has all cells."""
     found = {}
     for name, (keys, control, bound) in scale.items():
         mean = _mean([values.get(key) for key in keys])
@@ -252,7 +252,7 @@ def _scaled(scale: Scale, values: Mapping[CellKey, float | None]) -> float | Non
 
 
 def _seconds(cells: BoardCells, grid: Grid) -> tuple[str, dict[str, float]]:
-    """The machine that made most of the ranked cells, and the median seconds of a fit there by method."""
+    """The most common machine of the ranked cells, and the median seconds of a fit on it by method."""
     usual = set(grid.keys)
     timed = [
         (m, result) for m in grid.methods for key, result in cells.results[m].items()
@@ -278,7 +278,7 @@ def _variants(cells: BoardCells, numbers: Mapping[str, Mapping[CellKey, float | 
 
 
 def coverage_of(cells: BoardCells) -> list[BlockCoverage]:
-    """One line for each block: how many cells of methods at their defaults have a number, and why others lack it."""
+    """For each block, how many cells of methods at their defaults have a number, and why others have none."""
     lines = []
     for block in cells.blocks:
         rows = {m: {k: r for k, r in cells.results[m].items() if cells.block[k] == block} for m in cells.defaults}
@@ -311,7 +311,7 @@ def coverage_of(cells: BoardCells) -> list[BlockCoverage]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean of numbers that are all there; else None."""
+    """The mean, or None if a number is missing."""
     known = [value for value in values if value is not None]
     return round(statistics.fmean(known), 10) if known and len(known) == len(values) else None
 

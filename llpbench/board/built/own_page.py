@@ -1,11 +1,7 @@
-"""The leaderboard's page for a results folder of one's own: the same tables and charts, and nothing is published.
+"""The page of a results folder, with the same tables and charts as the leaderboard.
 
-What a submission is held to (a release of the code, kept predictions, limits) is not asked for here: the page shows
-what the folder holds, whoever's code made it. Intervals rest on the seeds alone.
-
-With a leaderboard beside it the page also has the published rows of the same cells: the same dataset, bags, noise and
-seed. A method that the folder holds is shown as the folder has it. Only these cells are taken, so that all methods
-are compared on the seeds of the folder.
+Results need not meet the requirements for publishing. Intervals are computed from seeds alone. With a leaderboard, the
+page also shows the published cells of other methods with the same dataset, bags, noise and seed.
 """
 
 from __future__ import annotations
@@ -35,17 +31,16 @@ YOURS, PUBLISHED = "yours", "published"
 
 
 def write_page(store: Store, registry: Registry, to: Path | None = None, beside: Content | None = None) -> Path:
-    """Write the page of a results folder into it, or to another file; returns where.
+    """Write the page of a results folder and return its path.
 
     Args:
         store: the results folder.
         registry: what is installed.
-        to: the file; by default one in the folder.
-        beside: a leaderboard whose rows are shown too.
+        to: the file; by default ``report.html`` in the folder.
+        beside: a leaderboard to compare with.
 
     Raises:
-        StoreError: the folder holds no result yet, the leaderboard is of another protocol, or the file cannot be
-            written.
+        StoreError: the folder has no results, the protocols differ, or the file cannot be written.
     """
     path = to or store.root / NAME
     page = own_page(store, registry, beside)
@@ -57,13 +52,13 @@ def write_page(store: Store, registry: Registry, to: Path | None = None, beside:
 
 
 def own_page(store: Store, registry: Registry, beside: Content | None = None) -> str:
-    """The page of what a results folder holds now; damaged results are left out."""
+    """The page of the valid results in a folder."""
     results = store.results()
     if not results:
-        raise StoreError(f"{store.root} holds no result yet. The command that fills it: llpbench status {store.root}")
+        raise StoreError(f"{store.root} has no results yet. See: llpbench status {store.root}")
     content = Content(lines={result.id: seal(compact(result), "") for result in results})
     for name in {result.machine for result in results}:
-        with contextlib.suppress(OSError, Unsound):  # a page without the machine is a page
+        with contextlib.suppress(OSError, Unsound):  # optional on the page
             content.machines[name] = read_machine(store.root / "machines" / f"{name}.json")
     if beside is not None:
         _put_beside(content, beside, results)
@@ -77,7 +72,7 @@ def own_page(store: Store, registry: Registry, beside: Content | None = None) ->
 
 
 def published_beside(published: Iterable[Line], results: Collection[CellResult]) -> dict[str, Line]:
-    """The published lines that are comparable with results, by cell id (see the module)."""
+    """The published cells of other methods in the settings and seeds of results, by cell id."""
     places = {(setting_of(r), r.cell.seed) for r in results if not r.oracle}
     rows = {(data_key(r.cell), r.cell.seed) for r in results if not r.oracle}
     own = {(r.dataset_name, r.method_name) for r in results}
@@ -91,14 +86,14 @@ def published_beside(published: Iterable[Line], results: Collection[CellResult])
 
 
 def check_same_protocol(published: Collection[CellResult], results: Collection[CellResult]) -> None:
-    """Refuse to show results beside published ones that were made under another protocol or version of a rule."""
+    """Raise ``StoreError`` if protocols or versions of rules differ."""
     ours, theirs = _versions(results), _versions(published)
     for what in sorted(set(ours) & set(theirs)):
         if ours[what] != theirs[what]:
             mine, other = (" and ".join(map(str, sorted(versions))) for versions in (ours[what], theirs[what]))
             raise StoreError(
-                f"these results were made under {what} {mine}, the leaderboard's under {what} {other}: their numbers "
-                "cannot be compared. Run the cells again with this version, or name another leaderboard with --board."
+                f"cannot compare results of {what} {mine} with a leaderboard of {what} {other}. Run the cells again "
+                "with this version, or name another leaderboard with --board."
             )
 
 
@@ -112,7 +107,7 @@ def _versions(results: Iterable[CellResult]) -> dict[str, set[int]]:
 
 
 def _put_beside(content: Content, beside: Content, results: Collection[CellResult]) -> None:
-    """Add the comparable part of a leaderboard to what a folder holds."""
+    """Add the comparable part of a leaderboard to the content of a folder."""
     check_same_protocol([line.result for line in beside.lines.values()], results)
     taken = published_beside(beside.lines.values(), results)
     content.lines = {**taken, **content.lines}
@@ -120,11 +115,11 @@ def _put_beside(content: Content, beside: Content, results: Collection[CellResul
     used = {line.result.machine for line in taken.values()}
     content.machines = {**{name: m for name, m in beside.machines.items() if name in used}, **content.machines}
     content.marks = {i: beside.marks[i] for i in taken if i in beside.marks}
-    content.facts = msgspec.structs.replace(beside.facts, suites={})  # they speak of the whole leaderboard
+    content.facts = msgspec.structs.replace(beside.facts, suites={})  # coverage of the whole leaderboard
 
 
 def _mark(board: Board, own: Collection[str]) -> None:
-    """Say of every row whose it is."""
+    """Mark every row as own or published."""
     for row in (row for dataset in board.datasets for row in dataset.rows):
         ids = [i for cells in row.cells.values() for entry in cells.values() for i in entry.seed_ids]
         row.whose = YOURS if any(i in own for i in ids) else PUBLISHED

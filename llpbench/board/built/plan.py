@@ -1,4 +1,4 @@
-"""What a leaderboard is meant to hold: every method in every setting of its dataset, with the usual seeds."""
+"""The cells that a leaderboard should have: every method in every setting of its dataset, with the usual seeds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from llpbench.results.table import Group, Setting, group_cells, older_settings, 
 
 
 class BoardPlan(NamedTuple):
-    """The cells of a board, and for those whose name stands for newer settings the day of theirs (by cell id)."""
+    """The cells of a board; ``older`` dates cells (by id) whose method name now stands for newer settings."""
 
     cells: list[Planned]
     older: dict[str, str]
 
 
 def board_groups(results: Iterable[CellResult], roles: Roles = RIVALS) -> list[Group]:
-    """Published results by method and setting, with what is missing; the same for any order of the results.
+    """Published results by method and setting, including missing ones; independent of the order of the results.
 
-    ``roles`` are those of registered names.
+    ``roles`` are the roles of registered methods.
     """
     results = list(results)
     plan = board_plan(results)
@@ -33,7 +33,7 @@ def board_groups(results: Iterable[CellResult], roles: Roles = RIVALS) -> list[G
 
 
 def board_plan(results: Iterable[CellResult]) -> BoardPlan:
-    """What a table of these results is meant to hold: every method in every setting of its dataset."""
+    """The cells that a table of these results should have."""
     results = sorted(
         results, key=lambda r: (r.dataset_name, r.oracle, r.method_name, r.cell.bag_size, r.cell.seed, r.id)
     )
@@ -56,9 +56,9 @@ def board_plan(results: Iterable[CellResult]) -> BoardPlan:
 
 
 def expected_seeds(results: Iterable[CellResult], older: Mapping[str, str] | None = None) -> dict[Setting, set[int]]:
-    """For each setting, its usual seeds (``results.shared``): those that more than half of its methods have.
+    """For each setting, the seeds that more than half of its methods have (``results.shared``).
 
-    Whoever publishes more seeds than others does not make theirs incomplete. ``older`` tells methods of one name apart.
+    ``older`` distinguishes methods of the same name.
     """
     seeds: dict[Setting, dict[str, set[int]]] = {}
     registered: dict[str, str] = {}

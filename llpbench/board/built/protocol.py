@@ -1,7 +1,6 @@
-"""The block of a publication's protocol: methods tuned with and without labels, beside its values and as they are.
+"""Tables of methods tuned with labels, as published, tuned without labels, and at their defaults.
 
-The tables are those of ``llpbench table --kind protocol``. A search is dear, so fewer seeds have one than have results
-as shipped: here every column has the seeds that were searched, and no others.
+They are those of ``llpbench table --kind protocol``, on the seeds for which parameters were searched.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from llpbench.results.table import Group, make_rows, value_of
 def board_protocol(
     groups: Sequence[Group], content: Content, styles: Sequence[MetricStyle], rules: Sequence[str]
 ) -> list[Table]:
-    """A table for every setting in which parameters were searched; none where there was no search."""
+    """A table for every setting in which parameters were searched."""
     style = next((style for style in styles if style.name == METRIC), None)
     if style is None:
         return []
@@ -40,7 +39,7 @@ def board_protocol(
 
 
 def _terms(groups: Sequence[Group], searches: Iterable[History]) -> str:
-    """On what terms the methods of a table were searched: the seeds, and the trials of each."""
+    """The seeds of a table, and the number of trials of each method."""
     seeds = sorted({plan.cell.seed for group in groups for plan in group.plans})
     searched = {tuned_setting(result.cell).id: line_of(g) for g in groups if _is_searched(g) for result in g.fine}
     trials: dict[str, set[int]] = {}
@@ -70,10 +69,7 @@ def table_data(table: Table) -> ProtocolTable:
 
 
 def _on_searched_seeds(groups: Sequence[Group]) -> list[Group]:
-    """Of methods and settings with a search, the groups with the seeds that all searches of the setting have.
-
-    A group without any of them is left out: a seed may be searched for that nobody ran as shipped.
-    """
+    """Groups of methods and settings with a search, on the seeds that all searches of the setting have."""
     seeds: dict[object, set[int]] = {}
     lines: set[object] = set()
     for group in groups:

@@ -1,4 +1,4 @@
-"""Every seed as CSV: a line for each published cell under each selection rule, a column for each metric."""
+"""All seeds as CSV: a line for each published cell and selection rule, a column for each metric."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from llpbench.results.table import Group, value_of
 
 
 def seeds_csv(groups: Iterable[Group], styles: Sequence[MetricStyle], rules: Sequence[str]) -> str:
-    """The cells of groups in their order, a cell without a number on one line with its status and no rule.
-
-    Metrics are as computed (shares, not percent), with all their digits.
-    """
+    """The cells of groups with all digits, metrics as shares; a cell without a number has one line and no rule."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     facts = ("dataset", "method", "bag_size", "noise", "seed", "status", "rule")

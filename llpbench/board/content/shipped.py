@@ -1,4 +1,4 @@
-"""Which leaderboard a command reads: the one that is named, the folder here, else the one that came with llpbench."""
+"""Find the leaderboard that a command reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ FOLDER = "leaderboards"
 
 
 def find_board(named: Path | None = None) -> Path:
-    """The leaderboard to read: the named one, ``leaderboards`` in the current folder, or the shipped one.
+    """The leaderboard to read: the named one, ``leaderboards`` in the current folder, or the one shipped with llpbench.
 
-    Naming ``leaderboards`` is the same as naming none. The shipped one has the published cells, what is known of
-    methods and machines, and marks of verification. It has no replicates of test rows, so intervals made from it rest
-    on seeds alone.
+    ``leaderboards`` is the default name, so giving it is the same as giving none. The shipped leaderboard has no
+    bootstrap replicates, so its intervals are computed from seeds alone.
     """
     here = Path(FOLDER)
     if named is not None and named != here:
@@ -24,26 +23,26 @@ def find_board(named: Path | None = None) -> Path:
         return here
     shipped = shipped_board()
     if shipped is None:
-        raise StoreError(f"there is no folder {FOLDER} here, and none came with this llpbench: name one with --board.")
+        raise StoreError(f"{FOLDER} does not exist here, and none is installed with llpbench. Name one with --board.")
     return shipped
 
 
 def _expect_board(folder: Path) -> None:
-    """An error for a folder that holds no leaderboard."""
+    """Raise ``StoreError`` if a folder has no leaderboard."""
     if not folder.is_dir():
         raise StoreError(f"{folder} is not a leaderboards folder: it does not exist. Name one with --board.")
     if not ((folder / "facts.json").is_file() or (folder / "cells").is_dir()):
-        raise StoreError(f"{folder} is not a leaderboards folder: neither facts.json nor cells/ are in it.")
+        raise StoreError(f"{folder} is not a leaderboards folder: facts.json and cells/ are missing.")
 
 
 def shipped_instead_of(read: Path) -> Path | None:
-    """The board that came with llpbench, where it is another than the one that was read; None where there is none."""
+    """The shipped leaderboard if it is not the one that was read; else None."""
     shipped = shipped_board()
     return None if shipped is None or shipped.resolve() == read.resolve() else shipped
 
 
 def shipped_board() -> Path | None:
-    """The board that came with llpbench: inside the installed package, or in the repository it is installed from."""
+    """The shipped leaderboard: in the installed package, or in the repository of an editable install."""
     room = Path(__file__).parents[1]
     for folder in (room / "published", room.parents[1] / FOLDER):
         if (folder / "facts.json").is_file():

@@ -1,1 +1,1 @@
-"""The mathematics of a leaderboard: pure functions that are fed tables of numbers."""
+"""Statistics of a leaderboard: pure functions of tables of numbers."""

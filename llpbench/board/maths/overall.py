@@ -1,17 +1,15 @@
 """Standings over all datasets: mean ranks with intervals, win shares, ties. Pure functions of a table of numbers.
 
-A table holds for each method its number in each cell, turned so that high is good; None where the cell failed or was
-declined. Cells are named by ``CellKey``: a dataset, a column of it (its bags and noise) and a seed.
+A table has the number of each method in each cell (higher is better), or None if the cell failed or was skipped.
 
-- *Who is ranked*: the rule of ``results.shared``. Usual cells are those that more than half of the methods have a
-  number for (of those that come with llpbench, where there are such); ranked are the methods that were run in all of
-  them. A failure or a refusal is ranked below every number, loses every comparison with one, and counts in means as
-  the worst number that a ranked method has in that cell: nobody gains by failing.
-- *Weights*: datasets count alike, columns of a dataset alike, seeds of a column alike.
-- *Intervals*: percentiles of a bootstrap that draws datasets, and within each dataset seeds (the same ones for all its
-  columns of as many seeds, whose splits are the same).
-- *Ties*: columns are the pairs of Wilcoxon's signed-rank test; the p-values of all pairs of methods are corrected
-  together by Holm's method. Bars of the diagram and "tied with the first" are the same verdict.
+- *Ranked cells and methods* (``results.shared``): usual cells are those for which more than half of the methods have a
+  number (of the methods of llpbench, if there are any); ranked methods have a result in all of them. A failure is
+  ranked below every number, loses every comparison, and counts in means as the worst number in that cell.
+- *Weights*: datasets have equal weight, columns of a dataset have, and seeds of a column have.
+- *Intervals*: percentiles of a bootstrap over datasets, and over seeds within each dataset (the same seeds for all
+  columns with the same number of seeds, whose splits are the same).
+- *Ties*: Wilcoxon's signed-rank test over columns; the p-values of all pairs of methods are corrected together
+  (Holm). Bars of the diagram and "tied with the first" are the same verdict.
 """
 
 from __future__ import annotations
@@ -73,7 +71,7 @@ class Grid:
 
 
 def ranked_grid(table: Scores, roles: Roles = RIVALS) -> Grid:
-    """The methods that are ranked, in the cells they are ranked on (see the module); empty with fewer than two."""
+    """The ranked methods and cells (see the module); empty with fewer than two methods."""
     numbered = {m: [k for k, v in row.items() if v is not None] for m, row in table.items()}
     usual = shared_keys(numbered, roles=roles).keys
     methods = tuple(m for m, row in table.items() if usual and all(key in row for key in usual))
@@ -81,7 +79,7 @@ def ranked_grid(table: Scores, roles: Roles = RIVALS) -> Grid:
     numbers = np.array([[_or_nan(table[m][key]) for m in methods] for key in keys], dtype=np.float64)
     if len(methods) < 2:
         return Grid((), (), np.zeros((0, 0)), np.zeros((0, 0), dtype=np.bool_))
-    known = np.flatnonzero(~np.isnan(numbers).all(axis=1))  # where only the unranked have a number nothing is said
+    known = np.flatnonzero(~np.isnan(numbers).all(axis=1))  # cells in which only unranked methods have a number
     numbers, keys = numbers[known], tuple(keys[i] for i in known)
     worst = np.nanmin(numbers, axis=1, keepdims=True) if len(keys) else numbers
     return Grid(methods, keys, np.where(np.isnan(numbers), worst, numbers), np.isnan(numbers))
@@ -96,7 +94,7 @@ def _or_nan(value: float | None) -> float:
 
 
 def even_weights(keys: Sequence[CellKey]) -> FloatArray:
-    """The weight of each cell: datasets alike, columns of a dataset alike, seeds of a column alike; sum 1."""
+    """The weight of each cell (see the module); the sum is 1."""
     weights = np.zeros(len(keys))
     datasets = _nested(keys)
     for columns in datasets.values():
@@ -108,7 +106,7 @@ def even_weights(keys: Sequence[CellKey]) -> FloatArray:
 def resampled_weights(keys: Sequence[CellKey], replicates: int = REPLICATES, seed: int = _SEED) -> FloatArray:
     """``even_weights`` of bootstrap samples (replicates x cells): datasets are drawn, then seeds within each.
 
-    Only raw output of PCG64 is used, whose stream numpy keeps for good: the same cells give the same intervals.
+    Only raw output of PCG64 is used, which numpy keeps stable: the same cells give the same intervals.
     """
     datasets = _nested(keys)
     bits = np.random.PCG64(seed)
@@ -126,7 +124,7 @@ def resampled_weights(keys: Sequence[CellKey], replicates: int = REPLICATES, see
 
 
 def _nested(keys: Sequence[CellKey]) -> dict[str, dict[ColumnName, list[int]]]:
-    """The places of cells by dataset and column."""
+    """The positions of cells by dataset and column."""
     found: dict[str, dict[ColumnName, list[int]]] = {}
     for place, key in enumerate(keys):
         found.setdefault(key.dataset, {}).setdefault(key.column, []).append(place)
@@ -139,21 +137,21 @@ def _uniform(bits: np.random.PCG64, shape: tuple[int, int]) -> FloatArray:
 
 
 def _counts(drawn: NDArray[np.int64], size: int) -> FloatArray:
-    """How often each of ``size`` things was drawn, line by line."""
+    """How often each of ``size`` items was drawn, by row."""
     return np.asarray((drawn[:, :, None] == np.arange(size)).sum(axis=1), dtype=np.float64)
 
 
 def percentile_interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-    """The ends between which all but a share ``level`` of the samples lie, for each column: numbers that occurred."""
+    """The ends between which all but a share ``level`` of the samples lie, for each column; both are samples."""
     ordered = np.sort(samples, axis=0)
     cut = math.floor(level / 2 * len(ordered))
     return ordered[cut], ordered[len(ordered) - 1 - cut]
 
 
 def win_share(ours: Mapping[CellKey, float | None], theirs: Mapping[CellKey, float | None]) -> tuple[float | None, int]:
-    """The share of cells, of those that both ran, in which ours is higher (a tie is half), and how many.
+    """The share of common cells in which ours is higher (a tie is half), and the number of common cells.
 
-    Cells weigh as they do in mean ranks. A failure loses against any number; two failures are a tie.
+    Cells are weighted as in mean ranks. A failure loses against any number; two failures are a tie.
     """
     keys = [key for key in ours if key in theirs]
     pairs = [(_or_least(ours[key]), _or_least(theirs[key])) for key in keys]
@@ -169,7 +167,7 @@ def win_shares(grid: Grid) -> FloatArray:
 
 
 def column_means(grid: Grid) -> FloatArray:
-    """The mean over seeds of each column (columns x methods): the pairs of a test."""
+    """The mean over seeds of each column (columns x methods)."""
     places = [p for columns in _nested(grid.keys).values() for p in columns.values()]
     return np.array([grid.values[p].mean(axis=0) for p in places]).reshape(len(places), len(grid.methods))
 
@@ -200,7 +198,7 @@ def signed_rank_p(differences: Sequence[float] | FloatArray) -> float:
 
 
 def pairwise_p(means: FloatArray) -> FloatArray:
-    """The p-value that two methods do not differ over columns, all pairs corrected together (methods x methods)."""
+    """The p-values of no difference over columns, corrected for all pairs (methods x methods)."""
     size = means.shape[1]
     pairs = list(combinations(range(size), 2))
     corrected = holm({f"{a} {b}": signed_rank_p(means[:, a] - means[:, b]) for a, b in pairs})
@@ -212,7 +210,7 @@ def pairwise_p(means: FloatArray) -> FloatArray:
 
 
 def cliques(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The bars of a critical-difference diagram: longest runs of places in which no two differ, as (from, to)."""
+    """The bars of a critical-difference diagram: longest runs of ranks without a difference, as (from, to)."""
     bars: list[tuple[int, int]] = []
     for start in range(len(order)):
         end = start
@@ -224,12 +222,12 @@ def cliques(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, i
 
 
 def between(value: float, control: float, bound: float) -> float | None:
-    """A number on the scale where the best control is 0 and the bound is 1; None where the bound is no higher."""
+    """A number on the scale where the best control is 0 and the bound is 1; None if the bound is not higher."""
     return (value - control) / (bound - control) if bound > control else None
 
 
 def even_mean(values: Mapping[tuple[str, ColumnName], float]) -> float | None:
-    """The mean of one number for each (dataset, column): columns of a dataset alike, datasets alike."""
+    """The mean over (dataset, column) with equal weight for datasets and for columns of a dataset."""
     datasets: dict[str, list[float]] = {}
     for (dataset, _), value in values.items():
         datasets.setdefault(dataset, []).append(value)

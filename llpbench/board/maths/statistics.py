@@ -1,4 +1,4 @@
-"""What three seeds can tell: paired intervals, ranks, fronts. Pure functions of arrays and numbers.
+"""Paired intervals, ranks and Pareto fronts: pure functions of arrays and numbers.
 
 Two things make an AUROC uncertain: the rows it is measured on, and the seed (split, bags, start of the fit). The
 first is estimated by a paired bootstrap over test rows: both methods are scored on the *same* resampled rows, so
@@ -7,14 +7,14 @@ what is hard for both cancels. The second needs several seeds. With ``d_i`` the 
 
     mean(d)  +-  t(n - 1, 0.975) * sqrt(max(s^2, v) * (1 / n + n_test / n_train)).
 
-Every seed has its own split, so ``s^2`` estimates both sources together; but three numbers may lie close by luck, and
-``v`` is a floor that luck cannot pass. The splits of two seeds share most of their training rows, so the ``d_i`` are
+Every seed has its own split, so ``s^2`` estimates both sources together; but three numbers may be close by chance, so
+``v`` is a lower limit. The splits of two seeds share most of their training rows, so the ``d_i`` are
 not independent and ``s^2 / n`` is too small: the second term is the correction of Nadeau and Bengio (2003). Where all
-seeds have the same test rows (an official test set), luck with these rows does not average out over seeds, and ``v``
-itself is the floor of the variance of the mean. Resampling three seeds instead (the plain bootstrap) covers far less
-than it says; Student's quantile does not.
+seeds have the same test rows (an official test set), chance due to these rows does not average out over seeds, and
+``v`` itself is the lower limit of the variance of the mean. The plain bootstrap over three seeds has far less than its
+nominal coverage; Student's quantile has not.
 
-The best of a column is compared with every rival, and with many rivals one looks separated by luck. Holm's correction
+The best of a column is compared with every rival, and with many rivals one looks separated by chance. Holm's correction
 keeps the chance of a single wrong "separated" in a column near 5 %, whatever the rivals have in common (they share
 splits, so their tests are dependent), and needs no resampling of three seeds, as a max-t by bootstrap would.
 """

@@ -1,9 +1,8 @@
-"""The leaderboard page: one HTML file that holds its data, its style and its scripts, and asks for nothing outside.
+"""The leaderboard page: one HTML file with its data, style and scripts, without external resources.
 
-Nothing of a result file ever becomes markup or code: the data lies in a JSON block in which ``<``, ``>`` and ``&`` are
-escaped, the scripts build the page from text nodes, and the plain tables made here (which serve readers without
-scripts, and paper) are escaped. A content security policy names the hashes of the style and the scripts, so a browser
-would refuse anything else.
+Text from results never becomes markup or code: the data is a JSON block with escaped ``<``, ``>`` and ``&``, scripts
+create text nodes only, and the plain tables (for printing and readers without scripts) are escaped. A content security
+policy lists the hashes of the style and the scripts, so a browser runs nothing else.
 """
 
 from __future__ import annotations
@@ -52,19 +51,19 @@ SCRIPTS = (
     "theme.js",
     "main.js",
 )
-"""The scripts of the page, one scope for all: what one file defines the others use, and the last one starts."""
+"""The scripts of the page in one shared scope; the last one starts it."""
 
 
 def render_page(board: Board | dict[str, Any]) -> str:
     """The page of a board.
 
     Args:
-        board: the board as built from result files, or the same as plain dictionaries.
+        board: the board, or the same as plain dictionaries.
     """
     data = msgspec.to_builtins(board, str_keys=True)
     style = _asset("style.css")
     script = "(() => {\n'use strict';\n" + "\n".join(_code(name) for name in SCRIPTS) + "\n})();\n"
-    early = "document.documentElement.classList.add('script')"  # before anything is laid out
+    early = "document.documentElement.classList.add('script')"  # before the first layout
     policy = [
         "default-src 'none'",
         f"script-src {_hash(early)} {_hash(script)}",
@@ -83,16 +82,16 @@ def render_page(board: Board | dict[str, Any]) -> str:
         "data": embed(pack(trim(data))),
         "script": script,
     }
-    # One pass: what is put in is never searched for further places.
+    # One pass, so that inserted text is not searched for placeholders.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _asset("page.html"))
 
 
 def embed(data: object) -> str:
-    """JSON that can stand inside a script element: no ``</script>``, no ``<!--``, no line separators in it."""
+    """JSON for a script element, without ``</script>``, ``<!--`` and line separators."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    # Lone surrogates cannot be written as UTF-8; JSON can name them.
+    # UTF-8 has no lone surrogates; JSON can escape them.
     return "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text)
 
 
@@ -101,10 +100,7 @@ def _asset(name: str) -> str:
 
 
 def _code(name: str) -> str:
-    """A script without indentation and comments on lines of their own, which are a fifth of its bytes.
-
-    The scripts have no text that spans lines, so nothing else changes.
-    """
+    """A script without indentation and comment lines, which are a fifth of its bytes."""
     text = re.sub(r"^\s*/\*.*?\*/", "", _asset(name), flags=re.MULTILINE | re.DOTALL)
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))

@@ -33,16 +33,16 @@ function methodPanel(method) {
     panelHead(
       [glyph(styleOf(method)), name(method)],
       h('p', {class: 'summary'}, str(about.summary || row.summary)),
-      row.oracle ? h('p', {class: 'note'}, 'A bound: it is given the labels.') : null,
-      row.control ? h('p', {class: 'note'}, 'A control: what next to no learning gives.') : null,
+      row.oracle ? h('p', {class: 'note'}, 'Bound: trained on the true labels.') : null,
+      row.control ? h('p', {class: 'note'}, 'Control: a baseline that learns next to nothing.') : null,
     ),
-    linkPairs('Where it comes from', [
+    linkPairs('Source', [
       ['paper', about.paper && outward(about.paper)],
-      ['reference', about.citation ? name(about.citation) : 'none: no publication is named'],
+      ['reference', about.citation ? name(about.citation) : 'no publication'],
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
       ['code', row.unreleased ? 'unreleased' : ''],
-      ['made again', madeAgain(rows)],
+      ['reproduced', reproduced(rows)],
     ]),
     behindSection(method, rows),
     resultsSection(method, rows),
@@ -52,8 +52,8 @@ function methodPanel(method) {
   ];
 }
 
-/** How many cells of a method, over all its rows, were made again and came out as published; '' where none was. */
-function madeAgain(rows) {
+/** How many cells of a method, over all its rows, were reproduced; '' if none. */
+function reproduced(rows) {
   const marks = rows.map(({row}) => dict(row.verified));
   const latest = marks.map((mark) => str(mark.latest)).sort();
   const count = (row) =>
@@ -210,7 +210,7 @@ function behindSection(method, rows) {
   const worst = found.sort(by((f) => -f.gap)).slice(0, FURTHEST);
   return worst.length
     ? section(
-        'Where it is furthest behind',
+        'Largest gaps to the best method',
         h(
           'ul',
           {class: 'reasons'},
@@ -232,7 +232,7 @@ function behindSection(method, rows) {
 const placeWords = (dataset, bag, noise) =>
   `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}`;
 
-/** Where the best control does better. */
+/** Where the best control is better. */
 function belowSection(rows) {
   const {metric, rule} = state;
   const low = lowIsBest(board, metric);
@@ -255,7 +255,7 @@ function belowSection(rows) {
     }
   }
   return section(
-    'Where the best control does better',
+    'Where the best control is better',
     below.length
       ? h(
           'ul',

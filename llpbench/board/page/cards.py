@@ -15,12 +15,12 @@ Tree = dict[str, Any]
 
 
 def card_section(board: Tree) -> str:
-    """The section as HTML; nothing at all where no dataset has a card."""
+    """The section as HTML; empty if no dataset has a card."""
     lines = [line for dataset in board.get("datasets") or [] for line in _lines(dataset)]
     if not lines:
         return ""
     items = "".join(f"<li><bdi>{escape(line)}</bdi>" for line in lines)
-    return f"<section><h2>What the bags are like</h2><ul>{items}</ul></section>"
+    return f"<section><h2>Properties of the bags</h2><ul>{items}</ul></section>"
 
 
 def card_texts(dataset: Tree) -> dict[str, str]:

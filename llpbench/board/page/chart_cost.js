@@ -65,7 +65,7 @@ function costChart(view, styles, width) {
     height,
     title: `${capital(view.metric)} against seconds, ${bagSize(view.dataset, bag)}`,
     note:
-      `Seconds of one fit on a logarithmic axis; ${view.lowIsBest ? 'down' : 'up'} and to the left is better.${edge.length ? ' The line is the Pareto front: nobody is both faster and better.' : ''}` +
+      `Seconds of one fit on a logarithmic axis; ${view.lowIsBest ? 'down' : 'up'} and to the left is better.${edge.length ? ' The line is the Pareto front: no method is both faster and better.' : ''}` +
       drawnNote(points.map((p) => p.score)) +
       (outside.length
         ? ` Outside the axis: ${outside.map((p) => `${p.method} ${view.number(p.score.at)} in ${seconds(p.time)}`).join(', ')}.`

@@ -93,7 +93,7 @@ function noiseChart(view, styles, width) {
     height,
     title: `${capital(view.metric)} against privacy noise`,
     note:
-      `Gaussian noise on the counts: less epsilon is more noise. One panel for each bag size, rule ${rule}.` +
+      `Gaussian noise on the counts: a smaller epsilon means more noise. One panel for each bag size, rule ${rule}.` +
       levelNote(view, rows, bags, levels),
     describe: `A panel for each bag size, a line for each method over noise levels ${levels.map((l) => l.noise).join(', ')}.`,
     empty: values.some((v) => v !== null) ? null : 'No number to draw.',

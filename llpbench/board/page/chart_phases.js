@@ -110,8 +110,8 @@ function phaseChart(view, styles, width, actions) {
     kind: 'phases',
     width,
     height,
-    title: `Where the seconds go, ${bagSize(view.dataset, bag)}`,
-    note: 'Seconds of one fit by the phases the method names; loading data and scoring are not in it.',
+    title: `Seconds by phase, ${bagSize(view.dataset, bag)}`,
+    note: 'Seconds of one fit by the phases that the method reports, without loading data and scoring.',
     describe: `Bars for ${plural(items.length, 'method')}, cut into phases ${phases.join(', ')}.`,
     tools: h(
       'div',

@@ -4,7 +4,7 @@
 function differenceChart(view, width) {
   return rankFigure(view, width, list(view.found.bars), {
     title: 'Critical differences',
-    note: 'Mean rank (1 is best) and its 95 % interval. A bar on the right joins methods that no test tells apart: Wilcoxon over columns, all pairs corrected together (Holm).',
+    note: 'Mean rank (1 is best) and its 95 % interval. A bar on the right joins methods without a significant difference: Wilcoxon over columns, all pairs corrected together (Holm).',
   });
 }
 
@@ -57,7 +57,7 @@ function rankFigure(view, width, bars, {title, note}) {
     title,
     note,
     describe: bars.length
-      ? `Not told apart: ${bars.map(words).join('; ')}.`
+      ? `No significant difference: ${bars.map(words).join('; ')}.`
       : 'Mean ranks of the methods, the best first.',
     draw: [
       s(
@@ -77,7 +77,7 @@ function rankFigure(view, width, bars, {title, note}) {
           x2: at,
           y1: y(bar[0]) - 8,
           y2: y(bar[1]) + 8,
-          'data-tip': `not told apart: ${words(bar)}`,
+          'data-tip': `no significant difference: ${words(bar)}`,
         });
       }),
     ],

@@ -62,8 +62,8 @@ function ruleChart(view, styles, width) {
     kind: 'rules',
     width: wide,
     height,
-    title: `The rule makes the ranking, ${bagSize(view.dataset, bag)}`,
-    note: `The same fits, selected by two rules. ${[rule, other].map((r) => ruleSentence(view.board, r)).join(' ')} ${moved} of ${plural(both.length, 'method')} change place${both.length < rows.length ? `; ${rows.length - both.length} not compared` : ''}.`,
+    title: `Ranking under two selection rules, ${bagSize(view.dataset, bag)}`,
+    note: `The same fits, selected by two rules. ${[rule, other].map((r) => ruleSentence(view.board, r)).join(' ')} ${moved} of ${plural(both.length, 'method')} change rank${both.length < rows.length ? `; ${rows.length - both.length} not compared` : ''}.`,
     describe: `Places under rule ${rule} on the left, under rule ${other} on the right, a line for each method.`,
     empty: !other
       ? 'The board has one selection rule.'

@@ -23,7 +23,7 @@ function renderDetail(view, cellAt, styles, actions) {
       arrow,
     );
   const where = row.oracle
-    ? `${str(view.dataset.name)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · a bound: it is given the labels`
+    ? `${str(view.dataset.name)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · bound, trained on the true labels`
     : `${str(view.dataset.name)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
   return [
     h(
@@ -68,7 +68,7 @@ function renderDetail(view, cellAt, styles, actions) {
       [
         ...list(cell.seed_ids).map((id, i) => [
           num(list(cell.seeds)[i]) === null ? `result ${i + 1}` : `seed ${cell.seeds[i]}`,
-          `${str(id)}${list(cell.verified).includes(id) ? ' ✓ made again' : ''}`,
+          `${str(id)}${list(cell.verified).includes(id) ? ' ✓ reproduced' : ''}`,
         ]),
         ...(row.origin ? [['method from', str(row.origin)]] : []),
         ...(row.unreleased ? [['code', 'unreleased']] : []),
@@ -148,7 +148,7 @@ function scoreSection(view, row, cell, bag) {
             score.note ? seedsNote(view, score) : '',
             row.oracle || view.fair(row, view.noise, bag, rule) !== null
               ? ''
-              : 'not compared: it lacks seeds that most have',
+              : 'not compared: seeds are missing that most methods have',
           ]
             .filter(Boolean)
             .join(' · '),
@@ -273,5 +273,5 @@ function commandSection(cell, actions) {
     {type: 'button', class: 'copy', 'data-key': 'copy', click: () => actions.copy(command, code, button)},
     'Copy',
   );
-  return section('Make it again', h('div', {class: 'command'}, h('pre', {tabindex: '0'}, code), button));
+  return section('Reproduce it', h('div', {class: 'command'}, h('pre', {tabindex: '0'}, code), button));
 }

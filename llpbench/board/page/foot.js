@@ -16,7 +16,7 @@ function renderFoot() {
         h(
           'p',
           null,
-          'All methods see the same split, bags and noise for the same seed, and never a label of a row. A number is the mean over seeds with the sample standard deviation; the selection rule that chose the model stands next to it. ' +
+          'For the same seed all methods get the same split, bags and noise, and never the label of a row. A number is the mean over seeds with the sample standard deviation, under the selection rule shown next to it. ' +
             'Best, second, ranks and verdicts use the seeds that the compared methods share. Compare seconds within one machine only. A cell without a number shows its status.',
         ),
       ),
@@ -95,7 +95,7 @@ function citeSection(about) {
         {class: 'wide'},
         h('h2', null, 'Cite it'),
         commandBox(str(about.citation), 'cite'),
-        h('p', null, 'Cite the papers of the methods and datasets too: their panels name them.'),
+        h('p', null, 'Cite the papers of the methods and datasets too; their panels list them.'),
       )
     : '';
 }

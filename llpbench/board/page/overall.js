@@ -165,7 +165,7 @@ function overallAnswer(view, blocks) {
       'p',
       null,
       h('b', null, name(str(first.method))),
-      ` has the best mean rank ${state.block === ALL ? 'over everything' : `over ${state.block}`}: ${fixed(first.rank, 1)}${range} of ${all.length}`,
+      ` has the best mean rank ${state.block === ALL ? 'overall' : `over ${state.block}`}: ${fixed(first.rank, 1)}${range} of ${all.length}`,
       sure,
       '.',
     ),
@@ -190,21 +190,21 @@ function overallLegend(view) {
     h(
       'p',
       null,
-      'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset and datasets count alike. The range beside a mean rank is its 95 % interval when datasets and seeds are drawn again',
+      'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset have equal weight, and so have datasets. The range next to a mean rank is its 95 % interval over resampled datasets and seeds',
       num(found.datasets) < 5 ? `, which is rough with ${plural(num(found.datasets) || 0, 'dataset')}. ` : '. ',
       'Won is the share of cells won against the others, with the same weights. Score: 0 is the best control, 1 the bound; below 0 is worse than the control. ',
       tested
-        ? '“Tied with the first” means not separated from it: Wilcoxon’s test over columns, all pairs corrected together (Holm), does not tell them apart in these columns. Columns of one dataset share rows, so the tests say little of a further dataset; the interval, which draws datasets, does.'
+        ? '“Tied with the first” means not separated from it: Wilcoxon’s test over columns, all pairs corrected together (Holm), finds no significant difference in these columns. Columns of one dataset share rows, so the tests say little about other datasets; the interval, which resamples datasets, does.'
         : 'There is no test for this metric.',
       tested && 2 ** (1 - (num(found.columns) || 0)) * pairs > 0.05
-        ? ` ${plural(num(found.columns) || 0, 'column')} are too few for this test to separate anybody.`
+        ? ` ${plural(num(found.columns) || 0, 'column')} are too few for this test to separate any methods.`
         : '',
     ),
     unranked.length
       ? h(
           'p',
           null,
-          `Not ranked, because they lack cells that most have: ${unranked.map(([m, lacks]) => `${m} (${lacks} of ${found.cells})`).join(', ')}.`,
+          `Not ranked because cells are missing that most methods have: ${unranked.map(([m, lacks]) => `${m} (${lacks} of ${found.cells})`).join(', ')}.`,
         )
       : null,
   );
@@ -216,7 +216,7 @@ function bagTable(view) {
   const counts = list(found.bag_datasets).map(num);
   return smallTable(
     'By bag size',
-    'Mean rank at each bag size, and below the size over how many datasets: not the same ones everywhere.',
+    'Mean rank at each bag size. Below the size: the number of datasets, which differ between sizes.',
     bags.map((bag, i) => [bagShort(bag), counts[i] ? h('span', {class: 'of'}, plural(counts[i], 'set')) : null]),
     rows.map((r) => [str(r.method), list(r.bags).map(num)]),
   );
@@ -237,7 +237,7 @@ function blockTable(view, blocks) {
   const methods = [...new Set([...view.all, ...of.flatMap((o) => list(o.rows))].map((r) => str(r.method)))];
   return smallTable(
     'By block',
-    'Mean rank within each part of the suite; – where a method lacks cells that most have there.',
+    'Mean rank within each part of the suite; – where a method is not ranked because of missing cells.',
     parts,
     methods.map((method) => [method, of.map((o) => rank(o, method))]),
   );
@@ -262,7 +262,7 @@ function smallTable(title, note, columns, rows) {
   });
 }
 
-/** Who beats whom: the share of shared cells in which the row beats the column. */
+/** Pairwise wins: the share of shared cells in which the row beats the column. */
 function winMatrix(view) {
   const {found, all} = view;
   const methods = all.map((r) => str(r.method));
@@ -275,8 +275,8 @@ function winMatrix(view) {
       : h('td', {class: shade(share), title}, share === null ? '–' : fixed(share, 0));
   };
   return tableCard({
-    title: 'Who beats whom',
-    note: 'Share of shared cells (dataset, bags, noise, seed), in percent, datasets counting alike, in which the method of the row beats that of the column. Columns are the places of the rows.',
+    title: 'Pairwise wins',
+    note: 'Percentage of shared cells (dataset, bags, noise, seed; datasets have equal weight) in which the method of the row beats the method of the column. Columns are numbered by rank.',
     kind: 'matrix',
     caption: 'Share of cells won, rows against columns',
     head: [

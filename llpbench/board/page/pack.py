@@ -1,7 +1,6 @@
-"""A board in few bytes: keys are written once, and whatever occurs twice is written once.
+"""Pack a board into fewer bytes by writing keys and repeated values once.
 
-A full board says the same parameters, phases and words of commands thousands of times. Packed, it is still plain JSON
-(and the same bytes wherever it is made, which compression is not):
+A packed board is still plain JSON, and the same bytes on every platform, which compressed data is not:
 
 - an object is ``[s, value, ...]`` where ``shapes[s]`` lists its keys, those with a constant value (true, false, null or
   a text of a few letters) as ``[key, constant]``; an array is ``[-1, item, ...]``;

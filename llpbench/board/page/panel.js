@@ -41,7 +41,7 @@ function panel(view) {
     h('b', null, 'best'),
     h('u', null, 'second'),
     view.rows.some((r) => view.bags.some((bag) => view.score(cellOf(r.row, view.noise, bag)).note))
-      ? h('span', null, 'means over the seeds that methods share; means over other seeds stand below')
+      ? h('span', null, 'means over the seeds that methods share; means over other seeds are shown below')
       : null,
     view.judged ? h('span', null, '≈ not separated from the best (for the best: from the second)') : null,
     view.rows.some(
@@ -225,7 +225,7 @@ function bagPicker(view) {
 function unjudgedNote(view) {
   const judged = [...new Set(list(view.dataset.claims).map((c) => str(metricOf(board, str(c.metric)).title)))];
   if (!judged.length || view.judged) return null;
-  const text = `Intervals are known for ${judged.join(', ')} only: for ${view.metric} there are means, standard deviations and ranks, and no claim that one method is better than another.`;
+  const text = `Intervals are available for ${judged.join(', ')} only. For ${view.metric} there are means, standard deviations and ranks, but no tests.`;
   return h('p', {class: 'note unjudged'}, text);
 }
 
@@ -251,7 +251,7 @@ function claimList(view) {
   return h(
     'section',
     {class: 'card claims'},
-    h('h3', null, 'What the seeds can tell'),
+    h('h3', null, 'Statistical comparison'),
     h(
       'p',
       {class: 'note'},

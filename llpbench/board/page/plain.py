@@ -1,7 +1,4 @@
-"""The tables as plain HTML: what a reader without scripts sees, and what is printed.
-
-The style sheet isolates row headings, so that right-to-left characters in a name stay in their cell.
-"""
+"""The tables as plain HTML, for printing and for readers without scripts."""
 
 from __future__ import annotations
 
@@ -17,15 +14,15 @@ MAIN_METRIC = "auroc"
 
 
 def plain_tables(board: Tree) -> str:
-    """A section for each dataset, a table of its main metric for each noise level and rule.
+    """A section for each dataset, with a table of its main metric for each noise level and rule.
 
-    End tags that HTML does not ask for are left out.
+    Optional end tags are omitted.
     """
     return "\n".join(_section(dataset, board) for dataset in board.get("datasets") or [])
 
 
 def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
-    """One table entry as HTML: ``mean (sd)`` with its mark, or the cell's status; never a number that is not there."""
+    """One table entry as HTML: ``mean (sd)`` with its mark, or the status of the cell."""
     if not cell:
         return "–"
     scored = ((cell.get("scores") or {}).get(metric.get("name")) or {}).get(rule) or {}
@@ -45,14 +42,14 @@ def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
 
 
 def number(value: object, digits: int = 2) -> str | None:
-    """A number with its decimals, or None for what is no finite number."""
+    """A number with its decimals, or None if it is not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.2e}"
 
 
 def main_metric(board: Tree, dataset: Tree) -> Tree:
-    """The metric of a dataset's plain tables: AUROC where it has it, else its first."""
+    """The metric of a dataset's plain tables: AUROC, or the first one if it has none."""
     names = dataset.get("metrics") or []
     name = MAIN_METRIC if MAIN_METRIC in names or not names else names[0]
     found: Tree = next((m for m in board.get("metrics") or [] if m.get("name") == name), {"name": name})
@@ -97,7 +94,7 @@ def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
 
 
 def _bags(dataset: Tree, bag: object) -> str:
-    """The head of a column: its bag size, or how bags are formed that size themselves."""
+    """The heading of a column: its bag size, or the bag scheme if bags have no fixed size."""
     own = str(dataset.get("self_sized") or "")
     return own if own and bag == OWN_SIZES else f"bag {bag}"
 

@@ -7,11 +7,11 @@ function protocolBlock(view) {
   return h(
     'section',
     {class: 'card protocol'},
-    h('h3', null, 'Tuned: with labels, as published, without'),
+    h('h3', null, 'Tuned with labels, as published, tuned without labels'),
     h(
       'p',
       {class: 'note'},
-      'Publications tune and select with labels of single held-back rows, which nobody has in practice. Compare the columns with labels with each other, and those without. All columns of a table but the published one have the same seeds.',
+      'Publications tune and select with labels of held-out rows, which are not available in practice. Compare columns with labels only with each other, and likewise columns without. All columns except the published one use the same seeds.',
     ),
     tables.map(protocolTable),
   );

@@ -34,7 +34,7 @@ function overallTable(view) {
             {scope: 'col'},
             h(
               'span',
-              {title: 'Mean rank (1 is best) with its 95 % interval: datasets and seeds drawn again and again'},
+              {title: 'Mean rank (1 is best) with its 95 % interval over resampled datasets and seeds'},
               'Mean rank',
             ),
           ),

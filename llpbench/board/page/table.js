@@ -106,7 +106,7 @@ function renderTable(view, actions) {
                 h(
                   'span',
                   null,
-                  'one column, random labels, counts of other bags: yardsticks that a method should be above',
+                  'one column, random labels, counts of other bags: baselines that a method should beat',
                 ),
               ),
             ),
@@ -146,7 +146,7 @@ function rowMarks(row, allUnreleased) {
     verified
       ? [
           `✓ ${str(verified.cells)} of ${str(verified.of)}`,
-          `Cells that were made again and came out as published, latest ${str(verified.latest)}`,
+          `Cells that were reproduced, latest ${str(verified.latest)}`,
         ]
       : null,
   ].filter(Boolean);
@@ -182,7 +182,7 @@ function placeOf(view, r) {
   if (r.place === null)
     return h(
       'span',
-      {class: 'muted', title: 'Not ranked: it lacks cells that most have, or is a variant that is folded'},
+      {class: 'muted', title: 'Not ranked: cells are missing that most methods have, or it is a hidden variant'},
       '–',
     );
   const moved = r.moved || 0;

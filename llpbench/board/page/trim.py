@@ -1,4 +1,4 @@
-"""What of a board the page shows: the rest stays in ``board.json``, so that the page stays small."""
+"""Remove what the page does not show from a board."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ ID_DIGITS = 10  # of a cell's id: enough for ``llpbench rerun``, which takes the
 
 
 def trim(board: Tree) -> Tree:
-    """A copy of a board without what no chart, table or panel reads.
+    """A copy of a board without what the page does not show.
 
-    Values of single seeds are kept for the main metric; of other metrics the page has the mean and the standard
-    deviation, with the decimals it shows.
+    Values of single seeds are kept for the main metric only; other metrics have mean and standard deviation with the
+    decimals that are shown.
     """
     digits = {str(m.get("name")): m.get("digits", 2) for m in board.get("metrics") or []}
-    kept = {key: value for key, value in board.items() if key != "missing"}  # a line for each block says enough
+    kept = {key: value for key, value in board.items() if key != "missing"}
     standings = [_standing(standing) for standing in board.get("overall") or []]
     datasets = [_dataset(dataset, digits) for dataset in board.get("datasets") or []]
     return {**kept, "overall": standings, "datasets": datasets}
 
 
 def _standing(standing: Tree) -> Tree:
-    """Standings with the decimals that are shown."""
+    """Standings, rounded as shown."""
     rows = [{key: _shown(key, value) for key, value in row.items()} for row in standing.get("rows") or []]
     return {**standing, "rows": rows}
 
@@ -58,7 +58,7 @@ def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
 
 
 def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
-    """The entry with its scores under one key each, ``"metric rule"``: names have no spaces, and it packs smaller."""
+    """The entry with scores by ``"metric rule"``, which packs smaller (names have no spaces)."""
     scores = {
         f"{metric} {rule}": _score(score, metric, digits.get(metric, 2))
         for metric, of in (entry.get("scores") or {}).items()
@@ -69,7 +69,7 @@ def _entry(entry: Tree, digits: dict[str, int]) -> Tree:
 
 
 def _score(score: Tree, metric: str, digits: int) -> Tree:
-    """A score as the page reads it: ``shared`` is left out where it is the mean, and null for who is not compared."""
+    """A score as the page reads it: without ``shared`` if it equals the mean, with null if it is not compared."""
     dropped = {"seeds"} if metric == MAIN_METRIC else {"seeds", "values", "separated"}
     dropped |= {"note"} if not score.get("note") else set()
     kept = {**{key: value for key, value in score.items() if key not in dropped}, "shared": score.get("shared")}
@@ -86,5 +86,5 @@ def _score(score: Tree, metric: str, digits: int) -> Tree:
 
 
 def _round(value: object, digits: int) -> object:
-    """As a table prints it, so that what is shown was rounded once."""
+    """Round as a table prints it."""
     return float(f"{value:.{digits}f}") if isinstance(value, float) else value

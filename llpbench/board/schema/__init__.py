@@ -1,1 +1,1 @@
-"""The board as plain data: what a page or a program reads."""
+"""Types of the board as plain data."""

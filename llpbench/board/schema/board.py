@@ -1,7 +1,7 @@
-"""The board: everything a leaderboard page or a program needs to know, as plain data.
+"""The board as plain data, for the page and for programs.
 
-Numbers are in the unit of a table (shares in percent) and rounded, so that the same results give the same bytes.
-Dictionaries are keyed by text, because that is what JSON has: noise ``"none"``, bag ``"512"``.
+Numbers are in the unit of a table (shares in percent) and rounded. Keys of dictionaries are text, as in JSON: noise
+``"none"``, bag ``"512"``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCHEMA = 4
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """How a metric is read: its title without the unit, which end wins, and the decimals that are shown."""
+    """How a metric is read: its title without the unit, whether higher is better, and the decimals to show."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection rule: what its values are (``title``), what it does (``summary``) and which end wins."""
+    """A selection rule: what its values are (``title``), what it does, and whether higher values are better."""
 
     name: str
     title: str = ""
@@ -37,7 +37,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
-    """A mean over seeds: of a bound (``method`` says which), or as published elsewhere."""
+    """A mean over seeds: of a bound (``method``), or as published elsewhere."""
 
     mean: float | None
     sd: float | None = None
@@ -51,15 +51,14 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
         mean: over seeds, with ``sd`` (n - 1; None for one seed) and ``values`` in the order of the seeds.
-        note: how many seeds are behind it where that is not usual in its column, or which where they were picked.
-        shared: the mean that is compared: over the seeds that the compared methods of its column share. None when the
-            method lacks some of these and is not compared. ``shared_sd`` is of these seeds, where they are not all.
-        at_all_noises: over the seeds that the method has at every noise level of its bag size, for a chart that is
-            read from level to level; there where these are not the seeds of ``mean``. Its ``note`` names them.
+        note: the number of seeds if it is unusual in its column, or which seeds if they are not the first ones.
+        shared: the mean that is compared, over the seeds that the methods of its column share. None if the method
+            lacks some of these seeds and is not compared. ``shared_sd`` is over these seeds, if they are not all.
+        at_all_noises: over the seeds that the method has at every noise level of its bag size, if these are not the
+            seeds of ``mean``. Its ``note`` names them.
         best: best of its column by ``shared``; ``second`` likewise.
-        separated: of the best, whether it is separated from the second; of any other, whether it is separated from
-            the best, corrected for the number of rivals. None when that cannot be judged: one seed, missing seeds, or
-            a metric without replicates.
+        separated: whether the best is separated from the second, and any other from the best, corrected for the
+            number of rivals. None with one seed, missing seeds, or a metric without replicates.
     """
 
     mean: float | None
@@ -76,7 +75,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Seconds(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean seconds of a fit and of its phases, and of the search for its parameters where there was one."""
+    """Mean seconds of a fit, of its phases, and of the search for its parameters."""
 
     fit: float
     phases: dict[str, float]
@@ -94,10 +93,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of a row's ``of`` cells were made again and came out as published, and how many did not (``doubted``).
-
-    ``latest`` is the day of the newest of these verifications.
-    """
+    """How many of a row's ``of`` cells were reproduced, and how many were not (``doubted``); ``latest`` is a date."""
 
     cells: int
     doubted: int
@@ -114,8 +110,8 @@ class BoardEntry(msgspec.Struct, kw_only=True):
         scores: by metric, then by selection rule.
         paper: what a publication reports, by metric.
         seed_ids: ids of the cells, in the order of the seeds; ``seeds`` are these.
-        command: what re-makes all seeds; ``llpbench rerun ID`` re-makes one.
-        verified: ids of the cells that were made again and came out as published; not there when there is none.
+        command: reproduces all seeds; ``llpbench rerun ID`` reproduces one.
+        verified: ids of the cells that were reproduced; unset if there are none.
     """
 
     status: str
@@ -154,7 +150,7 @@ class BoardRow(msgspec.Struct, kw_only=True):
 
 
 class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a publication reports for a method of its own naming, by bag size."""
+    """What a publication reports for one of its methods, by bag size."""
 
     method: str
     metric: str
@@ -168,7 +164,7 @@ class PaperRow(msgspec.Struct, frozen=True, kw_only=True):
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
     """Mean rank (1 is best) and share of pairwise comparisons won, over cells that all compared methods have.
 
-    ``mean_rank`` is None for a method that was left out because it lacks cells that the others have.
+    ``mean_rank`` is None for a method that is not ranked because of missing cells.
     """
 
     method: str
@@ -202,7 +198,7 @@ class BestClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProtocolLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A method in the block of a publication's protocol: a text and a mark (best, second or none) in each column."""
+    """A method in a protocol table: a text and a mark (best, second or none) in each column."""
 
     method: str
     texts: list[str]
@@ -210,7 +206,7 @@ class ProtocolLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProtocolTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting of that block: methods down, ways of tuning and selecting across, the published value among them."""
+    """One setting: methods down; ways of tuning and selecting, and the published value, across."""
 
     title: str
     columns: list[str]
@@ -221,12 +217,16 @@ class ProtocolTable(msgspec.Struct, frozen=True, kw_only=True):
 class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
-    ``base`` is its registered name and ``block`` the part it belongs to (noise on counts is always ``privacy``).
-    ``self_sized`` says how bags are formed that have no size (their bag size is 0). ``metrics`` are those with a number
-    here. ``bounds`` and ``ranks`` are keyed by metric, then by rule; ``pareto`` by
-    metric, rule and bag size. Where every bag size has test rows of its own, ``bounds`` is empty and ``bag_bounds`` has
-    them by metric, bag size and rule. ``cards`` are the bag cards by bag size, where results have any. ``protocol`` is
-    there where parameters were searched: the same method tuned by each rule, as published elsewhere, and as it is.
+    Attributes:
+        base: its registered name.
+        block: the part it belongs to (with noise on counts always ``privacy``).
+        self_sized: the bag scheme, if bags have no fixed size (bag size 0).
+        metrics: those with a number here.
+        bounds, ranks: by metric, then by rule.
+        pareto: by metric, rule and bag size.
+        bag_bounds: by metric, bag size and rule if every bag size has its own test rows; ``bounds`` is then empty.
+        cards: the bag cards by bag size.
+        protocol: tables of tuned methods, where parameters were searched.
     """
 
     name: str
@@ -251,7 +251,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine that made results, and the versions it made them with."""
+    """A machine, and the versions of packages that results were made with."""
 
     cpu: str = ""
     cores: int = 0

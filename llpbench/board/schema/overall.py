@@ -1,4 +1,4 @@
-"""The parts of a board that are about everything at once: standings over all datasets, and who is who."""
+"""Types of the board: standings over all datasets, descriptions of methods and datasets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         rank: mean rank, with the ends of its 95 % interval.
-        tied: whether it is not separated from the first, all pairs corrected together; None for the first, and for
-            metrics that have no test.
-        p: the corrected p-value of that.
+        tied: whether it is not separated from the first, corrected for all pairs; None for the first, and for metrics
+            without a test.
+        p: the corrected p-value.
         wins: mean share of cells won against the other ranked methods, where cells weigh as in mean ranks.
         scaled: mean of its numbers where the best control is 0 and the bound is 1; None without either.
         seconds: median seconds of a fit, on the machine that made most cells.
-        bags: mean rank at each bag size of ``Overall.bags``; None where that has no cells.
+        bags: mean rank at each bag size of ``Overall.bags``; None without cells.
         failed: how many of the cells failed or were declined.
     """
 
@@ -37,7 +37,7 @@ class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A method with other settings than its defaults, against those: the share of shared cells that it wins."""
+    """A method with other settings than its defaults, and the share of shared cells in which it beats them."""
 
     method: str
     of: str
@@ -54,10 +54,10 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         column_seeds: the fewest and the most seeds of a column.
         bags: the bag sizes that have cells; 0 stands for bags that size themselves. ``bag_datasets`` says how many
             datasets have each.
-        bars: places (from, to) of the methods that no test tells apart: the bars of a critical-difference diagram.
+        bars: ranks (from, to) of methods without significant differences: the bars of a critical-difference diagram.
         shares: for each ranked method the shares of cells in which it beats each of them, in percent (main metric);
             cells weigh as in mean ranks.
-        unranked: methods that lack cells which most have, with the number of those they lack.
+        unranked: methods that are not ranked, with the number of missing cells.
     """
 
     block: str
@@ -79,7 +79,7 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BlockCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a block there is: the cells of methods at their defaults; ``text`` says it in one line."""
+    """Coverage of a block by methods at their defaults; ``text`` is a summary."""
 
     block: str
     methods: int
@@ -90,7 +90,7 @@ class BlockCoverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How much of a suite a leaderboard holds: ``parts`` has a line for each part; ``state`` is draft or published."""
+    """Coverage of a suite: ``parts`` has a line for each part; ``state`` is draft or published."""
 
     title: str = ""
     state: str = ""
@@ -141,7 +141,7 @@ class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What stands around the numbers: how to cite them, where things are, and files beside the page."""
+    """Citation, links, files next to the page, first steps and glossary."""
 
     version: str = ""
     citation: str = ""
