@@ -67,7 +67,7 @@ def test_a_folder_can_be_read_wherever_its_writing_stopped(tmp_path: Path, monke
     names = list(wanted)
     assert set(content.machines) == {MACHINE, OTHER}
     changed = [n for n in names if not (p := tmp_path / "before" / n).exists() or p.read_bytes() != wanted[n]]
-    assert {name.partition("/")[0] for name in changed} == {"machines", "facts.json", "bootstrap", "verified", "cells"}
+    assert {name.partition("/")[0] for name in changed} == {"machines", "methods", "bootstrap", "verified", "cells"}
     for number in range(len(changed) + 1):
         board = tmp_path / f"stopped-after-{number}"
         shutil.copytree(tmp_path / "before", board)

@@ -13,6 +13,7 @@ from llpbench.board.built.about import GUIDES
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files, differences, download_files, page_files
 from llpbench.board.built.plan import board_groups
+from llpbench.board.checks.audit import audit
 from llpbench.board.content.bootstrap import Replicates, pack
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 
@@ -21,6 +22,7 @@ def test_published_files_and_docs_tables_follow_from_the_published_cells() -> No
     """One test, so that a run on several workers builds the board once."""
     board_tables = module_of_docs("board_tables")
     content = read_folder(ROOT / "leaderboards")
+    assert audit(content).problems == []
     groups = board_groups((line.result for line in content.lines.values()), content.facts.roles)
     board = make_board(content, groups, files=GUIDES)
     built = page_files(content, groups, board)

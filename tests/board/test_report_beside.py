@@ -47,9 +47,9 @@ def test_a_method_of_ours_is_shown_as_we_have_it_and_bounds_belong_to_their_rows
 
 def test_another_protocol_or_version_of_a_rule_is_refused_in_words() -> None:
     ours, theirs = [published(0.9, protocol=2, rules={"bags": 2})], [published(0.9, protocol=1)]
-    with pytest.raises(StoreError, match="under protocol 2, the leaderboard's under protocol 1"):
+    with pytest.raises(StoreError, match="results of protocol 2 with a leaderboard of protocol 1"):
         check_same_protocol(theirs, ours)
-    with pytest.raises(StoreError, match="rule bags version 2, the leaderboard's under rule bags version 1"):
+    with pytest.raises(StoreError, match="rule bags version 2 with a leaderboard of rule bags version 1"):
         check_same_protocol([published(0.9, protocol=2, rules={"bags": 1})], ours)
     check_same_protocol([published(0.9, protocol=2, rules={"bags": 2, "other": 1})], ours)
 
