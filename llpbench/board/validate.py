@@ -94,12 +94,15 @@ def short_line(text: str, length: int = 300) -> str:
 
 
 def _leaves(content: Any) -> Iterator[Any]:
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield key
-            yield from _leaves(value)
-    elif isinstance(content, list | tuple):
-        for value in content:
-            yield from _leaves(value)
-    else:
-        yield content
+    level = [content]
+    while level:
+        nested: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                yield from value
+                nested.extend(value.values())
+            elif isinstance(value, list | tuple):
+                nested.extend(value)
+            else:
+                yield value
+        level = nested

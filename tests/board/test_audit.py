@@ -193,7 +193,7 @@ def test_read_folder_names_the_invalid_file(board: Path, spoil: Callable[[Path],
 @pytest.mark.parametrize(
     ("facts", "sentence"),
     [
-        (Facts(metrics={"mine": MetricFacts(title="AUROC")}), "metrics 'auroc' and 'mine' have the same title, 'AUROC'"),
+        (Facts(metrics={"mine": MetricFacts(title="AUROC")}), "'auroc' and 'mine' have the same title, 'AUROC'"),
         (Facts(metrics={"mine": MetricFacts(title=" ａuroc ")}), "'auroc'"),
         (Facts(metrics={"auroc bags": MetricFacts()}), "metric name 'auroc bags'"),
         (Facts(rules={"__proto__": RuleFacts()}), "selection rule name '__proto__'"),
