@@ -53,9 +53,7 @@ def registered(shelf: Shelf[S], name: str) -> Entry[S]:
     try:
         entry = shelf.entry(name)
     except (UnknownNameError, PluginError):
-        raise Unsound(
-            f"no installed package provides the {shelf.kind} {name!r} (llpbench new makes a package)"
-        ) from None
+        raise Unsound(f"no installed package provides the {shelf.kind} {name!r} (make one: llpbench new)") from None
     if entry.plugin.from_file:
         raise Unsound(f"the {shelf.kind} {name!r} comes from a single file; make it a package (llpbench new)")
     return entry
