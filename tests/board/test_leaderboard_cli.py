@@ -342,7 +342,7 @@ def llpbench_references():
 """
 
 
-def test_references_of_plugins_stand_in_the_table(run: Path, tmp_path: Path) -> None:
+def test_hook_llpbench_references(run: Path, tmp_path: Path) -> None:
     (tmp_path / "refs.py").write_text(REFERENCES)
     plugin = ("--plugin", str(tmp_path / "refs.py"))
     rows = json.loads(table(run, "--paper", "--format", "json", *plugin))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llpbench.board.content.facts import MachineFacts
 from llpbench.board.content.folder import read_folder, read_machine
-from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, check_machine, clip, read_plain
+from llpbench.board.validate import Unsound, check_machine, clip
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.result import CellResult
@@ -18,29 +18,15 @@ from llpbench.execution.driver import View, run_jobs
 from llpbench.execution.jobs import Context, Limits, make_jobs
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
-from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store
 from llpbench.system.machine import machine
 
 TOLERANCE = 0.01
 """How far a metric may be off if the machine, a numeric library or its settings changed; one point of AUROC."""
-NUMERIC = frozenset(
-    [
-        "python",
-        "numpy",
-        "scipy",
-        "scikit-learn",
-        "numba",
-        "pandas",
-        "keras",
-        "jax",
-        "jaxlib",
-        "tensorflow",
-        "torch",
-        "xgboost",
-        "lightgbm",
-    ]
-)
+NUMERIC = frozenset([
+    "python", "numpy", "scipy", "scikit-learn", "numba", "pandas", "xgboost", "lightgbm",
+    "keras", "jax", "jaxlib", "tensorflow", "torch",
+])  # fmt: skip
 """Libraries whose versions may change the last bits of a number."""
 
 
@@ -72,28 +58,8 @@ class Verdict:
 def published_results(folder: Path) -> dict[str, CellResult]:
     """Return all results of a leaderboards folder or a results folder, by id."""
     if (folder / "manifest.json").exists():
-        return _results_of_run(folder)
+        return {result.id: result for result in Store(folder).results()}
     return {cell_id: line.result for cell_id, line in read_folder(folder).lines.items()}
-
-
-def _results_of_run(folder: Path) -> dict[str, CellResult]:
-    store = Store(folder)
-    found = {}
-    for cell_id, planned in store.manifest().planned.items():
-        path = store.result_path(check_id(cell_id))
-        if not path.exists():
-            continue
-        try:
-            result = decode_result(read_plain(path, RESULT_BYTES))
-        except (Damaged, Unsound) as problem:
-            raise StoreError(f"{path}: {problem}.") from None
-        result.method_name, result.dataset_name, result.oracle = (
-            planned.method_name,
-            planned.dataset_name,
-            planned.oracle,
-        )
-        found[cell_id] = result
-    return found
 
 
 def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> CellResult:
@@ -106,7 +72,7 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
     matching = [cell_id for cell_id in results if cell_id.startswith(wanted)] if wanted else []
     if len(matching) != 1:
         found = f"{len(matching)} ids start with it" if matching else "unknown id"
-        where = " Ids are on the page of a leaderboard (click a number) and in its seeds.csv." if results else ""
+        where = " Ids are on the page of a leaderboard: click a number." if results else ""
         raise UsageError(f"cell {clip(wanted)}: {found} in {folder} ({len(results)} cells).{where}")
     result = results[matching[0]]
     if result.status != "ok":

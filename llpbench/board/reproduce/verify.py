@@ -112,9 +112,9 @@ def draw(cells: Sequence[CellResult], number: int, seed: int) -> list[CellResult
     first: dict[tuple[str, str, bool], CellResult] = {}
     for cell in shuffled:
         first.setdefault((cell.cell.method, cell.cell.dataset, cell.status == "ok"), cell)
-    chosen = list(first.values())
-    chosen += [cell for cell in shuffled if all(cell is not c for c in chosen)]
-    return chosen[:number]
+    ids = dict.fromkeys(cell.id for cell in (*first.values(), *shuffled))
+    by_id = {cell.id: cell for cell in cells}
+    return [by_id[cell_id] for cell_id in ids][:number]
 
 
 def fresh_seeds(number: int, seed: int, taken: Iterable[int]) -> list[int]:
@@ -167,7 +167,7 @@ def verify(
             able.append(result)
     plans: dict[str, tuple[Planned, Limits]] = {}
     report.too_large = [r for r in able if limits[2] is None and _threads_lacking(r)]
-    able = [r for r in able if all(r is not large for large in report.too_large)]
+    able = [r for r in able if r not in report.too_large]
     for result in able:
         own = limits_again(result, *limits)
         cells_at_once(jobs, own.threads)  # before anything runs: cells of other threads run one group after the other

@@ -1,4 +1,4 @@
-"""The option that names the folder of a leaderboard: the same in every verb."""
+"""The option ``--board``, which is the same in every verb."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ from llpbench.board.content.shipped import FOLDER as DEFAULT
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 OR_SHIPPED = f"{DEFAULT}, else the one that came with llpbench"
-NONE_OR_SHIPPED = (
-    f"none, only FOLDER is read; needs --suite; {DEFAULT}, where there is no such folder, is the one that came with "
-    "llpbench"
-)
 
 
 def board_to_read(named: Path | None) -> Path:
-    """The leaderboard that a command reads; says so (to standard error) when it is the one that came with llpbench."""
+    """Return the leaderboard to read; print a note to standard error if it is the one that came with llpbench."""
     from llpbench import __version__
     from llpbench.board.content.shipped import find_board
 
@@ -32,14 +28,14 @@ def board_to_read(named: Path | None) -> Path:
 
 
 def shipped_has(what: str, shipped: Path) -> str:
-    """Says that the leaderboard that came with llpbench has what another one has not, and how to read it."""
+    """Return a hint that the leaderboard that came with llpbench has something, and how to read it."""
     from llpbench import __version__
 
     return f"the leaderboard that came with llpbench {__version__} has {what}: --board {shlex.quote(str(shipped))}"
 
 
 def board_option(*older: str, default: str = DEFAULT) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``--board DIR``, handed over as ``board`` (None when not given); ``older`` spellings still work, unseen."""
+    """Add ``--board DIR``, passed as ``board`` (None if not given); ``older`` names are hidden aliases."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
