@@ -95,7 +95,7 @@ def test_a_command_says_which_board_it_read_and_never_writes_into_the_shipped_on
     assert "cell 'zzzz': unknown id" in done.stderr
     done = llpbench("leaderboard", "verify", "--record", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--record writes into a leaderboard of your own" in done.stderr
+    assert "--record cannot change the leaderboard that came with llpbench" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["status", "table"])
