@@ -1,8 +1,7 @@
-"""Writes the public addresses into README and `pyproject.toml` for an upload to a package index.
+"""Writes public addresses into the README and `pyproject.toml` for an upload to a package index.
 
-An index shows the README alone: links and images that start at the root of the repository lead nowhere there. Which
-address is the right one is known when a version is published, so it is no part of the tree. ``docs/releasing.md`` says
-when to run this::
+An index shows the README alone, so its relative links and images would be broken. ``docs/releasing.md`` says when to
+run this::
 
     python docs/addresses.py https://host.example/owner/llpbench https://docs.example/llpbench
 """
@@ -18,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def absolute_links(readme: str, repository: str, tag: str) -> str:
-    """A README whose links and images work wherever it is shown."""
+    """The README with absolute links and images."""
     images = re.sub(r"(!\[[^\]]*\])\(([^):]+)\)", rf"\1({repository}/raw/{tag}/\2)", readme)
     return re.sub(r"\]\(([A-Za-z.][^):]*)\)", rf"]({repository}/blob/{tag}/\1)", images)
 
 
 def with_addresses(pyproject: str, repository: str, tag: str, documentation: str) -> str:
-    """A `pyproject.toml` that says where its project lives."""
+    """`pyproject.toml` with the addresses of the project."""
     urls = {
         "Homepage": documentation,
         "Documentation": documentation,
@@ -35,17 +34,15 @@ def with_addresses(pyproject: str, repository: str, tag: str, documentation: str
     lines = "".join(f'{name} = "{address}"\n' for name, address in urls.items())
     done, times = re.subn(r"^\[project\.urls\]\n", rf"\g<0>{lines}", pyproject, flags=re.MULTILINE)
     if times != 1 or re.search(r"^Repository = .*\n(.*\n)*Repository = ", done, flags=re.MULTILINE):
-        raise SystemExit("pyproject.toml has addresses already, or no [project.urls]. Take it from git again.")
+        raise SystemExit("pyproject.toml already has addresses or lacks [project.urls]. Restore it with git first.")
     return done
 
 
 def main() -> None:
-    """Change the two files in place."""
+    """Edit both files in place."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repository", help="address of the repository, without a slash at its end")
-    parser.add_argument(
-        "documentation", nargs="?", help="address of the site; the repository's docs where there is none"
-    )
+    parser.add_argument("documentation", nargs="?", help="address of the site (default: docs/ of the repository)")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of the two files")
     given = parser.parse_args()
     repository = given.repository.rstrip("/")

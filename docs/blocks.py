@@ -1,16 +1,15 @@
-"""The code blocks of the pages, and what the pages say of them in comments that no reader sees.
+"""The code blocks of documentation pages, and the HTML comments that say how tests run them.
 
-Every page runs from top to bottom in a folder of its own: Python and shell blocks as they are printed, but cheap. The
-test ``tests/project/test_docs.py`` does so. A block that starts with ``# name.py`` or ``# name.toml`` is written to
-that file. Blocks of ``text`` are what something printed. A comment above a block says how it differs:
+``tests/project/test_docs.py`` runs every page from top to bottom in its own folder, at cheap settings. A block that
+starts with ``# name.py`` or ``# name.toml`` is written to that file. Blocks of ``text`` are output. A comment above a
+block changes how it is run:
 
-- ``<!-- not run: REASON -->``: it is not run, for one of `REASONS`. With ``: TEXT`` behind the reason, only its lines
-  with that text are not.
-- ``<!-- cheap: OLD => NEW -->``: it runs with NEW in place of OLD.
-- ``<!-- quoted: FILE -->``: it is not run, since it stands in that file, which the tests know.
+- ``<!-- not run: REASON -->``: skip it, for one of `REASONS`. With ``: TEXT`` after the reason, skip only the lines
+  that contain the text.
+- ``<!-- cheap: OLD => NEW -->``: run it with NEW in place of OLD.
+- ``<!-- quoted: FILE -->``: do not run it, but check that the file contains it.
 
-A block that prepares what a page supposes, and that readers need not see, is a comment itself: it begins with
-``<!-- run python`` or ``<!-- run sh``.
+A hidden block that prepares the next one is a comment that begins with ``<!-- run python`` or ``<!-- run sh``.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ REASONS = (
     "does not end by itself",
     "is a check of its own",
 )
-"""Why a block may not run. Nothing else is a reason."""
+"""Valid reasons not to run a block."""
 
 LANGUAGES = ("python", "sh", "text", "json", "toml", "bibtex", "dockerfile")
-"""What a block may be in. Python and shell run, JSON and TOML must be what they claim to be."""
+"""Languages of blocks. Python and shell are run; JSON and TOML must be valid."""
 
 _ITEM = re.compile(
     r"^<!-- run (?P<hidden>\w+)\n(?P<setup>.*?)^-->$"
@@ -43,12 +42,12 @@ _ITEM = re.compile(
 
 
 class PageError(Exception):
-    """A comment of a page that means nothing, or no longer fits its block."""
+    """A comment is invalid or does not match its block."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: where it stands, what it is, and what the page says of it."""
+    """A block of code with its language, line and comments."""
 
     language: str
     code: str
@@ -58,31 +57,33 @@ class Block:
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
-            raise PageError(f"line {self.line}: a block in {self.language or 'no language'}")
+            raise PageError(
+                f"line {self.line}: unknown language {self.language!r}; expected one of {', '.join(LANGUAGES)}"
+            )
         for reason, text in self._not_run():
             if reason not in REASONS:
-                raise PageError(f"line {self.line}: {reason!r} is none of the reasons: {', '.join(REASONS)}")
+                raise PageError(f"line {self.line}: unknown reason {reason!r}; expected one of {', '.join(REASONS)}")
             if text and text not in self.code:
-                raise PageError(f"line {self.line}: no line has {text!r}")
+                raise PageError(f"line {self.line}: no line contains {text!r}")
         for old, _ in self._cheap():
             if old not in self.code:
                 raise PageError(f"line {self.line}: {old!r} is not in the block")
 
     @property
     def file(self) -> str | None:
-        """The file that the block is written to."""
+        """The file to which the block is written."""
         ending = {"python": "py", "toml": "toml"}.get(self.language)
         name = re.match(rf"# ([\w.-]+\.{ending})\b", self.code) if ending else None
         return name[1] if name else None
 
     @property
     def quoted(self) -> str | None:
-        """The file that the block was taken from."""
+        """The file that must contain the block."""
         return next(iter(self._said("quoted")), None)
 
     @property
     def runs(self) -> bool:
-        """Whether anything of it is run."""
+        """Whether any of it is run."""
         refused = any(not text for _, text in self._not_run())
         return self.language in ("python", "sh") and not refused and not self.quoted
 
@@ -102,12 +103,12 @@ class Block:
     def _cheap(self) -> list[tuple[str, str]]:
         changes = [f"{said} ".partition(" => ") for said in self._said("cheap")]
         if bad := [old for old, arrow, _ in changes if not arrow]:
-            raise PageError(f"line {self.line}: `cheap: {bad[0]}` has no ` => `")
+            raise PageError(f"line {self.line}: `cheap: {bad[0]}` lacks ` => `")
         return [(old, new.strip()) for old, _, new in changes]
 
 
 def blocks(page: str) -> list[Block]:
-    """All blocks of a page, those in comments too, in their order."""
+    """All blocks of a page in order, including hidden ones."""
     found, notes = list[Block](), list[str]()
     for item in _ITEM.finditer(page):
         line = page.count("\n", 0, item.start()) + 1
@@ -124,14 +125,14 @@ def blocks(page: str) -> list[Block]:
 
 
 def without_comments(page: str) -> str:
-    """The page as readers see it."""
+    """The page without the comments about blocks."""
     return re.sub(r"^<!-- (run|not run|cheap|quoted)\b.*?-->\n+", "", page, flags=re.DOTALL | re.MULTILINE)
 
 
 def rewritten(page: str, change: Callable[[Block], str | None]) -> str:
-    """The page with other code in its visible blocks, and without what it said of the code before.
+    """The page with the code of its visible blocks replaced, and without the comments about them.
 
-    A block for which ``change`` gives None stays as it is.
+    Blocks for which ``change`` returns None are unchanged.
     """
     ahead = iter([block for block in blocks(page) if block.shown])
     parts, notes, end = list[str](), list[str](), 0

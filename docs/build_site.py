@@ -1,7 +1,6 @@
-"""What MkDocs does beside rendering `docs/*.md`: pages made at build time, and links that leave the folder.
+"""MkDocs hooks: pages generated at build time, and links that leave `docs/`.
 
-The home page is README, the references come from docstrings and from the command line, the catalogues from the
-registry. None of them is kept as a file, so none can be out of date.
+The home page is the README. References come from docstrings and the command line, catalogues from the registry.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from blocks import Block, blocks, without_comments
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+import llpbench
 from llpbench.board.built.about import FILES, GUIDES
 from llpbench.board.built.build import built_files
 from llpbench.board.content.folder import read_folder
@@ -39,56 +39,42 @@ BOARD_PAGE = f"{BOARD_FOLDER}/index.html"
 TUTORIALS = ("quickstart", "own-data", "new-method")
 
 USE = {
-    "Running a benchmark": ("llpbench.api.run", "llpbench.api.tune", "llpbench.report.results.Results"),
+    "Running a benchmark": ("run", "tune", "Results"),
     "Your own data": (
-        "llpbench.owndata.fit.fit",
-        "llpbench.owndata.model.LLPModel",
-        "llpbench.owndata.model.load",
-        "llpbench.owndata.reports.report.Report",
-        "llpbench.owndata.compare.compare",
-        "llpbench.owndata.comparison.Comparison",
-        "llpbench.owndata.classifier.LLPClassifier",
-        "llpbench.owndata.examples.example_table",
+        "fit",
+        "LLPModel",
+        "load",
+        "Report",
+        "compare",
+        "Comparison",
+        "LLPClassifier",
+        "example_table",
     ),
 }
+"""Chapters of the Python reference for users: public names of llpbench."""
 CONTRACTS = {
-    "Data": (
-        "llpbench.contracts.data.Bags",
-        "llpbench.contracts.data.Part",
-        "llpbench.contracts.data.Split",
-        "llpbench.contracts.data.Column",
-        "llpbench.contracts.data.random_split",
+    "Data": ("Bags", "Part", "Split", "Column", "random_split"),
+    "Methods": ("Method", "Monitor", "Restorable", "HeldBack"),
+    "Specs": (
+        "MethodSpec",
+        "DatasetSpec",
+        "Param",
+        "DataFile",
+        "PackageSource",
+        "MetricSpec",
+        "RuleSpec",
+        "BagScheme",
+        "ExecutorSpec",
+        "Reference",
     ),
-    "What a method is and meets": (
-        "llpbench.contracts.protocols.Method",
-        "llpbench.contracts.protocols.Monitor",
-        "llpbench.contracts.state.Restorable",
-        "llpbench.contracts.held_back.HeldBack",
-    ),
-    "Specs: what a plugin says of itself": (
-        "llpbench.contracts.specs.MethodSpec",
-        "llpbench.contracts.specs.DatasetSpec",
-        "llpbench.contracts.params.Param",
-        "llpbench.contracts.data_files.DataFile",
-        "llpbench.contracts.data_files.PackageSource",
-        "llpbench.contracts.specs.MetricSpec",
-        "llpbench.contracts.specs.RuleSpec",
-        "llpbench.contracts.specs.BagScheme",
-        "llpbench.contracts.specs.ExecutorSpec",
-        "llpbench.contracts.specs.Reference",
-    ),
-    "Cells and results": ("llpbench.contracts.cell.Cell", "llpbench.contracts.result.CellResult"),
-    "Errors": (
-        "llpbench.contracts.errors.LLPBenchError",
-        "llpbench.contracts.errors.Skip",
-        "llpbench.contracts.errors.UsageError",
-        "llpbench.contracts.errors.LLPWarning",
-    ),
+    "Cells and results": ("Cell", "CellResult"),
+    "Errors": ("LLPBenchError", "Skip", "UsageError", "LLPWarning"),
 }
+"""Chapters of the Python reference for plugin authors."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made, and the leaderboard's page with the files that it leads to."""
+    """Add the generated pages and the leaderboard's page with its downloads."""
     registry = load_registry()
     methods = [entry.spec for entry in registry.methods if entry.plugin.builtin]
     datasets = [entry.spec for entry in registry.datasets if entry.plugin.builtin]
@@ -96,7 +82,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "index.md": _home((ROOT / "README.md").read_text(encoding="utf-8")),
         "api/use.md": _reference("Python: running and fitting", "All names are public names of `llpbench`.", USE),
         "api/contracts.md": _reference(
-            "Python: writing plugins", "Import these from `llpbench` itself: `from llpbench import Bags`.", CONTRACTS
+            "Python: writing plugins",
+            "Import these names from `llpbench`: `from llpbench import Bags`.",
+            CONTRACTS,
         ),
         "api/inference.md": _inference(),
         "cli.md": _commands(),
@@ -122,25 +110,25 @@ def board_files() -> dict[str, bytes]:
 
 
 def with_guides(page: str) -> str:
-    """The leaderboard's page with the addresses that pages of `docs/` have on the site.
+    """The leaderboard's page with links to guides replaced by their addresses on the site.
 
-    They are part of its data, so the hashes of its scripts stay right.
+    The links are part of the page's data, so the hashes of its scripts remain valid.
     """
     for address in GUIDES:
         guide = Path(address)
         if not (ROOT / "docs" / guide.name).exists():
-            raise PluginError(f"{BOARD}: the link to {address} leads nowhere.")
+            raise PluginError(f"{BOARD}: the link target {address} does not exist.")
         page = page.replace(f'"{address}"', f'"../{guide.stem}.html"')
     return page
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links that leave `docs/`: the leaderboard is part of the site, other files of the repository are named only."""
+    """Link to the leaderboard on the site, and replace links to other files of the repository by their text."""
     up = "../" * page.file.src_uri.count("/")
 
     def named(link: re.Match[str]) -> str:
         if not (ROOT / link["target"]).exists():
-            raise PluginError(f"{page.file.src_uri}: the link to ../{link['target']} leads nowhere.")
+            raise PluginError(f"{page.file.src_uri}: the link target ../{link['target']} does not exist.")
         return link["text"]
 
     if (name := page.file.src_uri.removesuffix(".md")) in TUTORIALS:
@@ -181,21 +169,27 @@ def _of_notebook(block: Block) -> str | None:
 
 
 def _home(readme: str) -> str:
-    """README, whose links start at the root of the repository, as a page of `docs/`."""
+    """The README as a page of `docs/`, with adjusted links."""
     inside = re.sub(r"\]\(docs/", "](", readme)
     return re.sub(r"\]\((?=(leaderboards|benchmarks|tests|methods|datasets)/|[A-Z]+)", "](../", inside)
+
+
+def _path(name: str) -> str:
+    """The path under which mkdocstrings finds a public name of llpbench."""
+    public = getattr(llpbench, name)
+    return f"{public.__module__}.{public.__qualname__}"
 
 
 def _reference(title: str, lead: str, chapters: dict[str, tuple[str, ...]]) -> str:
     lines = [f"# {title}", lead]
     for chapter, names in chapters.items():
-        lines += [f"## {chapter}", *(f"::: {name}" for name in names)]
+        lines += [f"## {chapter}", *(f"::: {name if '.' in name else _path(name)}" for name in names)]
     return "\n\n".join(lines) + "\n"
 
 
 def _commands() -> str:
-    """Every command with its options, as ``--help`` says them."""
-    lead = "What `llpbench COMMAND --help` prints, for every command. `-h` is short for `--help`."
+    """Every command with its options, as printed by ``--help``."""
+    lead = "The output of `llpbench COMMAND --help` for every command."
     return "\n\n".join(["# Command line", lead, *_command(cli, click.Context(cli, info_name="llpbench"))]) + "\n"
 
 
@@ -208,7 +202,7 @@ def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
         yield f"```text\n{paragraph[1:].strip()}\n```" if paragraph.startswith("\b") else _plain(paragraph)
     records = [p.get_help_record(ctx) for p in command.get_params(ctx) if "--help" not in p.opts]
     rows = [f"| `{names}` | {_plain(text)} |" for names, text in filter(None, records)]
-    yield "\n".join(["| option | what |", "|---|---|", *rows]) if rows else ""
+    yield "\n".join(["| option | meaning |", "|---|---|", *rows]) if rows else ""
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
             if (inner := command.get_command(ctx, name)) is not None and not inner.hidden:
@@ -226,29 +220,29 @@ def _inference() -> str:
     named = re.findall(r"^from \.([\w.]*) import (\w+)", stub, flags=re.MULTILINE)
     functions = tuple(f"llpbench_methods.inference.{module}.{name}" for module, name in named)
     lead = (
-        "Public names of `llpbench_methods.inference`, a library that needs nothing of the benchmark. "
+        "Public names of `llpbench_methods.inference`, a library that is independent of the benchmark. "
         "[Belief propagation engines](../bp-engines.md#a-worked-example) has a worked example."
     )
     return _reference("Python: belief propagation", lead, {"Names": functions})
 
 
 def _catalogue(title: str, command: str, specs: Iterable[Any], facts: Any) -> str:
-    lines = [f"# {title}", f"Made from the registry of this version. Settings go in brackets: `llpbench {command} "
-             "'NAME[setting=value]'`."]  # fmt: skip
+    lines = [f"# {title}", f"Generated from the registry. Parameters go in brackets: `llpbench {command} "
+             "'NAME[parameter=value]'`."]  # fmt: skip
     specs = list(specs)
     rows = [f"| [`{spec.name}`](#{spec.name}) | {_cell(spec.summary)} |" for spec in specs]
-    lines.append("\n".join([f"| {title.lower().removesuffix('s')} | what |", "|---|---|", *rows]))
+    lines.append("\n".join([f"| {title.lower().removesuffix('s')} | summary |", "|---|---|", *rows]))
     for spec in specs:
         lines += [f"## {spec.name}", _sentence(spec.summary)]
         lines.append("\n".join(f"- **{what}**: {value}" for what, value in facts(spec) if value))
         if spec.params:
             rows = [_param(p) for p in spec.params]
-            lines.append("\n".join(["| setting | default | may be | what |", "|---|---|---|---|", *rows]))
+            lines.append("\n".join(["| parameter | default | values | meaning |", "|---|---|---|---|", *rows]))
     return "\n\n".join(line for line in lines if line) + "\n"
 
 
 def _method_facts(spec: MethodSpec) -> list[tuple[str, str]]:
-    kind = "a bound: it is given the labels" if spec.oracle else "a control" if spec.control else ""
+    kind = "a bound that receives labels" if spec.oracle else "a control" if spec.control else ""
     return [
         ("kind", kind),
         ("tasks", ", ".join(spec.tasks)),
@@ -288,10 +282,10 @@ def _sentence(text: str) -> str:
 
 
 def _board() -> str:
-    """The page that leads to the leaderboard, which is a page of its own without the site's frame."""
+    """The page that links to the leaderboard, which has its own layout."""
     return (
         f"# The leaderboard\n\n[Open the leaderboard]({BOARD_PAGE}){{ .md-button .md-button--primary }}\n\n"
-        "It shows every published number: choose a dataset, a bag size and the selection rule, sort, click a number "
-        "for its parameters, its seeds and the command that makes it again. [The glossary](glossary.md) explains the "
-        f"words.\n\n[![The leaderboard](images/leaderboard.png)]({BOARD_PAGE})\n"
+        "It shows every published number. Choose a dataset, a bag size and the selection rule, and click a number for "
+        "its parameters, its seeds and the command that reproduces it. The [glossary](glossary.md) explains the "
+        f"terms.\n\n[![The leaderboard](images/leaderboard.png)]({BOARD_PAGE})\n"
     )

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import matplotlib as mpl
-from board_tables import Column, Scores, read_scores
+from board_tables import Column, Scores, build_board
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -56,6 +56,6 @@ def draw_rules(scores: Scores, dataset: str = "marketing", size: str = "512") ->
 
 
 if __name__ == "__main__":
-    published = read_scores()
+    published, _ = build_board()
     draw_bag_sizes(published)
     draw_rules(published)

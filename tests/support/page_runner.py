@@ -1,4 +1,4 @@
-"""Runs the code of a page from top to bottom, at settings that cost little."""
+"""Runs the code of a documentation page from top to bottom, at cheap settings."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 OPERATORS = ("|", ">", "&")
 SMALL = "synthetic[rows=600]"
 REAL = ("adult", "marketing", "cifar-b", "cifar-s", "cifar10")
+AS_NOTEBOOK = ("own-data.md", "new-method.md")
+"""Pages that are run as notebooks (test_site.py) instead of pages (test_docs.py)."""
 INSTALLS = re.compile(r"(python3? -m venv|\. \.venv|(python -m )?pip install|pre-commit install|helm install)\b")
 
 
 def module_of_docs(name: str) -> ModuleType:
-    """A module beside the pages, where no package is."""
+    """Import a module of docs/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -45,9 +47,9 @@ blocks, rewritten, Block, PageError = _docs.blocks, _docs.rewritten, _docs.Block
 
 
 def cheap_arguments(arguments: list[str]) -> list[str]:
-    """A command that costs seconds: one seed, one bag size, few rows and epochs, two trials, one core.
+    """Make a command take seconds: one seed, one bag size, few rows and epochs, two trials, one core.
 
-    Data that has to be fetched is replaced by generated data, unless bags are made from its columns.
+    Real data is replaced by generated data, unless bags are formed from its columns.
     """
     if not arguments or arguments[0] not in ("run", "tune"):
         return arguments
@@ -67,7 +69,7 @@ def cheap_arguments(arguments: list[str]) -> list[str]:
 
 
 def _change(words: list[str], names: tuple[str, ...], new: Callable[[str], str], absent: str | None = None) -> None:
-    """Change the value of an option in place; add it with the value ``absent`` where it is not given."""
+    """Change the value of an option in place; add it with the value ``absent`` if it is not given."""
     at = next((i for i, word in enumerate(words) if word in names), None)
     if at is not None:
         words[at + 1] = new(words[at + 1])
@@ -95,7 +97,7 @@ def _few_epochs(method: str) -> str:
 
 
 def shell_commands(code: str) -> list[str]:
-    """The commands of a shell block one by one, with its variables filled in; those that install something left out."""
+    """The commands of a shell block with variables filled in, without those that install something."""
     found, variables = list[str](), dict[str, str]()
     for line in code.replace("\\\n", " ").splitlines():
         line = re.sub(r"(^|\s)#.*", "", line).strip()
@@ -109,7 +111,7 @@ def shell_commands(code: str) -> list[str]:
 
 
 def cheap_shell(code: str) -> str:
-    """A shell block whose `llpbench` commands are cheap ones."""
+    """A shell block with cheap `llpbench` commands."""
     lines = []
     for command in shell_commands(code):
         words = shlex.split(command) if command.startswith("llpbench ") else []
@@ -119,7 +121,7 @@ def cheap_shell(code: str) -> str:
 
 
 def run_shell(code: str, folder: Path) -> None:
-    """Run a shell block; `llpbench` in this process where the shell has nothing to do with it."""
+    """Run a shell block, with `llpbench` in this process unless it needs the shell."""
     for command in cheap_shell(code).splitlines():
         words = shlex.split(command)
         if words[0] == "llpbench" and not {*OPERATORS, "--executor"} & set(words):
@@ -135,13 +137,13 @@ def run_shell(code: str, folder: Path) -> None:
 
 
 class PageRun:
-    """A page that is run: its folder, and the names that its Python blocks have made."""
+    """A page with its folder and the names that its Python blocks define."""
 
     def __init__(self, page: Path, folder: Path) -> None:
         self.page, self.folder, self.names = page, folder, dict[str, object]()
 
     def run(self) -> int:
-        """Run every block; how many did."""
+        """Run every block and return how many were run."""
         there = blocks(self.page.read_text(encoding="utf-8"))
         for block in there:
             try:
@@ -158,7 +160,7 @@ class PageRun:
         elif block.language == "json":
             json.loads(block.code)
         elif block.quoted:
-            assert in_file(block.code, ROOT / block.quoted), f"{block.quoted} does not hold it"
+            assert in_file(block.code, ROOT / block.quoted), f"{block.quoted} does not contain it"
         elif block.runs and block.language == "sh":
             run_shell(block.cheap, self.folder)
         elif block.runs and block.file:
@@ -170,14 +172,14 @@ class PageRun:
 
 
 def in_file(code: str, file: Path) -> bool:
-    """Whether the lines of a block stand in a file one after another, at any indentation."""
+    """Whether a file contains the lines of a block in sequence, at any indentation."""
     lines = [line.strip() for line in code.splitlines()]
     there = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     return any(there[i : i + len(lines)] == lines for i in range(len(there)))
 
 
 def cheap_page(text: str) -> str:
-    """A page whose blocks are cheap ones, for the notebook made of it."""
+    """A page with cheap blocks, for its notebook."""
 
     def change(block: Block) -> str | None:  # type: ignore[valid-type]
         if not block.runs:
