@@ -24,7 +24,7 @@ def test_page_of_a_run_links_to_no_files() -> None:
     assert make_board(content_of(grid({"mine": [0.9]}))).about.files == {}
 
 
-def test_the_steps_say_when_a_method_is_ranked() -> None:
+def test_steps_say_when_a_method_is_ranked() -> None:
     first, second, third = about(grid({"a": [0.9, 0.8]}), {}).steps
     assert first[1].startswith("llpbench new method mine")
     assert "ranked in a block" in second[0]
@@ -60,7 +60,5 @@ FIVE = [0.8] * 5
         ),  # nothing in common
     ],
 )
-def test_without_a_suite_the_command_has_the_bags_and_seeds_that_most_have(
-    results: list[CellResult], command: str
-) -> None:
+def test_run_command_names_the_usual_bags_and_seeds(results: list[CellResult], command: str) -> None:
     assert run_command(results) == f"{command} -o results/mine"

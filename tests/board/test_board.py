@@ -58,7 +58,7 @@ def test_means_and_marks() -> None:
     assert entry(dataset, "good").scores["auroc"]["instances"].mean == pytest.approx(101.0)  # the sample adds a tenth
 
 
-def test_costs_and_provenance_are_carried() -> None:
+def test_entries_have_costs_and_provenance() -> None:
     found = entry(only(grid(CLEAR)), "good")
     assert found.seconds is not None
     assert (found.seconds.fit, found.seconds.phases) == (1.5, {"fit": 1.25, "other": 0.25})
@@ -75,13 +75,13 @@ def test_the_board_does_not_depend_on_the_order_of_results() -> None:
     assert msgspec.json.decode(first, type=Board).schema == 4
 
 
-def test_the_date_is_that_of_the_newest_result() -> None:
+def test_board_is_dated_by_its_newest_result() -> None:
     results = [*grid(CLEAR), published(cell=make_cell(method="new"), started="2025-09-30T23:00:00Z")]
     assert make_board(content_of(results)).built == "2025-09-30"
     assert make_board(content_of([])).built == ""
 
 
-def test_a_bound_stands_apart() -> None:
+def test_bounds_are_not_ranked() -> None:
     bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
     dataset = only(grid(CLEAR) + bound)
     assert (dataset.bounds["auroc"]["bags"].mean, dataset.bounds["auroc"]["bags"].method) == (99.0, "truth")
@@ -91,7 +91,7 @@ def test_a_bound_stands_apart() -> None:
     assert entry(dataset, "good").scores["auroc"]["bags"].best
 
 
-def test_a_bound_holds_for_every_way_of_making_bags() -> None:
+def test_bounds_apply_to_every_bag_scheme() -> None:
     bound = [published(0.99, make_cell(method="truth", bag_size=1, seed=s), oracle=True) for s in range(3)]
     sorted_bags = [
         published(0.7, make_cell(method="m", seed=s, scheme="in-order"), dataset_name="toy, in-order") for s in range(3)
@@ -112,7 +112,7 @@ def split_by_bags() -> list[CellResult]:
     return [*methods, *(published(value, cell, oracle=True) for cell, value in cells)]
 
 
-def test_a_bag_size_with_rows_of_its_own_has_a_bound_of_its_own() -> None:
+def test_bag_sizes_with_own_test_rows_have_own_bounds() -> None:
     dataset = only(split_by_bags())
     assert dataset.bounds == {}
     assert dataset.bag_bounds is not msgspec.UNSET
@@ -124,7 +124,7 @@ def test_a_bag_size_with_rows_of_its_own_has_a_bound_of_its_own() -> None:
     assert "bound bag 8 90.00 (0.00) · bound bag 32 95.00 (0.00)</caption>" in page
 
 
-def test_a_bound_of_one_bag_size_bounds_no_other() -> None:
+def test_bounds_of_split_bags_apply_to_their_bag_size_only() -> None:
     results = [r for r in split_by_bags() if not (r.oracle and r.cell.bag_size == 32)]
     dataset = only(results)
     assert dataset.bag_bounds is not msgspec.UNSET
@@ -176,14 +176,14 @@ def test_statuses_and_reasons() -> None:
     assert not entry(dataset, "some").scores["auroc"]["bags"].best
 
 
-def test_what_nobody_ran_is_not_called_missing() -> None:
+def test_settings_without_results_are_not_reported_missing() -> None:
     board = make_board(content_of(grid(CLEAR) + grid(CLEAR, bag_size=32) + grid(CLEAR, noise="high")))
     assert board.missing == []  # noise at bag size 32 was run by nobody
     board = make_board(content_of(grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)))
     assert [(m.method, m.bag, m.status) for m in board.missing] == [("fair", 32, "missing"), ("poor", 32, "missing")]
 
 
-def test_more_seeds_than_others_do_not_make_the_others_incomplete() -> None:
+def test_extra_seeds_of_a_method_do_not_make_others_incomplete() -> None:
     results = grid({**CLEAR, "keen": [0.7] * 10})
     dataset = only(results)
     assert {entry(dataset, m).status for m in (*CLEAR, "keen")} == {"ok"}
@@ -191,7 +191,7 @@ def test_more_seeds_than_others_do_not_make_the_others_incomplete() -> None:
     assert expected_seeds(results)[setting_of(results[0])] == {0, 1, 2}
 
 
-def test_a_plan_names_what_is_not_there() -> None:
+def test_board_plan_includes_missing_cells() -> None:
     results = grid(CLEAR) + grid({"good": [0.5] * 3}, bag_size=32)
     plan = board_plan(results).cells
     assert len(plan) == 2 * 3 * 3
@@ -216,7 +216,7 @@ def test_a_clear_lead_is_separated() -> None:
     assert "not separated" not in claim.text
 
 
-def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
+def test_a_lead_within_the_spread_of_seeds_is_not_separated() -> None:
     dataset = only(grid({"a": [0.90, 0.80, 0.95], "b": [0.88, 0.90, 0.80], "c": [0.1, 0.11, 0.12]}))
     claim = claim_of(dataset)
     assert (claim.best, claim.separated) == ("a", False)
@@ -226,13 +226,13 @@ def test_a_lead_within_the_spread_of_seeds_is_not() -> None:
     assert entry(dataset, "c").scores["auroc"]["bags"].separated is True  # from the best, not from the second
 
 
-def test_one_seed_cannot_tell() -> None:
+def test_one_seed_is_never_separated() -> None:
     claim = claim_of(only(grid({"a": [0.99], "b": [0.5]})))
     assert (claim.separated, claim.low, claim.basis) == (None, None, "one seed")
     assert "one seed cannot tell" in claim.text
 
 
-def test_predictions_keep_luck_from_separating() -> None:
+def test_bootstrap_variance_prevents_separation_by_chance() -> None:
     """Three differences that agree by luck, while the test rows are far too few to tell."""
     results = grid({"a": [0.900, 0.901, 0.902], "b": [0.890, 0.891, 0.892]})
     content = content_of(results)
@@ -261,7 +261,7 @@ def test_only_complete_methods_are_compared() -> None:
     assert (claim.best, claim.second) == ("b", "c")
 
 
-def test_a_shared_first_place_is_marked_twice() -> None:
+def test_ties_for_first_are_both_marked_best() -> None:
     dataset = only(grid({"a": [0.8, 0.9], "b": [0.9, 0.8], "c": [0.5, 0.5]}))
     assert [entry(dataset, m).scores["auroc"]["bags"].best for m in "abc"] == [True, True, False]
     assert entry(dataset, "c").scores["auroc"]["bags"].second
@@ -271,14 +271,14 @@ def test_a_shared_first_place_is_marked_twice() -> None:
 # -- ranks and fronts --------------------------------------------------------------------------------------------------
 
 
-def test_ranks_leave_out_who_lacks_what_most_have() -> None:
+def test_methods_with_missing_cells_are_not_ranked() -> None:
     results = grid(CLEAR) + grid(CLEAR, bag_size=32) + grid({"short": [0.99] * 3})
     ranks = {r.method: r for r in only(results).ranks["auroc"]["bags"]}
     assert (ranks["good"].mean_rank, ranks["good"].win_rate, ranks["good"].cells) == (1.0, 1.0, 6)
     assert (ranks["short"].mean_rank, ranks["short"].cells) == (None, 3)
 
 
-def test_the_front_of_value_against_seconds() -> None:
+def test_pareto_front_of_value_and_seconds() -> None:
     def at(method: str, value: float, seconds: float, machine: str = MACHINE) -> list[CellResult]:
         cells = [make_cell(method=method, seed=s) for s in range(2)]
         return [published(value, c, fit_seconds=seconds, machine=machine) for c in cells]
@@ -299,7 +299,7 @@ def reference(**facts: object) -> Reference:
     return Reference(**{**known, "rule": "instances", "bag_size": 8, **facts})  # type: ignore[arg-type]
 
 
-def test_a_published_value_stands_beside_ours_with_its_rule() -> None:
+def test_published_values_are_shown_with_their_rule() -> None:
     dataset = only(grid(CLEAR), [reference(sd=0.01), reference(title="Elsewhere", method="", bag_size=512)])
     paper = entry(dataset, "good").paper["auroc"]
     assert (paper.mean, paper.sd, paper.rule, paper.source) == (88.0, 1.0, "instances", "S")
@@ -307,7 +307,7 @@ def test_a_published_value_stands_beside_ours_with_its_rule() -> None:
     assert {row.method: list(row.cells) for row in dataset.paper} == {"Good": ["8"], "Elsewhere": ["512"]}
 
 
-def test_a_published_gap_keeps_its_reason() -> None:
+def test_missing_published_values_keep_their_note() -> None:
     dataset = only(grid(CLEAR), [reference(mean=None, note="ran out of memory")])
     assert dataset.paper[0].cells["8"].note == "ran out of memory"
     assert entry(dataset, "good").paper["auroc"].note == "ran out of memory"
@@ -316,7 +316,7 @@ def test_a_published_gap_keeps_its_reason() -> None:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_names_all_that_makes_the_setting() -> None:
+def test_command_names_every_option_of_a_setting() -> None:
     cell = make_cell(
         method="net",
         bag_size=64,
@@ -347,9 +347,7 @@ def test_the_command_names_all_that_makes_the_setting() -> None:
     delta=st.floats(1e-12, 0.5, exclude_min=True),
     feature_noise=st.floats(0, 9),
 )
-def test_the_command_makes_the_published_cells_and_no_others(
-    seeds: set[int], delta: float, feature_noise: float
-) -> None:
+def test_command_reproduces_exactly_the_published_cells(seeds: set[int], delta: float, feature_noise: float) -> None:
     about = {"noise": "high", "delta": delta, "feature_noise": feature_noise}
     (group,) = board_groups(published(cell=make_cell(seed=seed, **about)) for seed in seeds)
     words = shlex.split(command(group))
@@ -360,7 +358,7 @@ def test_the_command_makes_the_published_cells_and_no_others(
     assert float(typed.get("--feature-noise", 0.0)) == feature_noise
 
 
-def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
+def test_methods_with_changed_defaults_are_shown_separately() -> None:
     old = [published(0.5, make_cell(method="m", seed=s), started="2024-01-02T00:00:00Z") for s in range(3)]
     new = [published(0.9, make_cell(method="m", seed=s, params={"lr": 1})) for s in range(3)]
     content = content_of(old + new)
@@ -371,7 +369,7 @@ def test_a_label_that_stood_for_other_settings_is_told_apart() -> None:
     assert {line.result.method_name for line in content.lines.values()} == {"m"}  # what is published stays as it is
 
 
-def test_engines_are_told_apart() -> None:
+def test_engines_are_shown_separately() -> None:
     results = [published(0.5, make_cell(method="net", backend=b)) for b in ("jax", "torch")]
     assert [row.method for row in only(results).rows] == ["net", "net (torch)"]
 
@@ -379,7 +377,7 @@ def test_engines_are_told_apart() -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_published_cell_is_small() -> None:
+def test_published_cells_are_compact() -> None:
     curve = [{"bags": 0.1234567890123, "instances": 0.9876543210987}] * 500
     stages = {
         f"iteration-{i}": {
@@ -397,7 +395,7 @@ def test_a_published_cell_is_small() -> None:
     assert msgspec.json.decode(line)["result"]["stages"]["iteration-1"]["bags"]["metrics"] == {"auroc": 0.5123}
 
 
-def test_replicates_survive_packing() -> None:
+def test_packed_replicates_unpack_to_the_same_values() -> None:
     values = np.r_[np.random.default_rng(0).normal(0.8, 0.01, 127), np.nan]
     back = unpack(pack(values))
     np.testing.assert_allclose(back, values, atol=0.05 / 32000)
@@ -434,7 +432,7 @@ def test_markdown_tables_join_settings_with_one_column() -> None:
     assert "| a | **90.00** |" in text
 
 
-def test_several_classes_have_a_table_of_accuracy_too() -> None:
+def test_latex_tables_of_several_classes_include_accuracy() -> None:
     results = [
         published(
             0.9, make_cell(method=m, seed=0), selected={r: Selected(report=0, metrics=found) for r in EVERY_RESULT}
@@ -467,7 +465,7 @@ def with_third(results: list[CellResult], rule: str = "bag-error", value: float 
     return results
 
 
-def test_a_third_rule_is_a_rule_of_the_board(tmp_path: Path) -> None:
+def test_rules_of_plugins_are_shown_on_the_board(tmp_path: Path) -> None:
     results = [
         *with_third(grid({m: [0.8, 0.81, 0.82] for m in CLEAR})),
         *grid({"old": [0.7, 0.71, 0.72]}),
@@ -490,7 +488,7 @@ def test_a_third_rule_is_a_rule_of_the_board(tmp_path: Path) -> None:
     assert "largest error" in page
 
 
-def test_a_rule_on_request_is_read_and_not_shown(tmp_path: Path) -> None:
+def test_on_request_rules_are_not_shown(tmp_path: Path) -> None:
     content = content_of(with_third(grid({m: [0.8, 0.81, 0.82] for m in CLEAR}), rule="counts"))
     write_files(tmp_path, {**raw_files(content), **built_files(content)})
     again = read_folder(tmp_path)
@@ -499,7 +497,7 @@ def test_a_rule_on_request_is_read_and_not_shown(tmp_path: Path) -> None:
     assert "selection rule: counts" not in built_files(again, downloads=True)["tables/toy.tex"].decode()
 
 
-def test_a_rule_is_shown_where_a_dataset_has_it() -> None:
+def test_rules_are_shown_only_for_datasets_that_have_them() -> None:
     results = [*with_third(grid(CLEAR)), *grid(CLEAR, dataset="other")]
     files = built_files(content_of(results), downloads=True)
     assert "bag-error" in files["tables/toy.tex"].decode()

@@ -53,7 +53,7 @@ def marks(dataset: BoardDataset, rule: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("own", "other"), [("instances", "bags"), ("bags", "instances")])
-def test_what_one_rule_chose_wins_nothing_under_another(own: str, other: str) -> None:
+def test_tuned_methods_are_compared_under_their_own_rule_only(own: str, other: str) -> None:
     dataset = only([*shipped(), *fits("poor", 0.89, own)])
     name = f"poor[params=tuned-{own}]"
     assert marks(dataset, own)[name] == "best"
@@ -63,27 +63,27 @@ def test_what_one_rule_chose_wins_nothing_under_another(own: str, other: str) ->
     assert {c.best for c in dataset.claims if c.rule == other} == {"good"}
 
 
-def test_its_wins_over_the_default_are_counted_under_its_rule_alone() -> None:
+def test_wins_of_tuned_methods_count_under_their_own_rule_only() -> None:
     board = make_board(content_of([*shipped(), *fits("poor", 0.89, "instances")]))
     variants = {standing.rule: standing.variants for standing in board.overall if standing.metric == "auroc"}
     assert [v.wins for v in variants["instances"]] == [1.0]
     assert variants["bags"] == []
 
 
-def test_a_printed_table_says_why_it_has_no_mark() -> None:
+def test_tables_explain_missing_marks_of_tuned_methods() -> None:
     text = built_files(content_of([*shipped(), *fits("poor", 0.89, "instances")]))["tables/toy.md"].decode()
     by_bags = text.partition("selection rule: bags")[2].partition("selection rule: instances")[0]
     assert "**80.00" not in by_bags.partition("| good")[0]
     assert "another rule chose its parameters" in by_bags
 
 
-def test_a_search_at_one_setting_owes_no_other() -> None:
+def test_tuned_methods_are_not_expected_in_other_settings() -> None:
     elsewhere = [published(0.6, make_cell(method=m, seed=0, bag_size=32)) for m in METHODS]
     board = make_board(content_of([*shipped(), *elsewhere, *fits("poor", 0.89, "bags", seeds=1)]))
     assert [m for m in board.missing if "tuned" in m.method and m.bag == 8] == []
 
 
-def test_the_block_has_equal_seeds_in_every_column() -> None:
+def test_protocol_table_uses_the_same_seeds_in_every_column() -> None:
     published_value = Reference(
         source="A 2024", dataset="toy", title="P", method="poor", bag_size=8, metric="auroc", mean=0.9, rule="instances"
     )
@@ -107,7 +107,7 @@ def test_the_block_has_equal_seeds_in_every_column() -> None:
 @pytest.mark.parametrize(
     ("trials", "words"), [((6, 6), "6 trials for each method"), ((6, 9), "trials: fair 9, poor 6")]
 )
-def test_the_block_says_on_what_terms_was_searched(trials: tuple[int, int], words: str) -> None:
+def test_protocol_table_names_seeds_and_trials(trials: tuple[int, int], words: str) -> None:
     results = [*shipped(), *fits("poor", 0.86, "bags"), *fits("fair", 0.86, "bags")]
     content = content_of(results)
     for method, number in zip(("poor", "fair"), trials, strict=True):
@@ -123,14 +123,14 @@ def test_the_block_says_on_what_terms_was_searched(trials: tuple[int, int], word
     assert dataset.protocol[0].notes[0] == f"seeds 0, 1, 2; {words}"
 
 
-def test_a_seed_may_be_searched_that_nobody_ran_as_shipped() -> None:
+def test_protocol_table_allows_seeds_without_default_results() -> None:
     results = [*fits("poor", 0.7, seeds=2), *fits("poor", 0.86, "bags")[2:]]
     (table,) = only(results).protocol or []
     assert [line.texts for line in table.lines] == [["88.00 [seed 2 of 3]"]]  # and no column as shipped
     assert table.notes[0].startswith("seed 2; ")
 
 
-def test_no_search_no_block() -> None:
+def test_no_protocol_table_without_a_search() -> None:
     assert only(shipped()).protocol is msgspec.UNSET
 
 
@@ -144,7 +144,7 @@ def with_block(text: str) -> dict[str, Any]:
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("text", ["bp", "<img src=x onerror=\"document.title='taken'\">"])
-def test_the_page_shows_the_block_as_text(browser: Chromium, tmp_path: Path, text: str) -> None:
+def test_page_shows_the_protocol_table(browser: Chromium, tmp_path: Path, text: str) -> None:
     page = tmp_path / "index.html"
     page.write_text(render_page(with_block(text)), encoding="utf-8")
     browser.open(page)

@@ -14,7 +14,7 @@ board_tables = module_of_docs("board_tables")
 LINE = "{dataset},{method},{bag},{noise},{seed},{status},{rule},{auroc}\n"
 
 
-def test_the_findings_have_such_tables() -> None:
+def test_findings_have_tables_of_the_board() -> None:
     assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8").count("board: ") >= 9
 
 
@@ -42,7 +42,7 @@ def lines_of(page: str) -> list[str]:
     return [line for line in page.splitlines() if line.startswith("|")][2:]
 
 
-def test_means_are_of_the_seeds_that_all_lines_have() -> None:
+def test_means_use_the_seeds_that_all_lines_have() -> None:
     scores = scores_of(
         *[("toy", "quick", 8, seed, value) for seed, value in enumerate((0.80, 0.82, 0.10))],
         *[("toy", "slow", 8, seed, value) for seed, value in enumerate((0.70, 0.90))],
@@ -53,18 +53,18 @@ def test_means_are_of_the_seeds_that_all_lines_have() -> None:
     assert page.endswith("\nMore words.\n")
 
 
-def test_one_shared_seed_has_no_deviation() -> None:
+def test_one_shared_seed_has_no_standard_deviation() -> None:
     given = [("toy", "quick", 8, 0, 0.80), ("toy", "quick", 8, 1, 0.10), ("toy", "slow", 8, 0, 0.70)]
     page = board_tables.filled(page_of("board: toy @ 8 / bags", "`quick`", "`slow`"), scores_of(*given))
     assert lines_of(page) == ["| `quick` | **80.0** |", "| `slow` | 70.0 |"]
 
 
-def test_its_example_does_not_put_noise_beside_no_noise() -> None:
+def test_docstring_example_separates_noise_levels() -> None:
     """Columns of a line may rest on other seeds, and no column says which."""
     assert "/ none," not in board_tables.__doc__
 
 
-def test_no_control_and_no_bound_is_the_best() -> None:
+def test_controls_and_bounds_are_never_bold() -> None:
     given = [("toy", "mine", 8, 0.7), ("toy", "mine", 32, 0.6), ("toy", "lucky", 8, 0.8), ("toy", "lucky", 32, 0.5)]
     given.append(("toy", "truth", 1, 0.995))
     scores = scores_of(*[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
@@ -80,7 +80,7 @@ def test_no_control_and_no_bound_is_the_best() -> None:
     assert lines_of(part) == ["| `mine` | 70.0 (.0) | 60.0 (.0) |"]
 
 
-def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags() -> None:
+def test_bounds_of_split_bags_belong_to_their_bag_size() -> None:
     """It stood with the number of other test rows: those of the split by rows."""
     name = "toy, group-by[columns=a], split=bags"
     given = [("toy", "truth", 1, 0.91), (name, "truth", 8, 0.85), (name, "truth", 32, 0.86)]
@@ -95,7 +95,7 @@ def test_where_whole_bags_are_split_a_bound_is_that_of_these_bags() -> None:
     assert lines_of(board_tables.filled(folds, scores))[1] == "| bound `truth` | 85.0 (.0) |"
 
 
-def test_a_bound_is_that_of_the_same_noise_on_features() -> None:
+def test_bounds_use_the_same_feature_noise() -> None:
     given = [("toy", "truth", 1, 0.91), ("toy, feature noise 0.1", "truth", 1, 0.82)]
     given.append(("toy, own-bags, feature noise 0.1", "mine", 0, 0.80))
     scores = scores_of(*[(d, m, bag, seed, value) for d, m, bag, value in given for seed in (0, 1)])
@@ -110,7 +110,7 @@ GROUPS = {"schemes": ["group-by[columns=education]"]}
     "settings",
     [{}, GROUPS, {"feature_noise": [0.1]}, {"folds": 2}, {"split": "bags"}, {"split": "bags", "folds": 2, **GROUPS}],
 )
-def test_bounds_are_looked_for_where_a_run_keeps_them(settings: dict[str, Any]) -> None:
+def test_bounds_are_found_at_the_cells_of_a_run(settings: dict[str, Any]) -> None:
     """The name and the bag size of a bound are those of the plan, not a convention of the page."""
     spec = RunSpec(methods=["mean-ridge", "supervised"], bags=[8], seeds=1, **settings)
     mine, bound = plan_cells(spec, load_registry())
@@ -118,7 +118,7 @@ def test_bounds_are_looked_for_where_a_run_keeps_them(settings: dict[str, Any]) 
     assert board_tables._of_bound(at)[:2] == (bound.dataset_name, str(bound.cell.bag_size))
 
 
-def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have() -> None:
+def test_star_averages_datasets_that_all_lines_have() -> None:
     given = [("toy[set=a]", "mine", 0.7), ("toy[set=b]", "mine", 0.9), ("toy[set=c]", "mine", 0.1)]
     given += [("toy[set=a]", "other", 0.6), ("toy[set=b]", "other", 0.7)]
     scores = scores_of(*[(dataset, m, 0, seed, value) for dataset, m, value in given for seed in (0, 1)])
@@ -126,7 +126,7 @@ def test_a_star_is_the_mean_over_the_datasets_that_all_lines_have() -> None:
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 65.0 |"]
 
 
-def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share() -> None:
+def test_star_uses_shared_seeds_of_each_dataset() -> None:
     given = [("toy[set=a]", m, 0, seed, 0.7) for m in ("mine", "other") for seed in (0, 1, 2)]
     given += [("toy[set=b]", "mine", 0, 0, 0.9), ("toy[set=b]", "mine", 0, 5, 0.1), ("toy[set=b]", "other", 0, 0, 0.8)]
     mark = page_of("board: toy[set=*] @ 0 / bags", "`mine`", "`other`")
@@ -134,7 +134,7 @@ def test_each_dataset_of_a_star_has_the_seeds_that_its_lines_share() -> None:
     assert lines_of(page) == ["| `mine` | **80.0** |", "| `other` | 75.0 |"]
 
 
-def test_ranks_are_those_of_methods_in_each_dataset_and_seed() -> None:
+def test_rank_columns_rank_methods_by_dataset_and_seed() -> None:
     """Ranks of means over seeds are others: here ``even`` has the higher mean on both datasets, and half the firsts."""
     given = [("toy[set=a]", "even", (0.8, 0.8)), ("toy[set=a]", "odd", (0.9, 0.1)), ("toy[set=a]", "low", (0.95, 0.95))]
     given += [("toy[set=b]", "even", (0.8, 0.8)), ("toy[set=b]", "odd", (0.9, 0.9)), ("toy[set=c]", "odd", (0.9, 0.9))]
@@ -159,7 +159,7 @@ def test_f1_is_a_share() -> None:
     assert lines_of(page) == ["| `a` | .250 (.000) |", "| `b` | **.500** (.000) |"]
 
 
-def test_standings_are_those_of_the_first_tab() -> None:
+def test_rank_tables_equal_the_standings_of_the_page() -> None:
     def standing(block: str, *rows: tuple[str, float, bool | None]) -> dict[str, Any]:
         told = [{"method": m, "rank": rank, "low": 1.0, "high": 2.96, "tied": tied} for m, rank, tied in rows]
         return {"block": block, "rule": "bags", "metric": "auroc", "rows": told}
@@ -187,7 +187,7 @@ def test_standings_are_those_of_the_first_tab() -> None:
         ("board: toy @ 8,32 / bags", "1 columns stand below a comment that names 2"),
     ],
 )
-def test_a_comment_that_does_not_fit_is_an_error(mark: str, words: str) -> None:
+def test_comments_that_do_not_match_the_board_raise(mark: str, words: str) -> None:
     scores = scores_of(("toy", "mine", 8, 0, 0.7), ("toy", "mine", 8, 1, 0.7))
     with pytest.raises(ValueError, match=words):
         board_tables.filled(page_of(mark, "`mine`"), scores)

@@ -29,7 +29,7 @@ def table_of(values: dict[str, list[float | None]], columns: int = 1, datasets: 
 # -- who is ranked, on what --------------------------------------------------------------------------------------------
 
 
-def test_a_method_that_lacks_a_usual_cell_is_not_ranked_and_a_failure_is_the_worst_number() -> None:
+def test_missing_cells_exclude_a_method_and_failures_rank_last() -> None:
     table = dict(table_of({"a": [3.0, 1.0], "b": [2.0, None], "c": [1.0, 2.0], "d": [0.0, 3.0]}))
     table["late"] = {CellKey("d0", 0, 0): 9.0}
     grid = overall.ranked_grid(table)
@@ -38,7 +38,7 @@ def test_a_method_that_lacks_a_usual_cell_is_not_ranked_and_a_failure_is_the_wor
     assert row_ranks(grid.values).tolist() == [[1.0, 2.0, 3.0, 4.0], [3.5, 3.5, 2.0, 1.0]]
 
 
-def test_cells_that_few_have_do_not_count_and_one_method_alone_is_no_standing() -> None:
+def test_rare_cells_are_ignored_and_one_method_is_not_ranked() -> None:
     table = {m: {CellKey("d", "c", 0): 1.0} for m in "abc"}
     table["a"][CellKey("d", "rare", 0)] = 5.0
     assert overall.ranked_grid(table).keys == (CellKey("d", "c", 0),)
@@ -61,14 +61,14 @@ KEYS = [
 ]
 
 
-def test_datasets_columns_and_seeds_count_alike() -> None:
+def test_datasets_columns_and_seeds_have_equal_weight() -> None:
     weights = overall.even_weights(KEYS)
     assert weights.sum() == pytest.approx(1.0)
     assert weights[:9] == pytest.approx(np.full(9, 1 / 18))
     assert weights[9:] == pytest.approx(np.full(3, 1 / 6))
 
 
-def test_resampled_weights_are_weights_of_whole_draws_and_centre_on_the_even_ones() -> None:
+def test_resampled_weights_sum_to_one_and_average_to_even_weights() -> None:
     weights = overall.resampled_weights(KEYS, replicates=4000)
     assert weights.sum(axis=1) == pytest.approx(np.ones(4000))
     assert weights.mean(axis=0) == pytest.approx(overall.even_weights(KEYS), abs=0.01)
@@ -94,7 +94,7 @@ def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 5), st.none() | numbers), st.dictionaries(st.integers(0, 5), st.none() | numbers))
-def test_two_shares_of_wins_make_one(a: dict[int, float | None], b: dict[int, float | None]) -> None:
+def test_win_shares_of_a_pair_sum_to_one(a: dict[int, float | None], b: dict[int, float | None]) -> None:
     ours, theirs = ({CellKey("d", "c", s): v for s, v in row.items()} for row in (a, b))
     """Cells of one column weigh alike."""
     (won, n), (lost, again) = overall.win_share(ours, theirs), overall.win_share(theirs, ours)
@@ -136,7 +136,7 @@ def test_signed_rank_p_values_are_those_of_scipy(seed: int, size: int) -> None:
     assert overall.signed_rank_p(differences) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_pairs_are_corrected_together_and_runs_of_equal_methods_make_bars() -> None:
+def test_pairwise_p_values_are_corrected_and_form_cliques() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=(30, 1))
     means = np.hstack([base + 5, base + 5 + 0.01 * rng.normal(size=(30, 1)), base])
@@ -148,7 +148,7 @@ def test_pairs_are_corrected_together_and_runs_of_equal_methods_make_bars() -> N
     assert p[0, 2] == pytest.approx(3 * alone)  # the smallest of three p-values, times three
 
 
-def test_wins_weigh_datasets_and_columns_alike() -> None:
+def test_win_share_weights_datasets_and_columns_equally() -> None:
     ours = {CellKey("d", column, seed): 1.0 for column in "abcd" for seed in range(3)} | {CellKey("e", "a", 0): 0.0}
     assert overall.win_share(ours, dict.fromkeys(ours, 0.5)) == (pytest.approx(0.5), 13)
 

@@ -87,7 +87,7 @@ def test_the_table_shows_the_board(seen: Chromium, board: dict[str, Any]) -> Non
 
 
 @needs_browser
-def test_columns_sort_both_ways_and_what_has_no_number_stays_last(seen: Chromium) -> None:
+def test_columns_sort_both_ways_with_missing_numbers_last(seen: Chromium) -> None:
     for order in ("descending", "ascending"):
         seen.click("[data-key='sort-bag-512']")
         values = column(seen, 512)
@@ -106,7 +106,7 @@ def test_columns_sort_both_ways_and_what_has_no_number_stays_last(seen: Chromium
 
 
 @needs_browser
-def test_the_filter_narrows_table_and_charts_and_says_so(seen: Chromium) -> None:
+def test_filter_narrows_table_and_charts(seen: Chromium) -> None:
     seen.run("document.getElementById('filter').focus()")
     seen.type("BP ")
     assert set(seen.run(METHODS)) == {"bp", "bp[iterations=1]", "bp-count"}
@@ -166,7 +166,7 @@ def test_the_rule_changes_numbers_and_ranks(seen: Chromium, board: dict[str, Any
 
 
 @needs_browser
-def test_a_cell_opens_its_details_and_escape_leads_back(seen: Chromium, board: dict[str, Any]) -> None:
+def test_cell_opens_its_details_and_escape_closes_them(seen: Chromium, board: dict[str, Any]) -> None:
     cell = board["datasets"][0]["rows"][0]["cells"]["none"]["8"]
     seen.run("document.querySelector('[data-key=\"cell-8-bp\"]').focus()")
     seen.press("Enter")
@@ -210,7 +210,7 @@ def test_the_command_can_be_copied(seen: Chromium, board: dict[str, Any]) -> Non
 
 
 @needs_browser
-def test_arrow_keys_walk_over_cells_with_one_tab_stop(seen: Chromium) -> None:
+def test_arrow_keys_move_between_cells_with_one_tab_stop(seen: Chromium) -> None:
     stops = "document.querySelectorAll('.cell[tabindex=\"0\"]').length"
     assert seen.run(stops) == 1
     seen.run("document.querySelector('.cell[tabindex=\"0\"]').focus()")
@@ -224,7 +224,7 @@ def test_arrow_keys_walk_over_cells_with_one_tab_stop(seen: Chromium) -> None:
 
 
 @needs_browser
-def test_the_address_holds_the_view(seen: Chromium, page: Path) -> None:
+def test_url_holds_the_view(seen: Chromium, page: Path) -> None:
     fragment = "#dataset=criteo&rule=instances&noise=high&filter=bp&sort=bag-128&dir=up&bag=32&paper=1"
     seen.open(page, fragment)
     assert seen.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "criteo"
@@ -242,7 +242,7 @@ def test_the_address_holds_the_view(seen: Chromium, page: Path) -> None:
 
 
 @needs_browser
-def test_charts_hold_every_number_they_should(seen: Chromium, board: dict[str, Any]) -> None:
+def test_charts_show_every_number(seen: Chromium, board: dict[str, Any]) -> None:
     dataset = board["datasets"][0]
     rows = [row for row in dataset["rows"] if not row["oracle"]]
     numbers = sum(bool(c["scores"]) for row in rows for c in row["cells"]["none"].values())
@@ -296,7 +296,7 @@ def scores_at(board: dict[str, Any], method: str, bag: str = "8", noise: str = "
 
 
 @needs_browser
-def test_charts_and_colours_are_of_the_seeds_that_methods_share(browser: Chromium, tmp_path: Path) -> None:
+def test_charts_use_shared_seeds(browser: Chromium, tmp_path: Path) -> None:
     """A method with ten seeds, five of them easy, stands where the mean stands that it is compared by."""
     board = fake_board(1, bags=(8, 512), noises=("none",), holes=False)
     told = {"genbags": 90.0, "dllp": 80.0, "easyllp": 70.0}
@@ -366,7 +366,7 @@ def test_the_noise_chart_has_the_same_seeds_at_every_level(browser: Chromium, tm
 
 
 @needs_browser
-def test_everything_follows_the_metric(seen: Chromium, board: dict[str, Any], page: Path) -> None:
+def test_metric_switch_changes_table_and_charts(seen: Chromium, board: dict[str, Any], page: Path) -> None:
     dataset = board["datasets"][0]
     menu = "document.getElementById('metric')"
     titles = "[...document.querySelectorAll('figure h3')].map(t => t.textContent)"
@@ -406,7 +406,7 @@ def test_everything_follows_the_metric(seen: Chromium, board: dict[str, Any], pa
 
 
 @needs_browser
-def test_a_third_rule_is_a_choice(browser: Chromium, tmp_path: Path) -> None:
+def test_rules_of_plugins_can_be_selected(browser: Chromium, tmp_path: Path) -> None:
     board = fake_board(1, bags=(8, 512), noises=("none",))
     board["rules"].append({"name": "third", "title": "a third", "summary": "what a plugin brings", "higher": True})
     row = board["datasets"][0]["rows"][0]
@@ -425,7 +425,7 @@ def test_a_third_rule_is_a_choice(browser: Chromium, tmp_path: Path) -> None:
 
 
 @needs_browser
-def test_a_method_kept_in_front_stays_there(seen: Chromium) -> None:
+def test_highlighted_method_stays_highlighted(seen: Chromium) -> None:
     hot = "[...document.querySelectorAll('figure.bags .series.hot [data-tip]')].map(e => e.dataset.tip.split(' · ')[0])"
     assert seen.run(hot) == []
     seen.click("[data-key='chip-dllp']")
@@ -605,7 +605,7 @@ def test_hostile_text_stays_text(browser: Chromium, tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("name", list(odd_boards()))
-def test_odd_boards_do_no_harm(browser: Chromium, tmp_path: Path, name: str) -> None:
+def test_unusual_boards_render_without_errors(browser: Chromium, tmp_path: Path, name: str) -> None:
     browser.size(900)
     browser.open(written(tmp_path, odd_boards()[name]))
     for rule in ("instances", "bags"):

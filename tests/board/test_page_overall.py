@@ -92,7 +92,7 @@ def test_block_metric_filter_and_order_are_kept_in_the_address(seen: Chromium) -
 
 
 @needs_browser
-def test_the_best_is_on_top_whatever_a_tab_is_sorted_by(seen: Chromium) -> None:
+def test_first_sort_puts_the_best_on_top(seen: Chromium) -> None:
     """A column begins with its good end up; an order that another tab does not have is not taken there."""
     best = seen.run(ROWS)[0]
     for column in ("wins", "scaled"):
@@ -113,7 +113,7 @@ def test_the_best_is_on_top_whatever_a_tab_is_sorted_by(seen: Chromium) -> None:
 
 
 @needs_browser
-def test_a_panel_says_where_a_method_is_furthest_behind(browser: Chromium, tmp_path: Path) -> None:
+def test_method_panel_lists_the_largest_gaps(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
     (dataset,) = board["datasets"]
     rivals = [row for row in dataset["rows"] if not (row["oracle"] or row["control"]) and "[" not in row["method"]]
@@ -168,7 +168,7 @@ def test_variants_of_a_dataset_open_below_their_method(browser: Chromium, tmp_pa
 
 
 @needs_browser
-def test_the_panel_of_a_method_counts_the_cells_made_again_on_all_datasets(browser: Chromium, tmp_path: Path) -> None:
+def test_method_panel_counts_reproduced_cells(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(3, bags=(8, 512), noises=("none",), holes=False))
     first, second, third = ({row["method"]: row for row in dataset["rows"]} for dataset in board["datasets"])
     second["bp"]["verified"] = {"cells": 2, "doubted": 0, "of": 6, "latest": "2026-11-17"}
@@ -187,7 +187,7 @@ def test_the_panel_of_a_method_counts_the_cells_made_again_on_all_datasets(brows
 
 
 @needs_browser
-def test_a_method_has_a_panel_with_an_address(seen: Chromium, page: Path) -> None:
+def test_method_panel_has_a_url(seen: Chromium, page: Path) -> None:
     seen.click("[data-key='about-bp']")
     assert hash_of(seen) == {"method": "bp"}
     text = seen.run(f"{DIALOG}.textContent")
@@ -229,7 +229,7 @@ def test_a_dataset_has_a_panel_with_its_bags(seen: Chromium, page: Path) -> None
 
 
 @needs_browser
-def test_the_foot_says_how_to_cite_take_away_and_add(seen: Chromium) -> None:
+def test_foot_shows_citation_downloads_and_steps(seen: Chromium) -> None:
     foot = seen.run("document.getElementById('foot').textContent")
     for part in ("@software{llpbench", "llpbench new method mine", "a group of rows", "llpbench 0.1.0", "2026-11-16"):
         assert part in foot
@@ -286,7 +286,7 @@ def test_a_method_is_added_by_running_the_newest_published_suite(
 @needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-def test_the_first_tab_fits_and_can_be_read(seen: Chromium, page: Path, width: int, scheme: str) -> None:
+def test_first_tab_fits_narrow_screens(seen: Chromium, page: Path, width: int, scheme: str) -> None:
     seen.size(width)
     seen.media(scheme)
     for fragment in ("#open=bp", "#method=bp", "#dataset=adult&data=adult"):
@@ -300,7 +300,7 @@ def test_the_first_tab_fits_and_can_be_read(seen: Chromium, page: Path, width: i
 
 @needs_browser
 @pytest.mark.parametrize("fragment", ["", "#dataset=adult"])
-def test_names_of_methods_are_whole_on_a_telephone(browser: Chromium, tmp_path: Path, fragment: str) -> None:
+def test_method_names_are_complete_on_narrow_screens(browser: Chromium, tmp_path: Path, fragment: str) -> None:
     """Three methods were "llp-…", which tells nobody which."""
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
     browser.size(390)
@@ -312,7 +312,7 @@ def test_names_of_methods_are_whole_on_a_telephone(browser: Chromium, tmp_path: 
 
 
 @needs_browser
-def test_bags_that_size_themselves_are_named_after_their_scheme(browser: Chromium, tmp_path: Path) -> None:
+def test_bags_without_fixed_size_are_named_after_their_scheme(browser: Chromium, tmp_path: Path) -> None:
     board = fake_board(1, bags=(0,), noises=("none",), holes=False)
     board["datasets"][0] |= {"self_sized": "group-by"}
     browser.open(written(tmp_path, board))
@@ -347,7 +347,7 @@ def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_p
 
 
 @needs_browser
-def test_the_settings_of_a_tab_stand_side_by_side(browser: Chromium, tmp_path: Path) -> None:
+def test_settings_of_a_tab_are_shown_in_one_table(browser: Chromium, tmp_path: Path) -> None:
     """A line for each with the numbers of the board, and their mean where most methods have a number."""
     board = with_overall(fake_board(3, bags=(0,), noises=("none",), holes=False))
     long = "one-of-many-sets-with-a-name-that-is-far-too-long-for-a-telephone"
@@ -387,9 +387,7 @@ def test_the_settings_of_a_tab_stand_side_by_side(browser: Chromium, tmp_path: P
 
 @needs_browser
 @pytest.mark.parametrize("width", [390, 600, 800])
-def test_the_settings_of_a_tab_keep_their_names_beside_many_methods(
-    browser: Chromium, tmp_path: Path, width: int
-) -> None:
+def test_setting_names_stay_visible_with_many_methods(browser: Chromium, tmp_path: Path, width: int) -> None:
     board = with_overall(fake_board(2, bags=(0,), noises=("none",), holes=False))
     for dataset, name in zip(board["datasets"], ("adult", "adult[bags=airport-month]"), strict=True):
         dataset |= {"name": name, "base": "adult", "self_sized": "own-bags"}
@@ -405,7 +403,7 @@ def test_the_settings_of_a_tab_keep_their_names_beside_many_methods(
 
 
 @needs_browser
-def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tmp_path: Path) -> None:
+def test_rows_show_origin_and_verification(browser: Chromium, tmp_path: Path) -> None:
     board = with_overall(fake_board(1, bags=(8, 512), noises=("none",), holes=False))
     bp, _, count, *_ = board["datasets"][0]["rows"]
     bp["whose"], count["whose"] = "yours", "published"
@@ -420,7 +418,7 @@ def test_rows_say_whose_they_are_and_how_far_to_trust_them(browser: Chromium, tm
 
 
 @needs_browser
-def test_no_two_methods_look_alike(browser: Chromium, tmp_path: Path) -> None:
+def test_methods_have_distinct_markers(browser: Chromium, tmp_path: Path) -> None:
     board = fake_board(1, bags=(8,), noises=("none",), holes=False)
     (dataset,) = board["datasets"]
     like = next(row for row in dataset["rows"] if not (row.get("oracle") or row.get("control")))
@@ -433,7 +431,7 @@ def test_no_two_methods_look_alike(browser: Chromium, tmp_path: Path) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("number", [3, 12, 60])
-def test_no_two_phases_look_alike(browser: Chromium, tmp_path: Path, number: int) -> None:
+def test_phases_have_distinct_patterns(browser: Chromium, tmp_path: Path, number: int) -> None:
     """Neither in the bars nor in their key, which agree."""
     board = fake_board(1, bags=(8,), noises=("none",), holes=False)
     phases = {f"phase-{i}": 1.0 for i in range(number)}
@@ -457,7 +455,7 @@ def test_no_two_phases_look_alike(browser: Chromium, tmp_path: Path, number: int
 
 
 @needs_browser
-def test_bag_sizes_that_nobody_ran_under_a_noise_level_take_no_room(browser: Chromium, tmp_path: Path) -> None:
+def test_bag_sizes_without_results_at_a_noise_level_are_hidden(browser: Chromium, tmp_path: Path) -> None:
     board = fake_board(1, bags=(8, 32, 512), noises=("none", "high"), holes=False)
     for row in board["datasets"][0]["rows"]:
         for bag in ("32", "512"):

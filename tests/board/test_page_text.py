@@ -51,14 +51,14 @@ trees = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(tex
 @pytest.mark.slow
 @settings(deadline=None)
 @given(trees)
-def test_packing_loses_nothing(tree: Any) -> None:
+def test_packing_is_lossless(tree: Any) -> None:
     assert unpack(json.loads(embed(pack(tree)))) == tree
 
 
 @settings(deadline=None)
 @example(1.7975e308, "seconds")
 @given(st.floats(), st.sampled_from(["params", "seconds", "mean"]))
-def test_packed_numbers_are_near_or_null(number: float, key: str) -> None:
+def test_packed_numbers_are_rounded_or_null(number: float, key: str) -> None:
     found = unpack(json.loads(embed(pack({key: number}))))[key]
     if not math.isfinite(number):
         assert found is None
@@ -68,18 +68,18 @@ def test_packed_numbers_are_near_or_null(number: float, key: str) -> None:
 
 @settings(deadline=None)
 @given(texts)
-def test_embedded_json_cannot_end_its_element(text: str) -> None:
+def test_embedded_json_cannot_close_its_script_element(text: str) -> None:
     written = embed(pack({"a": text}))
     assert not set("<>&\u2028\u2029") & set(written)
     written.encode()  # also with lone surrogates
 
 
-def test_the_made_up_board_is_a_board() -> None:
+def test_fake_board_matches_the_schema() -> None:
     board = fake_board(2)
     assert msgspec.to_builtins(msgspec.convert(board, Board)).keys() == board.keys()
 
 
-def test_a_struct_and_its_dictionaries_give_the_same_page() -> None:
+def test_board_and_its_dictionaries_give_the_same_page() -> None:
     board = msgspec.convert(fake_board(1), Board)
     assert render_page(board) == render_page(msgspec.to_builtins(board)) == render_page(board)
 
@@ -111,7 +111,7 @@ class Outline(HTMLParser):
             self.code[str(self.cdata_elem)][-1] += data
 
 
-def test_the_policy_names_the_style_and_the_scripts() -> None:
+def test_content_security_policy_lists_style_and_scripts() -> None:
     outline = Outline(render_page(fake_board(1)))
     policy = next(a["content"] for t, a in outline.elements if a.get("http-equiv") == "Content-Security-Policy") or ""
     early, data, script = outline.code["script"]
@@ -126,7 +126,7 @@ def test_the_policy_names_the_style_and_the_scripts() -> None:
     assert "https:" not in policy
 
 
-def test_nothing_leads_outside() -> None:
+def test_page_loads_no_external_resources() -> None:
     outline = Outline(render_page(fake_board(1)))
     links = [a.get("href") or a.get("src") for _, a in outline.elements if "href" in a or "src" in a]
     assert [link for link in links if not (link or "").startswith(("#", "data:"))] == []
@@ -135,7 +135,7 @@ def test_nothing_leads_outside() -> None:
     assert "@import" not in outline.code["style"][0]
 
 
-def test_hostile_text_is_no_markup_in_the_file() -> None:
+def test_hostile_text_is_escaped_in_the_file() -> None:
     page = render_page(hostile_board())
     outline = Outline(page)
     assert [tag for tag, _ in outline.elements].count("script") == 3
@@ -144,7 +144,7 @@ def test_hostile_text_is_no_markup_in_the_file() -> None:
     assert html.escape(HOSTILE[2]) in page  # it is there, as text
 
 
-def test_a_missing_cell_is_its_status_in_the_plain_tables() -> None:
+def test_plain_tables_show_the_status_of_missing_cells() -> None:
     board = fake_board(1, bags=(8,), noises=("none",), holes=False)
     row = board["datasets"][0]["rows"][0]
     cell = row["cells"]["none"]["8"]

@@ -55,7 +55,7 @@ def test_equal_weights_give_the_metric_itself() -> None:
     assert weighted_auroc(labels == 1, scores, np.ones((1, 200)))[0] == pytest.approx(auroc(labels, scores), abs=1e-12)
 
 
-def test_a_replicate_is_the_metric_of_the_rows_it_drew() -> None:
+def test_replicates_equal_the_metric_on_resampled_rows() -> None:
     rng = np.random.default_rng(1)
     labels, scores = rng.integers(0, 2, 60), rng.normal(size=60).round(1)
     found = auroc_replicates(labels, scores, seed=9, replicates=5)
@@ -73,7 +73,7 @@ def test_several_classes_are_averaged() -> None:
         assert value == pytest.approx(auroc(labels[rows], scores[rows]), abs=1e-12)
 
 
-def test_replicates_do_not_depend_on_how_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replicates_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     labels, scores = rng.integers(0, 2, 50), rng.normal(size=50)
     whole = auroc_replicates(labels, scores, seed=5, replicates=13)
@@ -88,7 +88,7 @@ def test_resamples_draw_as_many_rows_as_there_are() -> None:
     assert len({weights.tobytes() for weights in drawn}) == 20
 
 
-def test_the_stream_of_resamples_is_fixed_for_good() -> None:
+def test_resamples_are_stable() -> None:
     # Replicates published years apart are paired: these numbers must never change.
     first = next(iter(resamples(12, 1635730924, 1)))
     assert first.astype(int).tolist() == [0, 2, 1, 0, 1, 0, 0, 2, 1, 4, 1, 0]
@@ -131,7 +131,7 @@ def test_students_quantile() -> None:
     assert student_quantile(9) == pytest.approx(2.262157, abs=1e-6)
 
 
-def test_an_interval_by_hand() -> None:
+def test_interval_matches_a_manual_computation() -> None:
     interval = difference_interval([1.0, 2.0, 3.0])
     half = 4.302653 * 1.0 / math.sqrt(3)
     assert (interval.mean, interval.seeds) == (2.0, 3)
@@ -141,7 +141,7 @@ def test_an_interval_by_hand() -> None:
     assert interval.rows_only is None
 
 
-def test_test_rows_are_a_floor_for_seeds_that_agree_by_luck() -> None:
+def test_variance_of_test_rows_is_a_lower_limit() -> None:
     lucky = difference_interval([1.0, 1.001, 0.999])
     honest = difference_interval([1.0, 1.001, 0.999], [0.5, 0.5, 0.5])
     assert lucky.separated is True
@@ -159,7 +159,7 @@ def test_one_seed_has_no_interval() -> None:
 
 @quick
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=6), st.floats(0, 10))
-def test_an_interval_turns_with_its_sign(differences: list[float], variance: float) -> None:
+def test_interval_is_antisymmetric(differences: list[float], variance: float) -> None:
     there = difference_interval(differences, [variance] * len(differences))
     back = difference_interval([-d for d in differences], [variance] * len(differences))
     assert there.low is not None
@@ -167,7 +167,7 @@ def test_an_interval_turns_with_its_sign(differences: list[float], variance: flo
     assert there.separated == back.separated
 
 
-def test_separated_means_that_zero_is_outside() -> None:
+def test_separated_intervals_exclude_zero() -> None:
     assert MeanDifference(1.0, 0.1, 2.0, 3).separated is True
     assert MeanDifference(-1.0, -2.0, -0.1, 3).separated is True
     assert MeanDifference(1.0, -0.1, 2.0, 3).separated is False
@@ -189,24 +189,12 @@ def covered(seed_sd: float, row_sd: float, seeds: int, with_rows: bool, rng: np.
 
 @pytest.mark.parametrize(("seed_sd", "row_sd"), [(1.0, 0.0), (0.5, 0.5), (0.1, 1.0)])
 @pytest.mark.parametrize("seeds", [2, 3, 5])
-def test_intervals_hold_the_truth_as_often_as_they_say(seed_sd: float, row_sd: float, seeds: int) -> None:
+def test_intervals_have_nominal_coverage(seed_sd: float, row_sd: float, seeds: int) -> None:
     rng = np.random.default_rng(8)
     three_errors = 3 * math.sqrt(0.95 * 0.05 / 3000)
     alone = covered(seed_sd, row_sd, seeds, False, rng)
     assert abs(alone - 0.95) < three_errors
     assert covered(seed_sd, row_sd, seeds, True, rng) >= 0.95 - three_errors
-
-
-def test_resampling_three_seeds_would_promise_too_much() -> None:
-    """Why there is no plain bootstrap over seeds: with three of them its 95 % interval holds the truth far less."""
-    rng = np.random.default_rng(10)
-    picks = np.array(list(itertools.product(range(3), repeat=3)))
-    hits = 0
-    for _ in range(2000):
-        means = rng.normal(size=3)[picks].mean(axis=1)
-        low, high = np.quantile(means, [0.025, 0.975])
-        hits += low <= 0 <= high
-    assert hits / 2000 < 0.85
 
 
 # -- ranks and fronts --------------------------------------------------------------------------------------------------
@@ -241,7 +229,7 @@ def test_standings_by_brute_force(scores: dict[str, dict[int, float]], higher: b
     assert sum(s.mean_rank for s in found.values()) == pytest.approx(len(scores) * (len(scores) + 1) / 2)
 
 
-def test_standings_change_with_who_is_compared() -> None:
+def test_standings_depend_on_the_compared_methods() -> None:
     scores = {"a": {1: 3.0, 2: 1.0}, "b": {1: 2.0, 2: 2.0}, "c": {1: 1.0}}
     assert standings(scores)["a"].mean_rank == 1.0  # cell 1 is all that c has
     without = standings({m: scores[m] for m in "ab"})
@@ -254,7 +242,7 @@ def test_standings_change_with_who_is_compared() -> None:
     st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1),
     st.booleans(),
 )
-def test_the_front_by_brute_force(points: dict[str, tuple[int, int]], higher: bool) -> None:
+def test_pareto_front_by_brute_force(points: dict[str, tuple[int, int]], higher: bool) -> None:
     def beaten(name: str) -> bool:
         value, cost = points[name]
         return any(
@@ -271,7 +259,7 @@ def test_the_front_by_brute_force(points: dict[str, tuple[int, int]], higher: bo
 # -- all of it together ------------------------------------------------------------------------------------------------
 
 
-def test_intervals_of_real_aurocs_hold_the_truth() -> None:
+def test_intervals_of_aurocs_have_nominal_coverage() -> None:
     """Two scorers whose quality varies from seed to seed, judged on fresh rows: the interval holds what is true."""
     rng = np.random.default_rng(12)
 
