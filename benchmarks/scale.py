@@ -87,7 +87,7 @@ def _bag_work(stage: str, labels: Any, X: Any, bag: int, phases: dict[str, float
     import numpy as np
 
     from llpbench.contracts.data import Part
-    from llpbench.experiment.bags import make_bags
+    from llpbench.experiment.bags import gather
     from llpbench.experiment.fit_cell import fit_method
     from llpbench.experiment.monitor import HarnessMonitor
     from llpbench.experiment.rules import make_rules
@@ -102,7 +102,9 @@ def _bag_work(stage: str, labels: Any, X: Any, bag: int, phases: dict[str, float
     shape: dict[str, Any] = {"classes": 2, "columns": (), "rng": np.random.default_rng(0)}
 
     def bagged() -> Any:
-        (bags, train_labels), (held, held_labels) = (make_bags(p, random_bags, bag, **shape) for p in (train, valid))
+        (bags, train_labels), (held, held_labels) = (
+            gather(p, random_bags(p.X, bag, columns=(), rng=shape["rng"]), **shape) for p in (train, valid)
+        )
         return replace(bags, validation=held), train_labels, held_labels
 
     if stage == "bags":

@@ -54,7 +54,7 @@ USE = {
 """Chapters of the Python reference for users: public names of llpbench."""
 CONTRACTS = {
     "Data": ("Bags", "Part", "Split", "Column", "random_split"),
-    "Methods": ("Method", "Monitor", "Restorable", "HeldBack"),
+    "Methods": ("Method", "Monitor", "Restorable", "HeldOut"),
     "Specs": (
         "MethodSpec",
         "DatasetSpec",

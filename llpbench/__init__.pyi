@@ -4,6 +4,8 @@ from .contracts.data import Bags as Bags
 from .contracts.data import Column as Column
 from .contracts.data import Files as Files
 from .contracts.data import FloatArray as FloatArray
+from .contracts.data import HeldBack as HeldBack
+from .contracts.data import HeldOut as HeldOut
 from .contracts.data import IntArray as IntArray
 from .contracts.data import Part as Part
 from .contracts.data import Split as Split
@@ -19,7 +21,6 @@ from .contracts.errors import UsageError as UsageError
 from .contracts.executor import Executor as Executor
 from .contracts.executor import ExecutorSettings as ExecutorSettings
 from .contracts.executor import Outcome as Outcome
-from .contracts.held_back import HeldBack as HeldBack
 from .contracts.hookspecs import hookimpl as hookimpl
 from .contracts.job import Job as Job
 from .contracts.protocols import Method as Method

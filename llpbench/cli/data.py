@@ -1,4 +1,4 @@
-"""``data``: where the files of datasets are, fetching and checking them."""
+"""``data``: list, fetch, verify and prepare the files of datasets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Fetch and check the files of datasets.")
 def data() -> None:
-    """Where dataset files come from, in order: --data or LLPBENCH_DATA, the cache, upstream, a package registry.
+    """List, fetch and verify the files of datasets.
 
-    Every file is checked against its sha256, whatever its source.
+    Sources are tried in this order: --data or LLPBENCH_DATA, the cache, the original address, a package registry. Every
+    file is verified against its sha256, whatever its source.
     """
 
 
@@ -37,7 +38,7 @@ def _options(command: F) -> F:
     return names(folder(plugin_options(command)))
 
 
-@data.command("list", short_help="Files, sizes, and where they are.")
+@data.command("list", short_help="List files, their sizes and where they are.")
 @_options
 def list_(
     datasets: list[str] | None, data_dir: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]
@@ -57,7 +58,7 @@ def list_(
             say(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
         if not spec.files:
             say("  no files")
-    say(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are here")
+    say(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are available")
 
 
 @data.command(short_help="Verify every file against its checksum.")
@@ -65,9 +66,9 @@ def list_(
 def check(
     datasets: list[str] | None, data_dir: Path | None, plugins: tuple[Path, ...], override: tuple[str, ...]
 ) -> None:
-    """Read the files of DATASETS again and compare their sha256; exit code 1 when one is missing or wrong.
+    """Read the files of DATASETS again and compare their sha256; exit code 1 if one is missing or wrong.
 
-    A missing file that no source gives is named but is no fault: only you can bring it.
+    A missing file without a source is listed but does not count as an error, because only you can provide it.
     """
     from llpbench.data.store import has_source
     from llpbench.plugins.registry import load_registry
@@ -76,7 +77,7 @@ def check(
     for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for item in _locate_again(spec, data_dir):
             good = item.state == "ok"
-            wanted = item.state == "wrong" or has_source(item.file)  # a file that users bring need not be there
+            wanted = item.state == "wrong" or has_source(item.file)  # a file that users provide may be missing
             bad |= not good and wanted
             note = "" if good else f"  {item.note}" if wanted else f"  {_why_not_here(item)}"
             line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
@@ -94,9 +95,9 @@ def fetch(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make sure that all files of DATASETS are here (comma-separated; all by default).
+    """Fetch all missing files of DATASETS (comma-separated; all by default).
 
-    A transfer that breaks off is kept and goes on with the next fetch, where the server allows it.
+    An interrupted transfer is kept and resumed by the next fetch if the server supports it.
     """
     from llpbench.data.store import locate
     from llpbench.plugins.registry import load_registry
@@ -110,12 +111,12 @@ def fetch(
                 say(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
 
 
-@data.command(short_help="Make costly features now instead of in the first cell.")
+@data.command(short_help="Compute expensive features now instead of in the first cell.")
 @click.argument("datasets", type=Names("datasets"))
 @click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
-@click.option("--encoder", default="", metavar="NAME", help="What makes the features.  [default: the dataset's own]")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; may be repeated.")
-@click.option("--retrain", is_flag=True, help="Train the encoder even where trained weights are here.")
+@click.option("--encoder", default="", metavar="NAME", help="Encoder of the features.  [default: the dataset's own]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; repeatable.")
+@click.option("--retrain", is_flag=True, help="Train the encoder even if trained weights exist.")
 @click.option("--backend", metavar="NAME", help="Backend of Keras: jax, tensorflow or torch.  [default: jax]")
 @plugin_options
 def embed(
@@ -128,9 +129,9 @@ def embed(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Make the features of DATASETS (comma-separated) and keep them in the cache.
+    """Compute the features of DATASETS (comma-separated) and keep them in the cache.
 
-    An encoder that learns is trained first, unless its weights are here. If interrupted, the same command goes on.
+    A learned encoder is trained first, unless its weights exist. After an interruption, the same command resumes.
     """
     import os
 
@@ -149,7 +150,7 @@ def embed(
     for spec in specs:
         if not spec.embed:
             able = ", ".join(entry.spec.name for entry in registry.datasets if entry.spec.embed) or "none"
-            raise UsageError(f"{spec.name} has no features to make. Datasets that have: {able}.")
+            raise UsageError(f"{spec.name} has no features to compute. Datasets that have: {able}.")
     for spec in specs:
         make = import_attribute(spec.embed)
         files = DataStore(spec, data_dir)
@@ -163,19 +164,16 @@ def megabytes(size: int) -> str:
 
 
 def _why_not_here(item: Located) -> str:
-    """What to say of a file that is not there, or is not the declared one."""
     from llpbench.data.store import has_source
 
     if item.state == "missing" and not has_source(item.file):
-        return f"not there; no source gives it: put it at {item.where} or in a data folder"
+        return f"missing; it has no source: put it at {item.where} or in a data folder"
     return item.state
 
 
 def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
-    """Read every file of a dataset again; on a terminal a line says which dataset is being read."""
     from llpbench.data.store import locate
 
     if sys.stderr.isatty():
-        total = sum(file.size for file in spec.files)
-        say(f"reading {spec.name} ({megabytes(total)}) …\r", nl=False, err=True)
+        say(f"reading {spec.name} ({megabytes(sum(file.size for file in spec.files))}) …\r", nl=False, err=True)
     return locate(spec, data_dir, rehash=True)

@@ -1,4 +1,4 @@
-"""``doctor``: is this machine ready, and if not, what to type."""
+"""``doctor``: check this machine, and say how to fix what is broken."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from llpbench.cli.options import plugin_options
-from llpbench.cli.printing import say
+from llpbench.cli.printing import print_json, say
 
 
 @click.command(short_help="Check this machine: requirements, backends, plugins, data, disk.")
@@ -18,17 +17,17 @@ from llpbench.cli.printing import say
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def doctor(imports: bool, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Check versions, backends, plugins, data files and folders. Exit code 1 when something is broken.
+    """Check versions, backends, plugins, data files and folders. Exit code 1 if something is broken.
 
-    Backends, and all modules of methods (so the engines of belief propagation too) and datasets, are imported in
-    processes of their own with a time limit: what is installed but does not work is found here, not in a cell.
+    Backends and all modules of methods and datasets are imported in separate processes with a time limit, so that a
+    broken installation is found here and not in a cell.
     """
     from llpbench.cli.diagnosis import diagnose
     from llpbench.plugins.registry import load_registry
 
     report = diagnose(load_registry(plugins, override), imports=imports)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=1).decode())
+        print_json(report)
     else:
         _print(report)
     sys.exit(1 if report["problems"] else 0)
@@ -41,10 +40,10 @@ def _print(report: dict[str, Any]) -> None:
     say(python_line(report))
     say(f"machine: {facts['cpu']}, {facts['usable_cores']} usable cores, {facts['memory_gb']:g} GB")
     forked = cells["start"] == "fork"
-    start = "forked from a server with imports done" if forked else "spawned (fork is not safe on this system)"
+    start = "forked from a server with preloaded imports" if forked else "spawned (fork is not safe on this system)"
     say(f"cells: {start}; {cells['memory_mb']} MB each at most")
     say(f"process of a method: {report['method_process']}")
-    say(f"requirements: {len(report['requirements'])} looked at")
+    say(f"requirements: {len(report['requirements'])} checked")
     for item in report["packages"]:
         say(f"  {item['name']:<14}{item['version']:<12}{item['state']}")
     say("plugins")
@@ -53,7 +52,7 @@ def _print(report: dict[str, Any]) -> None:
     for item in report["modules"]:
         say(f"  {item['package']}: {item['fine']} modules import")
         for module, missing in item["absent"].items():
-            say(f"    {module} wants {missing}, which is not installed")
+            say(f"    {module} needs {missing}, which is not installed")
     say("data")
     for item in report["data"]:
         size = f" ({item['to_fetch_bytes'] / 1e6:,.1f} MB)" if item["to_fetch_bytes"] else ""
@@ -62,4 +61,4 @@ def _print(report: dict[str, Any]) -> None:
             say(f"    {path}: {reason}")
     for problem in report["problems"]:
         say(problem, fg="red")
-    say("something needs attention" if report["problems"] else "all well")
+    say("problems were found" if report["problems"] else "no problems")

@@ -1,8 +1,9 @@
-"""``list`` and ``show``: what is registered, what it takes, and what it still needs."""
+"""``list`` and ``show``: what is registered, its parameters, and what it requires."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,24 +11,24 @@ import click
 import msgspec
 
 from llpbench.cli.options import Names, Numbers, plugin_options
-from llpbench.cli.printing import say
+from llpbench.cli.printing import print_json, say
 from llpbench.plugins.options import format_scalar
-from llpbench.plugins.overview import KINDS
+from llpbench.plugins.registry import KINDS
 
 if TYPE_CHECKING:
-    from llpbench.contracts.specs import DataFile, DatasetSpec, Param
+    from llpbench.contracts.specs import DatasetSpec, Param
     from llpbench.plugins.registry import Entry, Registry
 
 _WIDE = 120
 _SUITES = "suites"
 
 
-@click.command("list", short_help="Methods, datasets, metrics, bag schemes, selection rules, executors, suites.")
+@click.command("list", short_help="List methods, datasets, metrics, bag schemes, selection rules, executors, suites.")
 @click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES)))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """List what is registered, who brought it, and which plugins are broken."""
+    """List what is registered, which plugin provides it, and which plugins are broken."""
     from llpbench.cli.suite import list_suites
     from llpbench.plugins.registry import load_registry
 
@@ -37,11 +38,8 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     if as_json:
         content: dict[str, Any] = {name: [_facts(e) for e in getattr(registry, name)] for name in kinds}
         content |= {_SUITES: [{"name": name, "title": title} for name, title in suites.items()]} if suites else {}
-        content["broken"] = [
-            {"plugin": b.name, "distribution": b.distribution, "error": b.error} for b in registry.broken
-        ]
-        content["conflicts"] = registry.conflicts
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        broken = [{"plugin": b.name, "distribution": b.distribution, "error": b.error} for b in registry.broken]
+        print_json({**content, "broken": broken, "conflicts": registry.conflicts})
         return
     for name in kinds:
         say(name, bold=True)
@@ -49,8 +47,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         for entry in getattr(registry, name):
             origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
             say(f"  {entry.spec.name:<{width}}{entry.spec.summary}{origin}")
-            need = _needs(entry)
-            if need:
+            if need := _needs(entry):
                 say(f"  {'':<{width}}{need}", fg="yellow")
     if suites:
         say(_SUITES, bold=True)
@@ -59,7 +56,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     report_troubles(registry)
 
 
-@click.command(short_help="A method's parameters, a dataset's facts, the contents of a suite.")
+@click.command(short_help="Show a method's parameters, a dataset's facts or the contents of a suite.")
 @click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
 @click.option("-b", "--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
 @click.option("--schemes", type=Names("schemes"), help="Of a dataset: the bag card for these ways of forming bags.")
@@ -79,10 +76,10 @@ def show(
 ) -> None:
     """Show everything about one method, dataset, metric, bag scheme, selection rule, executor or suite.
 
-    A part of a suite is named as in a run: SUITE/PART.
+    Name a part of a suite as in a run: SUITE/PART.
 
-    With --bags, --schemes or --split it shows what the bags of a dataset are like (seed 0; the data is loaded):
-    how many, of which sizes, how their proportions and features differ, and which rows are left out.
+    With --bags, --schemes or --split, the data is loaded and the bags of a dataset are described (seed 0): their number
+    and sizes, how their proportions and features differ, and which rows are left out.
     """
     from llpbench.contracts.errors import UnknownNameError
     from llpbench.experiment.suites.file import suite_files
@@ -93,24 +90,20 @@ def show(
     if asked:
         _show_cards(registry, name, asked, data or "", as_json)
         return
-    shelves = [getattr(registry, kind) for kind in KINDS]
-    found = [shelf.entry(name) for shelf in shelves if name in shelf.entries]
+    catalogs = [getattr(registry, kind) for kind in KINDS]
+    found = [catalog.entry(name) for catalog in catalogs if name in catalog.entries]
     if not found:
         suites = suite_files(registry)
         if name.partition("/")[0] in suites or name.endswith(".toml") or ".toml/" in name:
             _show_suite(registry, name, as_json)
             return
-        known = [*suites, *(n for shelf in shelves for n in shelf.entries)]
+        known = [*suites, *(n for catalog in catalogs for n in catalog.entries)]
         raise UnknownNameError("name", name, known)
     for entry in found:
-        if as_json:
-            click.echo(msgspec.json.format(msgspec.json.encode(_facts(entry)), indent=1).decode())
-        else:
-            _print_entry(entry)
+        print_json(_facts(entry)) if as_json else _print_entry(entry)
 
 
 def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
-    """Print what a suite has, or the part of it that is named."""
     from llpbench.cli.suite import print_suite
     from llpbench.experiment.suites.file import find_suite
 
@@ -118,45 +111,38 @@ def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
         print_suite(name, registry)
         return
     suite, part = find_suite(name, registry)
-    shown = msgspec.structs.replace(suite, parts={of: suite.parts[of] for of in suite.part_names(part)})
-    click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=1).decode())
+    print_json(msgspec.structs.replace(suite, parts={of: suite.parts[of] for of in suite.part_names(part)}))
 
 
 def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:
-    """Print a line for each setting of a dataset that was asked for."""
+    """Print the bag card of each requested setting of a dataset."""
     from llpbench.contracts.cell import setting_name
+    from llpbench.experiment.bag_card import survey_bags
     from llpbench.experiment.grid import RunSpec
-    from llpbench.experiment.survey import survey_bags
     from llpbench.report.cards import card_words
 
-    spec = RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked)
-    found = survey_bags(spec, registry, data=data)
+    cards = survey_bags(RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
     if as_json:
-        settings = [
-            {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
-            for plan, card in found
-        ]
-        click.echo(msgspec.json.format(msgspec.json.encode(settings), indent=1).decode())
+        print_json(
+            [
+                {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
+                for plan, card in cards
+            ]
+        )
         return
-    for plan, card in found:
+    for plan, card in cards:
         say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
         say(f"  {card_words(card)}")
 
 
 def _facts(entry: Entry[Any]) -> dict[str, Any]:
-    """All that a spec says, as plain data."""
-    facts = msgspec.to_builtins(entry.spec)
-    facts["plugin"] = entry.plugin.name
-    facts["distribution"] = entry.plugin.origin
     need = _needs(entry)
-    facts["available"] = not need or need.startswith("on ")
-    if need:
-        facts["needs"] = need
-    return dict(facts)
+    facts = {**msgspec.to_builtins(entry.spec), "plugin": entry.plugin.name, "distribution": entry.plugin.origin}
+    return {**facts, "available": not need or need.startswith("on "), **({"needs": need} if need else {})}
 
 
 def _needs(entry: Entry[Any]) -> str:
-    """What must still be installed, with the line that brings it; empty when nothing is missing."""
+    """What must still be installed, with the command that installs it; empty if nothing is missing."""
     from llpbench.contracts.specs import DatasetSpec, MethodSpec
     from llpbench.plugins.registry import install_hint, missing_modules
 
@@ -175,42 +161,12 @@ def _needs(entry: Entry[Any]) -> str:
 
 
 def _print_entry(entry: Entry[Any]) -> None:
-    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, RuleSpec
-
     spec = entry.spec
     say(spec.name, bold=True, nl=False)
     say(f"  {spec.summary}")
-    facts: list[tuple[str, str]] = []
-    if isinstance(spec, MethodSpec):
-        facts += [("tasks", ", ".join(spec.tasks)), ("inputs", ", ".join(spec.inputs))]
-        facts += [("backends", ", ".join(spec.backends) or "none")]
-        facts += [("bound", "is given the training labels: not an LLP method")] if spec.oracle else []
-    if isinstance(spec, DatasetSpec):
-        facts += _dataset_facts(spec)
-    if isinstance(spec, BagScheme):
-        facts += [("sizes", "its own: --bags is not used" if spec.sizes_itself else "those of --bags")]
-        facts += [("labels", "it uses them to form bags: which rows share a bag tells of them")] * spec.uses_labels
-    if isinstance(spec, MetricSpec | RuleSpec):
-        facts += [("better", "higher" if spec.higher_is_better else "lower")]
-    if isinstance(spec, MetricSpec):
-        facts += [
-            ("shown as", f"{spec.title}{', in percent' if spec.percent else ''}"),
-            ("tasks", ", ".join(spec.tasks)),
-        ]
-    if isinstance(spec, RuleSpec):
-        facts += [("version", str(spec.version))]
-        facts += [("labels", "it looks at labels of held-back rows, which a user does not have")] * spec.uses_labels
-        facts += [("applied", "to cells that were run with --folds only")] * spec.cross_validated
-        facts += [("shown", f"where it is named: --rule {spec.name}")] * spec.on_request
-    facts += [("from", f"{entry.plugin.origin} (plugin {entry.plugin.name})")]
-    facts += [("citation", spec.citation)] if spec.citation else []
-    if isinstance(spec, MethodSpec):
-        facts += [(what, address) for what, address in (("paper", spec.paper), ("code", spec.code)) if address]
-        facts += [("presets", ", ".join(name for name, _ in spec.presets))] if spec.presets else []
-    need = _needs(entry)
-    facts += [("missing", need)] if need else []
-    for key, value in facts:
-        say(f"  {key:<10}{value}")
+    for key, value in _lines(entry):
+        if value:
+            say(f"  {key:<10}{value}")
     if spec.params:
         say("\n  parameters")
         width = max(len(p.name) for p in spec.params) + 2
@@ -220,8 +176,42 @@ def _print_entry(entry: Entry[Any]) -> None:
         say(f"\n  set them in brackets: {spec.name}[{example.name}={format_scalar(example.default) or '...'}]")
 
 
+def _lines(entry: Entry[Any]) -> Iterator[tuple[str, str]]:
+    """What ``show`` prints of a spec; lines without a value are left out."""
+    from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, MetricSpec, RuleSpec
+
+    spec = entry.spec
+    if isinstance(spec, MethodSpec):
+        yield "tasks", ", ".join(spec.tasks)
+        yield "inputs", ", ".join(spec.inputs)
+        yield "backends", ", ".join(spec.backends) or "none"
+        yield "bound", "is given the training labels: not an LLP method" * spec.oracle
+    if isinstance(spec, DatasetSpec):
+        yield from _dataset_lines(spec)
+    if isinstance(spec, BagScheme):
+        yield "sizes", "its own: --bags is ignored" if spec.sizes_itself else "those of --bags"
+        yield "labels", "it uses them to form bags: which rows share a bag depends on them" * spec.uses_labels
+    if isinstance(spec, MetricSpec | RuleSpec):
+        yield "better", "higher" if spec.higher_is_better else "lower"
+    if isinstance(spec, MetricSpec):
+        yield "shown as", f"{spec.title}{', in percent' if spec.percent else ''}"
+        yield "tasks", ", ".join(spec.tasks)
+    if isinstance(spec, RuleSpec):
+        yield "version", str(spec.version)
+        yield "labels", "it uses labels of held-out rows, which a user does not have" * spec.uses_labels
+        yield "applied", "only to cells that were run with --folds" * spec.cross_validated
+        yield "shown", f"only if named: --rule {spec.name}" * spec.on_request
+    yield "from", f"{entry.plugin.origin} (plugin {entry.plugin.name})"
+    yield "citation", spec.citation
+    if isinstance(spec, MethodSpec):
+        yield "paper", spec.paper
+        yield "code", spec.code
+        yield "presets", ", ".join(name for name, _ in spec.presets)
+    yield "missing", _needs(entry)
+
+
 def _print_param(p: Param, width: int) -> None:
-    """A parameter: name, default and range in one line, its meaning below; a long default has a line of its own."""
+    """Print name, default and range in one line and the meaning below; a long default has its own line."""
     indent = f"    {'':<{width}}{'':<10}"
     default = format_scalar(p.default)
     told = f"{p.describe_range()}{' (log scale)' if p.log else ''}"
@@ -234,41 +224,32 @@ def _print_param(p: Param, width: int) -> None:
         say(f"{indent}{line}")
 
 
-def _dataset_facts(spec: DatasetSpec) -> list[tuple[str, str]]:
-    """What is declared of a dataset; nothing is read, and the network is not asked."""
-    facts = [("classes", str(spec.classes)), ("kind", spec.kind)]
-    facts += [("rows", f"{spec.rows:,}")] if spec.rows else []
-    facts += [("columns", str(spec.columns))] if spec.columns else []
-    facts += [("balance", _balance(spec.balance))] if spec.balance else []
-    facts += [("split", spec.split)] if spec.split else []
-    facts += [("licence", spec.licence)] if spec.licence else []
-    facts += [("source", spec.homepage)] if spec.homepage else []
+def _dataset_lines(spec: DatasetSpec) -> Iterator[tuple[str, str]]:
+    from llpbench.data.sources import origins
+
+    yield "classes", str(spec.classes)
+    yield "kind", spec.kind
+    yield "rows", f"{spec.rows:,}" if spec.rows else ""
+    yield "columns", str(spec.columns or "")
+    yield "balance", _balance(spec.balance) if spec.balance else ""
+    yield "split", spec.split
+    yield "licence", spec.licence
+    yield "source", spec.homepage
     for file in spec.files:
-        facts.append(("file", f"{file.path}  {file.size:,} bytes  sha256 {file.sha256}"))
-        facts += [("", place) for place in _places(file)]
-    return facts
+        yield "file", f"{file.path}  {file.size:,} bytes  sha256 {file.sha256}"
+        found = [f"from {origin.title}" for form in (file, *file.forms) for origin in origins(form)]
+        yield from (("", source) for source in found or ["it has no source: provide it yourself"])
 
 
 def _balance(shares: tuple[float, ...]) -> str:
-    """Shares of the classes: of class 1 for two classes, of all for more."""
     if len(shares) == 2:
         return f"{100 * shares[1]:.2f} % positive"
     return "equal shares" if len(set(shares)) == 1 else " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
 
 
-def _places(file: DataFile) -> list[str]:
-    """Where a file comes from, in the order in which it is tried."""
-    from llpbench.data.sources import origins
-    from llpbench.data.store import has_source
-
-    places = [f"from {origin.title}" for form in (file, *file.forms) for origin in origins(form)]
-    return places if has_source(file) else ["no source gives it: bring it yourself"]
-
-
-def report_troubles(registry: Registry) -> bool:
-    """Print broken plugins and conflicts; returns whether there are any."""
+def report_troubles(registry: Registry) -> None:
+    """Print broken plugins and conflicts."""
     for plugin in registry.broken:
         say(f"broken plugin {plugin.name} ({plugin.distribution}): {plugin.error}", fg="red")
     for conflict in registry.conflicts:
         say(f"conflict: {conflict}", fg="red")
-    return bool(registry.broken or registry.conflicts)

@@ -1,4 +1,4 @@
-"""``new``: a working plugin package to start from."""
+"""``new``: write a working plugin package from a template."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from llpbench.cli.printing import say
 from llpbench.contracts.errors import StoreError, UsageError
 
 
-@click.command(short_help="Write a working plugin package to start from.")
+@click.command(short_help="Create a plugin package from a template.")
 @click.argument("kind", type=click.Choice(["method", "dataset"]))
 @click.argument("name")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder to write.  [default: llpbench-NAME]")
 def new(kind: str, name: str, out: Path | None) -> None:
-    """Write a package with an entry point, a small working KIND called NAME, a test that runs the kit, and a README.
+    """Create a package with an entry point, a small working KIND called NAME, a test that runs the kit, and a README.
 
-    It passes `llpbench check NAME` at once after `pip install -e llpbench-NAME`.
+    After `pip install -e llpbench-NAME` it passes `llpbench check NAME`.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise UsageError(f"the name {name!r} must be lower-case words joined by '-', e.g. my-{kind}.")
-    _refuse_taken(kind, name)
+    _check_name_is_free(kind, name)
     folder = out or Path(f"llpbench-{name}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         what = "is not empty" if folder.is_dir() else "is a file"
@@ -42,21 +42,17 @@ def new(kind: str, name: str, out: Path | None) -> None:
     say(f"wrote {folder}. Next:\n  pip install -e {shlex.quote(str(folder))}\n  llpbench check {name}")
 
 
-def _refuse_taken(kind: str, name: str) -> None:
-    """Refuse a name that an installed plugin has: two that claim one name cannot both be used."""
+def _check_name_is_free(kind: str, name: str) -> None:
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry()
     known = registry.methods if kind == "method" else registry.datasets
     if name in known.entries:
         plugin = known.entries[name].plugin
-        raise UsageError(
-            f"there is a {kind} {name!r} already, of {plugin.distribution} {plugin.version}; choose another name."
-        )
+        raise UsageError(f"the {kind} {name!r} already exists ({plugin.origin}); choose another name.")
 
 
 def _templates(root: Traversable, inside: str = "") -> list[tuple[str, str]]:
-    """All template files below a folder with their relative paths."""
     found = []
     for item in sorted(root.iterdir(), key=lambda i: i.name):
         path = f"{inside}{item.name}"

@@ -1,4 +1,4 @@
-"""``plugins``: who brought what."""
+"""``plugins``: installed plugins and what each provides."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from llpbench.cli.options import plugin_options
-from llpbench.cli.printing import say
+from llpbench.cli.printing import print_json, say
 
 if TYPE_CHECKING:
     from llpbench.plugins.overview import PluginFacts
 
 
-@click.command("plugins", short_help="Installed plugins, what each brings, and which are broken.")
+@click.command("plugins", short_help="List installed plugins, what each provides, and which are broken.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def plugins_(as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """List every plugin with the package (or file) it comes from, what it brings, and those that cannot be loaded.
+    """List every plugin with its package (or file), what it provides, and the plugins that cannot be loaded.
 
-    Leave installed ones out with LLPBENCH_BLOCK=NAME, or load only some with LLPBENCH_PLUGINS=NAME,NAME.
+    Disable installed plugins with LLPBENCH_BLOCK=NAME, or load only some with LLPBENCH_PLUGINS=NAME,NAME.
     """
     from llpbench.cli.listing import report_troubles
     from llpbench.plugins.overview import plugin_facts
@@ -31,8 +30,7 @@ def plugins_(as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]
     facts = plugin_facts(registry)
     if as_json:
         broken = [{"name": b.name, "distribution": b.distribution, "error": b.error} for b in registry.broken]
-        content = {"plugins": facts, "broken": broken, "conflicts": registry.conflicts}
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        print_json({"plugins": facts, "broken": broken, "conflicts": registry.conflicts})
         return
     by_origin: dict[str, list[PluginFacts]] = {}
     for plugin in facts:

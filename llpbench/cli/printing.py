@@ -18,6 +18,13 @@ def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> 
     click.secho(printable(text, lines=True), err=err, nl=nl, **style)
 
 
+def print_json(content: Any) -> None:
+    """Print a value as indented JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+
+
 def progress_of(quiet: bool, verbose: bool, metric: MetricStyle) -> bool | View:
     """What a verb that runs cells shows: the usual progress, nothing, or a line with the time for all that happens."""
     from llpbench.report.progress import VerboseView

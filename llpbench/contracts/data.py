@@ -1,4 +1,4 @@
-"""The data of a cell: rows with labels, which the harness keeps to itself, and bags, which methods get."""
+"""The data of a cell: rows with labels, which only the harness sees, and bags, which methods are given."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ IntArray = NDArray[np.integer[Any]]
 class Column:
     """One column of the original table and the features it became.
 
-    A categorical column of ``width`` features is a one-hot block; a numeric one has width 1. The features of
-    the columns follow each other in the order of ``Bags.columns``.
+    A categorical column of ``width`` features is a one-hot block; a numeric one has width 1. Features are in the order
+    of ``Bags.columns``.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Column:
 class Part:
     """Rows with their labels. Methods never see it.
 
-    ``bag_of`` is the bag of each row, when the dataset brings bags of its own.
+    ``bag_of`` is the bag of each row if the dataset has natural bags.
     """
 
     X: FloatArray
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """What a dataset loads: three disjoint parts, encoded by what is known from the training rows alone."""
+    """What a dataset loads: three disjoint parts, encoded with statistics of the training rows only."""
 
     train: Part
     valid: Part
@@ -55,41 +55,40 @@ class Split:
 
 
 class Files(Protocol):
-    """How a dataset's loader reaches its files: checked, wherever they come from."""
+    """Access of a dataset's loader to its files, which are verified whatever their source."""
 
     def path(self, name: str) -> Path:
-        """The local path of the declared file ``name``, its checksum verified."""
+        """The local path of the declared file ``name``, verified."""
         ...
 
     def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
-        """The first of ``names`` that the data folder or the cache has: files that users bring themselves.
+        """The first of ``names`` that the data folder or the cache has, for files that users provide themselves.
 
-        ``hint`` says how to get one, for the message when there is none.
+        ``hint`` says how to get one, for the error message.
         """
         ...
 
     @property
     def cache(self) -> Path:
-        """A folder that survives runs, for things that are costly to make (embeddings)."""
+        """A persistent folder for results that are expensive to compute (embeddings)."""
         ...
 
 
 @dataclass(frozen=True)
 class Bags:
-    """All that a method may learn from: rows in bags, and the class counts of each bag.
+    """What a method learns from: rows in bags, and the class counts of each bag.
 
-    Rows lie bag after bag: bag ``b`` is ``X[offsets[b]:offsets[b + 1]]``; bags may differ in size. Arrays are
-    read-only.
+    Rows are in bag order: ``b`` is ``X[offsets[b]:offsets[b + 1]]``. Bags may differ in size; arrays are read-only.
 
     Attributes:
         X: float32 rows (n, d), or images (n, height, width, channels) for methods that declare them.
         offsets: (bags + 1,) row offsets.
-        counts: (bags, 1) number of class-1 rows for two classes, (bags, C) otherwise. Under noise a count is
-            any real number, also outside [0, size].
+        counts: (bags, 1) number of class-1 rows for two classes, (bags, C) otherwise. A noisy count is any real number,
+            also outside [0, size].
         classes: number of classes.
-        count_sd: standard deviation of the noise that was added to each count; 0 when none.
-        columns: the table's columns, when the dataset has any.
-        validation: held-back bags of the same form (or None): what model selection may use.
+        count_sd: standard deviation of the noise added to each count; 0 without noise.
+        columns: the table's columns, if there are any.
+        validation: held-out bags for model selection, or None.
     """
 
     X: FloatArray
@@ -135,14 +134,35 @@ class Bags:
         return read_only(rate if self.classes == 2 else rate / max(float(rate.sum()), 1e-12))
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """A model's predictions for the held-out rows, and what a selection rule may know about these rows.
+
+    Attributes:
+        scores: (n,) or (n, C) scores as the method gave them.
+        probabilities: the same as probabilities.
+        bags: the held-out bags with their known (maybe noisy) counts; rows in the order of the predictions.
+        labels: labels of the rows, for rules that declare ``uses_labels``; None for all others.
+    """
+
+    scores: FloatArray
+    probabilities: FloatArray
+    bags: Bags
+    labels: IntArray | None = None
+
+
+HeldBack = HeldOut
+"""The former name of ``HeldOut``."""
+
+
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, locked against writing: a method that changes its input fails instead of spoiling it."""
+    """The array, locked against writing, so that a method that changes its input fails."""
     array.setflags(write=False)
     return array
 
 
 def random_split(n: int, shares: Sequence[float], seed: int) -> list[IntArray]:
-    """Shuffle ``range(n)`` and cut it into disjoint index sets of the given shares (rounded; the first takes the rest).
+    """Shuffle ``range(n)`` and divide it into index sets of the given shares (rounded; the first takes the rest).
 
     Args:
         n: number of rows.

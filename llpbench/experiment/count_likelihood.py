@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.contracts.data import Bags
-from llpbench.contracts.held_back import HeldBack
+from llpbench.contracts.data import Bags, HeldOut
 from llpbench.experiment.count_laws import WHOLE, log_density
 from llpbench.experiment.levelling import inner_rate, level, log_odds
 
@@ -28,7 +27,7 @@ _NODES = np.linspace(-4.0, 4.0, 25)
 _TINY = 1e-300
 
 
-def count_log_likelihood(held: HeldBack) -> float:
+def count_log_likelihood(held: HeldOut) -> float:
     """Mean over held-back bags of ``log P(c_b)``, summed over classes, of predictions brought to the known rate.
 
     ``τ`` is that of the grid, 0 among them, under which all the held-back counts are most likely: one number that the

@@ -1,13 +1,12 @@
-"""From scores to decisions, by what is known without labels: how many rows of each class there are.
+"""From scores to decisions, using only what is known without labels: the overall rate of each class.
 
-A threshold of one half asks more of a model than LLP can give it: where bags are large, or positives rare, honest
-probabilities stay below one half and no row would ever be positive. What everyone has is the overall rate ``r``, the
-known (maybe noisy) counts of the training bags over their rows. So the rows with the highest scores are positive, as
-many as the rate says. Only the order of the scores matters, not their calibration. (Shifting all logits until their
-mean prediction is ``r`` and cutting at one half was the other candidate; docs/protocol.md has both in numbers.)
+A threshold of one half does not suit LLP: if bags are large, or positives rare, honest probabilities stay below one
+half and no row would ever be positive. Known is the overall rate ``r``, the (maybe noisy) counts of the training bags
+over their rows. So the rows with the highest scores are positive, as many as the rate says. Only the order of the
+scores matters, not their calibration. (docs/protocol.md compares this with a threshold on shifted logits.)
 
-Several classes: the logits are shifted by one number for each class, so that the mean prediction is the known rates,
-and the most probable class is taken.
+Several classes: the logits are shifted by one number for each class so that the mean prediction equals the known rates,
+and the most probable class is chosen.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def decide(scores: FloatArray, probabilities: FloatArray, rate: FloatArray) -> I
 
 
 def rate_threshold(scores: FloatArray, rate: float) -> float:
-    """The score from which on rows are positive, so that their share is as near to ``rate`` as ties let it be.
+    """The lowest score of positive rows, so that their share is as close to ``rate`` as ties allow.
 
-    Rows of one score are decided alike. Infinity when no row at all comes nearest; of two as near the higher threshold.
+    Infinity if no positive row is closest; of two equally close thresholds the higher one.
     """
     values, sizes = np.unique(scores, return_counts=True)
     positive = np.append(np.cumsum(sizes[::-1])[::-1], 0)  # rows from each value on, and none

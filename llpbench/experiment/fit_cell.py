@@ -1,4 +1,4 @@
-"""The two halves of a cell: the data with its judge, made once, and a result filled from what the judge chose."""
+"""Prepare the data and the judge of a cell, and fill its result from what the judge selected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, FloatArray, IntArray, Split
 from llpbench.contracts.errors import MethodError, Skip
@@ -18,24 +17,24 @@ from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import DEFAULT_RULE, NO_BAG, DatasetSpec, RuleSpec
-from llpbench.experiment.bag_card import make_card
+from llpbench.experiment.bag_card import card_of
 from llpbench.experiment.folds import make_folds
-from llpbench.experiment.forming import Formed, form_bags
+from llpbench.experiment.forming import form_bags
 from llpbench.experiment.judge import Best, Judge, finite, patience_of
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
-from llpbench.experiment.rules import Place, bind, make_rules
+from llpbench.experiment.rules import ReportPlace, bind, make_rules
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.experiment.seeds import derive_seed
 from llpbench.experiment.split import bags_seed, load_split, split_seed
 from llpbench.plugins.registry import Registry, unmet_needs
 
 Predictions = dict[str, np.ndarray]
-"""Test scores of the report that each rule chose, the labels of the test rows and (``bag_of``) their bags."""
+"""Test scores of the report that each rule selected, the labels of the test rows and (``bag_of``) their bags."""
 
 
 @dataclass
 class Prepared:
-    """The data of a cell. ``bags`` and ``test_rows`` are for the method, the rest is for the judge alone."""
+    """The data of a cell. ``bags`` and ``test_rows`` are for the method, the rest is for the judge only."""
 
     bags: Bags
     test_rows: FloatArray | None
@@ -45,13 +44,13 @@ class Prepared:
     test_bag_of: IntArray | None = None
 
     def forget_rows(self) -> None:
-        """Let go of the features that the method has now: the judge needs those of held-back bags at most."""
+        """Release the features that the method has now; the judge needs at most those of held-out bags."""
         assert self.bags.validation is not None
         self.bags, self.test_rows = self.bags.validation, None
 
 
 def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
-    """Load the data of a cell and put it into bags; ``result`` is told all that is known by then."""
+    """Load the data of a cell and form its bags; facts about them are recorded in ``result``."""
     cell = job.cell
     entry = registry.datasets.entry(cell.dataset)
     needs = unmet_needs(entry)
@@ -76,43 +75,30 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
         result.digests["test_bags"] = digest_of_bags(formed.test_bag_of)
     if not job.method.oracle:
         result.card = card_of(formed, uses_labels=registry.schemes[cell.scheme].uses_labels)
-    _decline_mismatch(cell.method, job.method, entry.spec, split)
+    _skip_mismatch(cell.method, job.method, entry.spec, split)
     tests = None if cell.tuning else split.test.X
     test_bag_of = formed.test_bag_of if test_bags else None
     return Prepared(bags, tests, formed.train_labels, formed.valid_labels, split.test.y, test_bag_of)
 
 
-def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
-    """The card of the training bags, from their true labels (counts may carry noise)."""
-    bags = formed.bags
-    return make_card(
-        bags.X,
-        bags.offsets,
-        formed.train_labels,
-        classes=bags.classes,
-        left_out=formed.left_out,
-        uses_labels=uses_labels,
-    )
-
-
-CrossValidated = Mapping[str, Mapping[Place, float]]
-"""By rule, the values of the places of a fit, as the fits on other bags gave them."""
+CrossValidated = Mapping[str, Mapping[ReportPlace, float]]
+"""For each rule, the values of the places of a fit, from the fits on folds."""
 
 
 def make_judge(job: Job, data: Prepared, registry: Registry, cross_validated: CrossValidated | None = None) -> Judge:
-    """The judge of a cell. Of features it has those of the held-back bags only, which rules may look at."""
+    """The judge of a cell. The only features it has are those of the held-out bags, which rules may use."""
     tests = None if data.test_rows is None else len(data.test_rows)
     return Judge(tests=tests, **_terms(job, data, registry, cross_validated))
 
 
 def prepare_folds(job: Job, data: Prepared) -> Iterator[Prepared]:
-    """The data of the further fits that cross-validated rules need: no test rows in any of them."""
+    """The data of the further fits for cross-validated rules, without test rows."""
     for fold in make_folds(data.bags, data.train_labels, data.valid_labels, job.cell):
         yield Prepared(fold.bags, None, fold.train_labels, fold.valid_labels, data.test_labels[:0])
 
 
 def make_fold_judge(job: Job, data: Prepared, registry: Registry) -> Judge:
-    """The judge of one of the further fits: ``bags`` and the cross-validated rules look at the fold it held back."""
+    """The judge of one of the further fits: ``bags`` and the cross-validated rules use its held-out fold."""
     assert data.bags.validation is not None
     specs = [registry.rules[DEFAULT_RULE], *cross_validated_rules(registry)]
     rules = [bind(spec, data.bags.validation) for spec in specs]
@@ -125,12 +111,12 @@ def cross_validated_rules(registry: Registry) -> list[RuleSpec]:
 
 
 def make_monitor(job: Job, data: Prepared, registry: Registry) -> HarnessMonitor:
-    """The judge of a cell whose method is to run in the same process: to debug it, never to measure it."""
+    """The judge of a cell whose method runs in the same process, for debugging."""
     return HarnessMonitor(test_rows=data.test_rows, **_terms(job, data, registry))
 
 
 def fit_here(job: Job, data: Prepared, registry: Registry, monitor: HarnessMonitor) -> None:
-    """Fit the method of a cell in this process, labels and all."""
+    """Fit the method of a cell in this process, for debugging."""
     oracle = {"labels": data.train_labels} if job.method.oracle else {}
     method = registry.methods[job.cell.method].load()(**job.cell.params)
     fit_method(method, data.bags, monitor, method_seed(job.cell), **oracle)
@@ -152,21 +138,21 @@ def _terms(
 
 
 def method_seed(cell: Cell) -> int:
-    """Seed of the method: a parameter that changes leaves it as it is."""
+    """Seed of the method; it does not depend on the method's parameters."""
     return derive_seed("method", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, method=cell.method)
 
 
 def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, **oracle: IntArray) -> None:
-    """Fit in this process, and score the fitted model once if the method never reported."""
+    """Fit in this process, and report the fitted model if the method never did."""
     fitted = method.fit(bags, monitor=MethodView(monitor), seed=seed, **oracle)
     if fitted is None:
-        raise MethodError("fit returned None; it must return the fitted method (return self)")
+        raise MethodError("fit must return the fitted method (return self), got None")
     if not monitor.history:
         monitor.report(fitted.predict_scores)
 
 
 def fill_result(result: CellResult, judge: Judge, data: Prepared, registry: Registry) -> Predictions:
-    """Fill in what the judge chose; returns the chosen test scores (none while tuning)."""
+    """Record what the judge selected; returns the selected test scores (none during tuning)."""
     result.history, result.pseudo_labels, result.notes = judge.history, judge.pseudo, judge.notes
     task = "binary" if judge.classes == 2 else "multiclass"
     metrics = [e.spec for e in registry.metrics if task in e.spec.tasks]
@@ -193,7 +179,6 @@ def fill_result(result: CellResult, judge: Judge, data: Prepared, registry: Regi
 
 
 def _digest_of_features(split: Split) -> str:
-    """A digest of all features, to tell whether two results were made from the same ones."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (split.train, split.valid, split.test):
         digest.update(str((part.X.shape, part.X.dtype.str)).encode())
@@ -201,7 +186,7 @@ def _digest_of_features(split: Split) -> str:
     return digest.hexdigest()
 
 
-def _decline_mismatch(method: str, facts: MethodFacts, dataset: DatasetSpec, split: Split) -> None:
+def _skip_mismatch(method: str, facts: MethodFacts, dataset: DatasetSpec, split: Split) -> None:
     task = "binary" if split.classes == 2 else "multiclass"
     if task not in facts.tasks:
         raise Skip(f"{method} is for {' and '.join(facts.tasks)} tasks; {dataset.name} is {task}")

@@ -1,12 +1,12 @@
-"""Folds over bags: the method is fitted without each part of the bags once, and that part tells how far it had learned.
+"""Cross-validation over bags: the method is fitted without each fold of the bags once, and evaluated on that fold.
 
-Held-back bags are few where bags are large (three of 2,048 rows on Adult), and what they choose is a matter of luck.
-With folds every bag is held back once. The fits give the value of a *place* (a stage and a number of reports),
+If bags are large, there are few held-out bags (three of 2,048 rows on Adult), and a choice based on them is noisy. With
+folds every bag is held out once. The fits give the value of a *place* (a stage and a number of reports),
 
     V(place) = Σ_f n_f v_f(place) / Σ_f n_f
 
-with ``v_f`` the rule's value on the ``n_f`` rows of fold ``f``; of the fit on the training bags the report of the best
-place is taken. A place that some fit did not reach has no value.
+with ``v_f`` the rule's value on the ``n_f`` rows of fold ``f``. From the fit on the training bags, the report at the
+best place is selected. A place that some fit did not reach has no value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, IntArray, read_only
 from llpbench.contracts.errors import Skip
 from llpbench.contracts.specs import RuleSpec
-from llpbench.experiment.rules import Place
+from llpbench.experiment.rules import ReportPlace
 from llpbench.experiment.seeds import derive_seed
 from llpbench.experiment.split import bags_seed
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Bags to learn from with one part of all bags held back, and the labels of both in bag order (for the judge)."""
+    """Training bags with one fold held out, and the labels of both in bag order (for the judge)."""
 
     bags: Bags
     train_labels: IntArray
@@ -35,7 +35,7 @@ class Fold:
 
 
 def make_folds(bags: Bags, train_labels: IntArray, valid_labels: IntArray, cell: Cell) -> Iterator[Fold]:
-    """Deal training and held-back bags, put together, into ``cell.folds`` parts; each is held back once.
+    """Divide all training and held-out bags into ``cell.folds`` folds; each is held out once.
 
     With fewer bags than folds, each bag is a fold.
 
@@ -54,14 +54,14 @@ def make_folds(bags: Bags, train_labels: IntArray, valid_labels: IntArray, cell:
 
 
 def deal(n: int, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Deal ``n`` bags into ``folds`` parts at random; sizes differ by one at most."""
+    """Divide ``n`` bags into ``folds`` parts at random; sizes differ by at most one."""
     if n < 2:
         raise Skip(f"folds over bags need at least two bags; there is {n}")
     return [np.sort(part) for part in np.array_split(rng.permutation(n), min(folds, n))]
 
 
 def pool(bags: Bags) -> Bags:
-    """Training and held-back bags as one set."""
+    """Training and held-out bags as one set."""
     assert bags.validation is not None
     valid = bags.validation
     return replace(
@@ -74,7 +74,7 @@ def pool(bags: Bags) -> Bags:
 
 
 def take(bags: Bags, chosen: IntArray) -> tuple[Bags, IntArray]:
-    """Some of the bags, and the numbers of their rows."""
+    """A subset of the bags, and the indices of their rows."""
     rows = np.concatenate([np.arange(bags.offsets[b], bags.offsets[b + 1]) for b in chosen])
     offsets = np.concatenate([[0], np.cumsum(bags.sizes[chosen])])
     part = replace(
@@ -85,24 +85,24 @@ def take(bags: Bags, chosen: IntArray) -> tuple[Bags, IntArray]:
 
 @dataclass(frozen=True)
 class FoldValues:
-    """What came of one fold: the number of rows held back, and for each report its place and value under every rule."""
+    """One fold: the number of held-out rows, and for each report its place and its value under every rule."""
 
     rows: int
-    places: Sequence[Place]
+    places: Sequence[ReportPlace]
     history: Sequence[Mapping[str, float | None]]
 
 
-def values_of_places(folds: Sequence[FoldValues], rules: Iterable[RuleSpec]) -> dict[str, dict[Place, float]]:
-    """For each rule, the mean value of every place that all folds reached, weighted by the rows held back."""
+def values_of_places(folds: Sequence[FoldValues], rules: Iterable[RuleSpec]) -> dict[str, dict[ReportPlace, float]]:
+    """For each rule, the mean value of every place that all folds reached, weighted by the held-out rows."""
     weights = [fold.rows for fold in folds]
     return {rule.name: _means([_by_place(fold, rule.name) for fold in folds], weights) for rule in rules}
 
 
-def _by_place(fold: FoldValues, rule: str) -> dict[Place, float]:
+def _by_place(fold: FoldValues, rule: str) -> dict[ReportPlace, float]:
     values = [(place, report.get(rule)) for place, report in zip(fold.places, fold.history, strict=True)]
     return {place: value for place, value in values if value is not None}
 
 
-def _means(folds: Sequence[Mapping[Place, float]], weights: Sequence[int]) -> dict[Place, float]:
+def _means(folds: Sequence[Mapping[ReportPlace, float]], weights: Sequence[int]) -> dict[ReportPlace, float]:
     shared = [place for place in folds[0] if all(place in fold for fold in folds)]
     return {place: float(np.average([fold[place] for fold in folds], weights=weights)) for place in shared}

@@ -1,8 +1,8 @@
-"""The bags of a cell: formed by its scheme within each part or of all rows, counted, and given noise.
+"""Form the bags of a cell, count labels, and add the noise of the cell.
 
 ``split=rows``  the parts are those of the dataset, and bags are formed within each of them.
-``split=bags``  bags are formed of the rows of all three parts together, and each goes as a whole to training,
-                validation or test. What a model meets in the test is then a group that it never saw a row of.
+``split=bags``  bags are formed from the rows of all three parts, and each goes as a whole to training, validation or
+                test: the test bags are groups of which the model has seen no row.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from llpbench.plugins.registry import Registry
 
 PARTS = ("train", "valid", "test")
 Number = Callable[[Part, str], IntArray]
-"""Gives each row of a part (whose name is the second argument) the number of its bag, or ``NO_BAG``."""
+"""The bag number, or ``NO_BAG``, of each row of a part (whose name is the second argument)."""
 
 
 @dataclass(frozen=True)
 class Formed:
-    """The bags of a cell. All but ``bags`` is for the judge alone.
+    """The bags of a cell. Everything except ``bags`` is for the judge only.
 
     Attributes:
-        split: the parts that the bags were made of; under ``split=bags`` not those of the dataset.
-        bags: training bags with validation bags inside; their counts carry the noise of the cell.
+        split: the parts that the bags were formed from; with ``split=bags`` not those of the dataset.
+        bags: training bags with their validation bags; counts have the noise of the cell.
         train_labels: labels of the training rows in bag order; ``valid_labels`` likewise.
-        test_bag_of: the bag of each test row (``NO_BAG`` for none); empty where there is no test row.
-        left_out: share of the training rows (under ``split=bags`` of all rows) that are in no bag.
+        test_bag_of: the bag of each test row (or ``NO_BAG``); empty without test rows.
+        left_out: share of the training rows (with ``split=bags`` of all rows) without a bag.
     """
 
     split: Split
@@ -75,7 +75,7 @@ def form_bags(job: Job, split: Split, registry: Registry) -> Formed:
 
 
 def _bound_scheme(cell: Cell, spec: BagScheme, split: Split, rng: np.random.Generator) -> Number:
-    """The scheme of a cell as a function of a part. Labels reach it only where it declares that it uses them."""
+    """The scheme of a cell as a function of a part. It is given labels only if it declares that it uses them."""
     if cell.bag_size > len(split.train) and not spec.sizes_itself:
         raise DatasetError(
             f"bag size {cell.bag_size} is larger than the {len(split.train):,} training rows of {cell.dataset}"
@@ -90,8 +90,8 @@ def _bound_scheme(cell: Cell, spec: BagScheme, split: Split, rng: np.random.Gene
         found = checked_numbers(found, len(part))
         if name != "test" and not (found != NO_BAG).any():  # test rows are scored one by one, bags or not
             raise DatasetError(
-                f"the bag scheme {cell.scheme} leaves no bag of the {len(part):,} {name} rows of {cell.dataset}: "
-                f"none of its groups is within its limits ({_limits(cell)})"
+                f"the bag scheme {cell.scheme} forms no bag from the {len(part):,} {name} rows of {cell.dataset}: "
+                f"no group is within its limits ({_limits(cell)})"
             )
         return found
 
@@ -99,23 +99,22 @@ def _bound_scheme(cell: Cell, spec: BagScheme, split: Split, rng: np.random.Gene
 
 
 def _limits(cell: Cell) -> str:
-    return ", ".join(f"{name}={value}" for name, value in cell.scheme_options.items()) or "it has none"
+    return ", ".join(f"{name}={value}" for name, value in cell.scheme_options.items()) or "none"
 
 
 def _numbers_there(part: Part, name: str) -> IntArray:
-    """The numbers that ``split_by_bags`` left in a part."""
     del name
     assert part.bag_of is not None
     return part.bag_of
 
 
 def split_by_bags(split: Split, number: Number, rng: np.random.Generator) -> tuple[Split, float]:
-    """Form bags of all rows and deal them to the three parts, whose shares of the rows stay about the dataset's.
+    """Form bags from all rows and assign them to the three parts in about the dataset's shares.
 
-    Features stay as they are encoded, by what the dataset's own training rows tell of features; no label is in them.
+    Features stay encoded with statistics of the dataset's own training rows, which do not depend on labels.
 
     Returns:
-        The parts, each with the bag of its rows, and the share of all rows that are in no bag and so in no part.
+        The parts, each with the bag of its rows, and the share of rows that are left out.
     """
     parts = [split.train, split.valid, split.test]
     pooled = Part(
@@ -127,8 +126,8 @@ def split_by_bags(split: Split, number: Number, rng: np.random.Generator) -> tup
     bags, place, sizes = np.unique(bag_of[bag_of != NO_BAG], return_inverse=True, return_counts=True)
     if len(bags) < len(PARTS):
         raise DatasetError(
-            f"split=bags deals whole bags to training, validation and test: it needs at least {len(PARTS)} bags, "
-            f"and there {'is 1' if len(bags) == 1 else f'are {len(bags)}'} (split=rows cuts rows instead)"
+            f"split=bags assigns whole bags to training, validation and test and needs at least {len(PARTS)} bags, "
+            f"got {len(bags)} (split=rows splits rows instead)"
         )
     part_of_bag = deal_bags(sizes, [len(part) for part in parts], rng)
     part_of = np.full(len(pooled), NO_BAG)
@@ -138,9 +137,9 @@ def split_by_bags(split: Split, number: Number, rng: np.random.Generator) -> tup
 
 
 def deal_bags(sizes: IntArray, shares: list[int], rng: np.random.Generator) -> IntArray:
-    """The part of each bag: in random order, each goes to the part that has least of its share of the rows so far.
+    """The part of each bag: in random order, each goes to the part that has the least of its share of the rows so far.
 
-    So every part gets a bag as long as there are as many bags as parts, and no share is off by more than about a bag.
+    Every part gets a bag if there are at least as many bags as parts, and shares are exact up to about a bag.
     """
     part_of = np.empty(len(sizes), dtype=np.int64)
     filled = np.zeros(len(shares))

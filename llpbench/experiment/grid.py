@@ -1,4 +1,4 @@
-"""From a request to cells: every combination once, in an order that fills whole tables early."""
+"""Turn a request into cells: every combination once, in an order that completes whole tables early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpe
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_name
 from llpbench.plugins.options import expand, format_options, parse_options
-from llpbench.plugins.registry import Registry, Shelf
+from llpbench.plugins.registry import Catalog, Registry
 from llpbench.system.backend import BACKENDS
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
@@ -27,12 +27,12 @@ _MOST_DIGITS = 9  # of a seed that is written as text
 _SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 MOST_FOLDS = 100
 USUAL_FOLDS = 5
-"""Folds of a search that is judged by a cross-validated rule and was not told how many."""
+"""The default number of folds of a search by a cross-validated rule."""
 DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run: the axes of the grid, as a TOML file or the command line states them."""
+    """What to run: the axes of the grid."""
 
     methods: list[str]
     datasets: list[str] = msgspec.field(default_factory=lambda: ["adult"])
@@ -52,14 +52,14 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seed_list(self) -> list[int]:
-        """The seeds one by one (``listed_seeds``)."""
+        """The seeds as a list (``listed_seeds``)."""
         return listed_seeds(self.seeds)
 
     @property
     def name(self) -> str:
-        """A folder name that is the same for the same request: what it runs, and a hash.
+        """The folder name of a request: what it runs, and a hash.
 
-        Settings that came later enter the hash only when they are used: folders keep the names they had.
+        Settings that were added later enter the hash only if they are used, so that existing folders keep their names.
         """
         words = [parse_options(text)[0] for text in (*self.methods, *self.datasets)]
         slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
@@ -69,23 +69,23 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def listed_seeds(seeds: int | list[int]) -> list[int]:
-    """The seeds: those that are listed, or the first ones when a number is given.
+    """The seeds as a list; a number stands for the first seeds.
 
     Raises:
-        UsageError: the number is so large that it must be meant as one seed.
+        UsageError: the number is so large that a single seed must be meant.
     """
     if not isinstance(seeds, int):
         return seeds
     if seeds > MOST_SEEDS:
         one = f"{seeds}-{seeds}" if len(str(seeds)) <= _MOST_DIGITS else f"[{seeds}] in a run file or a call"
-        raise UsageError(f"--seeds {seeds}: a number says how many; for this one seed write {one}.")
+        raise UsageError(f"--seeds {seeds} is a number of seeds; for this single seed write {one}.")
     return list(range(seeds))
 
 
 def parse_seeds(given: str | int | list[int]) -> int | list[int]:
-    """Seeds as people give them: how many (``3``), which (``0,1,2``), from where to where (``3-5``).
+    """Parse seeds: a number of seeds (``3``), a list (``0,1,2``) or a range (``3-5``).
 
-    The first seeds are always a number, so that ``0-2`` and ``3`` are one request with one results folder.
+    The first seeds are always returned as a number, so that ``0-2`` and ``3`` are the same request.
     """
     if isinstance(given, int):
         return given
@@ -97,12 +97,10 @@ def parse_seeds(given: str | int | list[int]) -> int | list[int]:
         elif match is not None:
             first, last = int(match[1]), int(match[2] or match[1])
             if not 0 <= last - first < MOST_SEEDS:
-                raise UsageError(f"--seeds {part}: a range goes upwards, over at most {MOST_SEEDS:,} seeds.")
+                raise UsageError(f"--seeds {part}: a range must be increasing and have at most {MOST_SEEDS:,} seeds.")
             seeds += range(first, last + 1)
         elif str(part).strip():
-            raise UsageError(
-                f"--seeds {given!r}: give how many (3 runs seeds 0, 1, 2), which (0,1,2), or a range (3-5)."
-            )
+            raise UsageError(f"--seeds {given!r}: give a number (3: seeds 0, 1, 2), a list (0,1,2) or a range (3-5).")
     if isinstance(given, str) and given.strip().isdecimal():
         return int(given)
     seeds = list(dict.fromkeys(seeds))
@@ -111,7 +109,7 @@ def parse_seeds(given: str | int | list[int]) -> int | list[int]:
 
 @dataclass(frozen=True)
 class Variant(Generic[S]):
-    """A registered thing with the options that were given for it, and the name it is shown under."""
+    """A spec with the options that were given for it."""
 
     spec: S
     given: dict[str, Scalar]
@@ -132,7 +130,7 @@ class Variant(Generic[S]):
 
 @dataclass(frozen=True)
 class Tuned:
-    """Parameters that a search chose for a cell: values, the name of their origin, and what the search took."""
+    """Parameters that a search chose for a cell, the name of their origin, and the duration of the search."""
 
     params: Mapping[str, Scalar]
     preset: str
@@ -140,21 +138,20 @@ class Tuned:
 
 
 FindTuned = Callable[[Cell, Mapping[str, Scalar]], Tuned | None]
-"""Tuned parameters for a cell and the parameters that were given for it; None when its method was never tuned."""
+"""Finds the tuned parameters for a cell and its given parameters; None if its method was not tuned."""
 
 
 def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None) -> list[Planned]:
-    """All cells of a request, checked; seeds run outermost, so a table with one seed is whole first.
+    """All cells of a request, validated; the seed varies slowest, so that tables with one seed are complete first.
 
-    A bound (a method that is given labels) does not depend on bags or noise: it is run once for each dataset and
-    seed, as bags of size one. Only where whole bags are split do they decide which rows it is tested on. A scheme that
-    sizes its bags itself is run once, whatever sizes are asked for.
+    A bound (a method that is given labels) does not depend on bags or noise and is run once for each dataset and seed,
+    with bags of size one, unless whole bags are split. A scheme that sizes its bags itself is run once, whatever sizes
+    are requested.
     """
     check_axes(spec)
-    registry.rules.entry(spec.params_rule)  # an error that lists the known ones when it is none of them
-    methods = [variant for text in spec.methods for variant in _variants(registry.methods, text)]
-    datasets = [variant for text in spec.datasets for variant in _variants(registry.datasets, text)]
-    schemes = [variant for text in spec.schemes for variant in _variants(registry.schemes, text)]
+    registry.rules.entry(spec.params_rule)  # raises an error if there is no such rule
+    methods = _variants(registry.methods, spec.methods)
+    datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
     noises = list(dict.fromkeys(noise_name(text) for text in spec.noise))
     _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
@@ -191,10 +188,9 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
 
 
 def plan_bags(spec: RunSpec, registry: Registry) -> list[Planned]:
-    """The bags of a request as cells that name no method: every dataset, scheme, size and seed once."""
+    """The bags of a request as cells without a method: every dataset, scheme, size and seed once."""
     check_axes(spec)
-    datasets = [variant for text in spec.datasets for variant in _variants(registry.datasets, text)]
-    schemes = [variant for text in spec.schemes for variant in _variants(registry.schemes, text)]
+    datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
     planned: dict[str, Planned] = {}
     for seed, dataset, asked, bag_size in itertools.product(spec.seed_list, datasets, schemes, spec.bags):
         scheme = _scheme_for(dataset, asked, registry)
@@ -207,14 +203,13 @@ def plan_bags(spec: RunSpec, registry: Registry) -> list[Planned]:
 
 
 def _bags(spec: RunSpec, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme], bag_size: int) -> dict[str, Any]:
-    """What a cell says of its bags and of what is split."""
     size = OWN_SIZES if scheme.spec.sizes_itself else _checked_size(bag_size, dataset.spec)
     split = {} if spec.split == USUAL.split else {"split": spec.split}
     return {"bag_size": size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, **split}
 
 
 def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
-    """What a cell's data is called: options, bag scheme, split, feature noise and folds that are not the usual ones.
+    """The display name of a cell's data: the dataset with all options and conditions that are not the defaults.
 
     A bound does not depend on bags, so its name has no scheme, unless whole bags are split.
     """
@@ -226,7 +221,7 @@ def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagSch
 
 
 def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
-    """The scheme that was asked for; a dataset that brings its own bags is given these instead of random ones."""
+    """The requested scheme; for a dataset with natural bags, these replace random ones."""
     option = dataset.spec.own_bags
     brings = bool(option) and dataset.resolved[option] not in (None, False, "", "none")
     if brings and asked.name == USUAL.scheme:
@@ -237,7 +232,7 @@ def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], regist
 def named_settings(
     method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
 ) -> tuple[dict[str, Scalar], str, str]:
-    """Parameters, name and preset of a method: what was given wins over the preset, which wins over defaults."""
+    """Parameters, name and preset of a method: given values override the preset, which overrides the defaults."""
     source = dict(method.spec.presets).get(preset)
     if source is None:
         return method.resolved, method.name, ""
@@ -247,20 +242,20 @@ def named_settings(
 
 
 def check_axes(spec: RunSpec) -> None:
-    """Refuse a request that no dataset could serve, naming the axis."""
+    """Raise an error for a request that is invalid for every dataset, naming the axis."""
     for axis in ("methods", "datasets", "bags", "schemes", "noise", "feature_noise"):
         if not getattr(spec, axis):
             raise UsageError(f"--{axis.replace('_', '-')} is empty; give at least one.")
     for size in spec.bags:
         if size < 1:
-            raise UsageError(f"bag size {size} is not possible: bag sizes are integers of at least 1.")
+            raise UsageError(f"bag size {size} is not possible: it must be an integer of at least 1.")
     if not spec.seed_list:
         raise UsageError(f"--seeds {spec.seeds}: at least one seed is needed (3 runs seeds 0, 1, 2).")
     if min(spec.seed_list) < 0:
-        raise UsageError(f"--seeds {spec.seeds}: seeds are whole numbers from 0.")
+        raise UsageError(f"--seeds {spec.seeds}: seeds must be integers from 0.")
     for sigma in spec.feature_noise:
         if not 0 <= sigma < float("inf"):
-            raise UsageError(f"feature noise {sigma:g} is not possible: it is a standard deviation.")
+            raise UsageError(f"feature noise {sigma:g} is not possible: it must be a standard deviation of at least 0.")
     if spec.folds < 0 or spec.folds == 1 or spec.folds > MOST_FOLDS:
         raise UsageError(f"--folds {spec.folds}: give from 2 to {MOST_FOLDS} folds, or 0 for none.")
     if spec.backend not in BACKENDS:
@@ -273,10 +268,9 @@ def check_axes(spec: RunSpec) -> None:
         raise UsageError("--params and --preset both set parameters; give one of them.")
 
 
-def _variants(shelf: Shelf[S], text: str) -> list[Variant[S]]:
-    name, options = parse_options(text)
-    spec = shelf[name]
-    return [Variant(spec, given) for given in expand(spec, options)]
+def _variants(catalog: Catalog[S], texts: Iterable[str]) -> list[Variant[S]]:
+    parsed = [parse_options(text) for text in texts]
+    return [Variant(catalog[name], given) for name, options in parsed for given in expand(catalog[name], options)]
 
 
 def _checked_size(bag_size: int, dataset: DatasetSpec) -> int:
@@ -286,12 +280,12 @@ def _checked_size(bag_size: int, dataset: DatasetSpec) -> int:
 
 
 def unused_sizes(spec: RunSpec, planned: Iterable[Planned]) -> list[str]:
-    """What to say where bag sizes were asked for and a scheme sizes its bags itself."""
+    """Notes for bag sizes that were requested and are ignored, because a scheme sizes its bags itself."""
     if spec.bags == DEFAULT_BAGS:
         return []
     schemes = dict.fromkeys(plan.cell.scheme for plan in planned if plan.cell.bag_size == OWN_SIZES)
-    cut = " (own-bags[most=N] cuts larger ones)" if OWN_BAGS in schemes else ""
-    return [f"{scheme} sizes its bags itself: --bags is not used for it{cut}" for scheme in schemes]
+    cut = " (own-bags[most=N] divides larger ones)" if OWN_BAGS in schemes else ""
+    return [f"{scheme} sizes its bags itself: --bags is ignored for it{cut}" for scheme in schemes]
 
 
 def _check_preset(spec: RunSpec, methods: Iterable[MethodSpec]) -> None:

@@ -1,7 +1,7 @@
-"""A method's monitor: phases on a clock, and reports that go to a judge.
+"""The monitor of a method: it measures phases, and passes reports to a judge.
 
-``HarnessMonitor`` has the judge in the same process: for ``fit``, for the kit and for ``run --debug``. In a cell the
-judge is another process, and the method's monitor speaks to it (``execution/method_process.py``).
+``HarnessMonitor`` has the judge in the same process, for ``fit``, the kit and ``run --debug``. In a cell the judge is
+another process, and the method's monitor sends messages to it (``execution/method_process.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llpbench.experiment.judge import Judge
 
 
 class PhaseClock:
-    """Seconds by phase. Exactly one phase runs at any time; an inner phase stops its outer one."""
+    """Seconds by phase. Exactly one phase runs at any time; an inner phase pauses its outer one."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -43,19 +43,19 @@ class PhaseClock:
             self._stack.pop()
 
     def stop(self) -> dict[str, float]:
-        """Charge what is open and return the seconds by phase."""
+        """Stop the clock and return the seconds by phase."""
         self._charge()
         return dict(self.seconds)
 
     def own_phase(self, name: str) -> AbstractContextManager[None]:
-        """The phase of a method, which may not have the harness's names."""
+        """A phase of a method, whose name must not be one of the harness's own."""
         if name in ("report", "other", "predict"):
-            raise MethodError(f"the phase name {name!r} is the harness's own; call yours otherwise")
+            raise MethodError(f"the phase name {name!r} is reserved; choose another name")
         return self.phase(name)
 
 
 class MethodView:
-    """The monitor as a method sees it: functions only, no attribute of the monitor behind it."""
+    """The monitor as a method sees it: functions only, without access to the monitor behind them."""
 
     __slots__ = ("_stopped", "note", "phase", "pseudo_labels", "report")
 
@@ -87,11 +87,9 @@ class MethodView:
 
 @dataclass
 class HarnessMonitor(Judge):
-    """A judge that a method of the same process reports to (see ``protocols.Monitor``).
+    """A judge that a method in the same process reports to (see ``protocols.Monitor``).
 
-    Attributes:
-        valid: the held-back bags, with their rows.
-        test_rows: test rows; None when nothing is to be predicted for them.
+    ``test_rows`` are None if they are not to be predicted.
     """
 
     tests: int | None = field(default=None, init=False)
@@ -103,7 +101,7 @@ class HarnessMonitor(Judge):
         self.tests = None if self.test_rows is None else len(self.test_rows)
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:
-        """Score the model on held-back and test rows."""
+        """Score the model on held-out and test rows."""
         with self.clock.phase("report"):
             self._stage = stage
             valid_scores = predict(self.valid.X)

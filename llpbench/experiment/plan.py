@@ -1,4 +1,4 @@
-"""A cell as it is planned: with the names it is shown under."""
+"""A planned cell with its display names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from llpbench.contracts.result import CellResult
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A cell of the manifest and the names it is shown under.
+    """A cell of the manifest and its display names.
 
     Attributes:
         method_name: the method with the options that differ from its defaults; ``label`` in files.
-        dataset_name: the dataset with all that makes its cells a table of their own, the bag scheme included;
-            ``dataset_label`` in files.
+        dataset_name: the dataset with its options, bag scheme and so on; ``dataset_label`` in files.
         oracle: whether the method is given labels.
-        tuning_seconds: what the search for its parameters took, when they were searched for.
+        tuning_seconds: the duration of the search for its parameters, if there was one.
     """
 
     cell: Cell
@@ -29,7 +28,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @classmethod
     def of(cls, result: CellResult) -> Planned:
-        """The plan that a result is of; one that holds no names is shown under those of its cell."""
+        """The plan of a result; without display names, those of its cell are used."""
         return cls(
             cell=result.cell,
             method_name=result.method_name or result.cell.method,
@@ -40,9 +39,6 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def without_trials(planned: Iterable[Planned]) -> list[Planned]:
-    """The cells of a run without trials of a search; these where there is nothing else.
-
-    Trials have no test scores, and the first of them has the name and the parameters of a cell of the run.
-    """
+    """The cells of a run without the trials of a search, which have no test scores; all if there are only trials."""
     planned = list(planned)
     return [plan for plan in planned if not plan.cell.tuning] or planned

@@ -1,15 +1,10 @@
-"""Selection rules: how the best report of a fit is chosen. A rule is always named next to a number.
+"""Selection rules: how the best report of a fit is chosen.
 
-``bags``       cross-entropy of the mean prediction on held-back bags, after the logits were shifted so that the mean
-               over all held-back rows is the known rate. It needs counts and no label. Version 2.
-``bags-cv``    the same on k folds over all bags: the number of reports is chosen by fits that each left a part of the
-               bags out (``folds.py``). For cells with folds.
-``instances``  AUROC on the labels of the held-back rows: what the paper did. It gives every method labels it was
-               not supposed to have.
-``counts``     likelihood of the held-back counts, a bag effect integrated out (``count_likelihood.py``); on request.
-
-Rules are registered like methods (hook ``llpbench_selection_rules``); here are the built-in ones, and what binds a rule
-to held-back data.
+``bags``       cross-entropy of the mean prediction on held-out bags, after a shift of the logits that makes the mean
+               over all held-out rows the known rate. It needs counts and no label. Version 2.
+``bags-cv``    the same by cross-validation over bags (``folds.py``), for cells with folds.
+``instances``  AUROC on the labels of the held-out rows, as in the paper.
+``counts``     likelihood of the held-out counts with a bag effect integrated out (``count_likelihood.py``); on request.
 """
 
 from __future__ import annotations
@@ -19,8 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from llpbench.contracts.data import Bags, FloatArray, IntArray
-from llpbench.contracts.held_back import HeldBack
+from llpbench.contracts.data import Bags, FloatArray, HeldOut, IntArray
 from llpbench.contracts.specs import RuleSpec
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.levelling import inner_rate, level, log_odds
@@ -29,25 +23,24 @@ from llpbench.plugins.builtin import llpbench_selection_rules
 
 _EPS = 1e-7
 
-
-Place = tuple[str, int]
-"""Where a report stands in a fit: its stage, and how many reports of that stage came before it."""
+ReportPlace = tuple[str, int]
+"""The place of a report in a fit: its stage, and the number of earlier reports of that stage."""
 
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """A rule: ``value(probabilities, scores)`` of the held-back rows, and which end is better.
+    """A rule bound to held-out data: ``value(probabilities, scores)`` of the held-out rows.
 
-    A cross-validated rule has its values from other fits: ``of_place`` holds them by the place of a report.
+    The values of a cross-validated rule come from other fits: ``by_place`` has them by the place of a report.
     """
 
     name: str
     value: Callable[[FloatArray, FloatArray], float]
     higher_is_better: bool
-    of_place: Mapping[Place, float] | None = None
+    by_place: Mapping[ReportPlace, float] | None = None
 
     def better(self, value: float, best: float | None) -> bool:
-        """Whether ``value`` beats the best so far (NaN never does, anything beats nothing)."""
+        """Whether ``value`` is better than the best so far (None: there is none yet); NaN never is."""
         if best is None:
             return True
         if np.isnan(value) or np.isnan(best):
@@ -61,13 +54,12 @@ def bag_means(probabilities: FloatArray, bags: Bags) -> FloatArray:
     return np.add.reduceat(columns, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
 
 
-def bag_cross_entropy(held: HeldBack) -> float:
-    """``−Σ_b B_b Σ_c α_bc log p̄_bc / Σ_b B_b`` on held-back bags, of predictions brought to the known rate.
+def bag_cross_entropy(held: HeldOut) -> float:
+    """``−Σ_b B_b Σ_c α_bc log p̄_bc / Σ_b B_b`` on held-out bags, for predictions shifted to the known rate.
 
     First all logits are shifted by one number (one for each class, if there are several), so that the mean prediction
-    of the held-back rows is the rate that their counts give: a model whose level alone is off is not thrown away. Then
-    ``p̄_b`` is the mean prediction of bag ``b``, ``α_b`` its proportion (forced onto the simplex where noise took it
-    off) and ``B_b`` its size.
+    of the held-out rows is the rate that their counts give. Then ``p̄_b`` is the mean prediction of bag ``b``, ``α_b``
+    its proportion (projected to the simplex if it is noisy) and ``B_b`` its size.
     """
     bags = held.bags
     rate = inner_rate(bags.prior, len(bags.X))
@@ -82,8 +74,8 @@ def weighted_cross_entropy(means: FloatArray, shares: FloatArray, weights: Float
     return float(-np.average((shares * np.log(means)).sum(axis=1), weights=weights))
 
 
-def instance_auroc(held: HeldBack) -> float:
-    """AUROC of the scores against the labels of the held-back rows."""
+def instance_auroc(held: HeldOut) -> float:
+    """AUROC of the scores against the labels of the held-out rows."""
     assert held.labels is not None
     return auroc(held.labels, held.scores)
 
@@ -97,29 +89,26 @@ def make_rules(
     bags: Bags,
     labels: IntArray,
     specs: Iterable[RuleSpec] | None = None,
-    cross_validated: Mapping[str, Mapping[Place, float]] | None = None,
+    cross_validated: Mapping[str, Mapping[ReportPlace, float]] | None = None,
 ) -> list[SelectionRule]:
-    """Rules bound to held-back bags; labels of rows reach those rules only that declare ``uses_labels``.
+    """Rules bound to held-out bags; only rules that declare ``uses_labels`` are given the labels of rows.
 
-    Args:
-        bags: the held-back bags.
-        labels: labels of their rows.
-        specs: the rules; the built-in ones by default.
-        cross_validated: by name, the values of cross-validated rules; those without values are not applied.
+    ``specs`` are the built-in rules by default. ``cross_validated`` has the values of cross-validated rules by name;
+    those without values are not applied.
     """
-    of_place = cross_validated or {}
+    values = cross_validated or {}
     return [
-        replace(bind(spec, bags, labels if spec.uses_labels else None), of_place=of_place.get(spec.name))
+        replace(bind(spec, bags, labels if spec.uses_labels else None), by_place=values.get(spec.name))
         for spec in specs or llpbench_selection_rules()
-        if not spec.cross_validated or spec.name in of_place
+        if not spec.cross_validated or spec.name in values
     ]
 
 
 def bind(spec: RuleSpec, bags: Bags, labels: IntArray | None = None) -> SelectionRule:
-    """A rule bound to held-back bags."""
-    value: Callable[[HeldBack], float] = spec.load()
+    """A rule bound to held-out bags."""
+    value: Callable[[HeldOut], float] = spec.load()
 
     def of_report(probabilities: FloatArray, scores: FloatArray) -> float:
-        return float(value(HeldBack(scores, probabilities, bags, labels)))
+        return float(value(HeldOut(scores, probabilities, bags, labels)))
 
     return SelectionRule(spec.name, of_report, spec.higher_is_better)

@@ -1,16 +1,14 @@
-"""Bag schemes: which rows fall into a bag together. A scheme sees features only, unless it declares ``uses_labels``."""
+"""Bag schemes: which rows share a bag. A scheme sees features only, unless it declares ``uses_labels``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from llpbench.contracts.data import Column, FloatArray, IntArray
 from llpbench.contracts.errors import DatasetError, UnknownNameError, UsageError
 from llpbench.contracts.specs import NO_BAG
-
-Assign = Callable[..., IntArray]
 
 
 def random_bags(X: FloatArray, bag_size: int, *, columns: tuple[Column, ...], rng: np.random.Generator) -> IntArray:
@@ -52,7 +50,7 @@ def feature_bags(
     column: str = "",
     clusters: int = 16,
 ) -> IntArray:
-    """Rows ordered by a column's value (or k-means cluster), ties at random, then cut into bags."""
+    """Rows sorted by a column's value (or k-means cluster), ties in random order, and divided into bags."""
     key = _column_key(X, columns, column) if column else _cluster_key(X, clusters, rng)
     order = np.lexsort((rng.random(len(X)), key))
     bag_of = np.empty(len(X), dtype=np.int64)
@@ -69,13 +67,15 @@ def own_bags(
     bag_of: IntArray | None,
     most: int = 0,
 ) -> IntArray:
-    """The bags a dataset brings; one of more than ``most`` rows is cut at random into nearly equal parts.
+    """The natural bags of a dataset; those of more than ``most`` rows are divided at random into equal parts.
 
-    Without ``most`` none is cut. (Cells of before it was there had a bag size, which stood for it.)
+    Older cells have no ``most`` and give it as the bag size.
     """
     del columns
     if bag_of is None:
-        raise DatasetError("the bag scheme own-bags needs a dataset with bags of its own (an option names them)")
+        raise DatasetError(
+            "the bag scheme own-bags needs a dataset with natural bags (an option of the dataset names them)"
+        )
     bag_size = most or bag_size or len(X)
     order = np.lexsort((rng.random(len(X)), bag_of))
     _, first, sizes = np.unique(bag_of[order], return_index=True, return_counts=True)
@@ -89,11 +89,11 @@ def own_bags(
 
 
 def check_groups(columns: str, least: int, most: int) -> None:
-    """Refuse options of ``group-by`` that no table could serve."""
+    """Reject options of ``group-by`` that are invalid for every table."""
     if not any(name.strip() for name in columns.split("+")):
-        raise UsageError("group-by needs the columns whose values make the bags: group-by[columns=a] or [columns=a+b].")
+        raise UsageError("group-by needs the columns that define the bags: group-by[columns=a] or [columns=a+b].")
     if least > most:
-        raise UsageError(f"group-by[least={least};most={most}]: no bag has at least {least} and at most {most} rows.")
+        raise UsageError(f"group-by[least={least};most={most}]: least must not exceed most.")
 
 
 def group_bags(
@@ -108,7 +108,7 @@ def group_bags(
 ) -> IntArray:
     """One bag for each distinct value of a column, or combination of values of several (``a+b``).
 
-    A numeric column counts by its value. Groups of fewer than ``least`` or more than ``most`` rows are in no bag.
+    Groups of fewer than ``least`` or more than ``most`` rows are left out.
     """
     del bag_size, rng
     check_groups(columns_, least, most)
@@ -131,7 +131,7 @@ def cluster_dirichlet_bags(
     clusters: int = 16,
     total: float = 1.0,
 ) -> IntArray:
-    """Bags that differ in their mixture of k-means clusters (``mixture_bags``): a small ``total`` makes them differ."""
+    """Bags with different mixtures of k-means clusters (``mixture_bags``); a small ``total`` makes them differ more."""
     del columns
     return mixture_bags(_cluster_key(X, clusters, rng).astype(np.int64), bag_size, total, rng)
 
@@ -145,7 +145,7 @@ def proportion_dirichlet_bags(
     labels: IntArray,
     concentration: float = 10.0,
 ) -> IntArray:
-    """Bags that differ in their class shares (``mixture_bags`` of the labels).
+    """Bags with different class shares (``mixture_bags`` of the labels).
 
     For two classes of rate ``p`` the proportions have mean ``p`` and variance ``p (1 - p) / (concentration + 1)``.
     """
@@ -156,10 +156,10 @@ def proportion_dirichlet_bags(
 def mixture_bags(group_of: IntArray, bag_size: int, total: float, rng: np.random.Generator) -> IntArray:
     """Disjoint bags of ``bag_size`` rows, each with a mixture of groups drawn from a Dirichlet; every row is used.
 
-    With ``s`` the shares of the groups among the rows that are left, a bag draws ``w ~ Dirichlet(total * s)`` and
-    takes ``bag_size * w`` rows of each group without replacement (rounded up or down at random, so that the mean is
-    right). So the mean mixture is that of all rows, from the first bag to the last. What a group cannot give any more
-    is taken at random from all rows left; the last bag is smaller.
+    With ``s`` the shares of the groups among the remaining rows, a bag draws ``w ~ Dirichlet(total * s)`` and takes
+    ``bag_size * w`` rows of each group without replacement (rounded at random, so that the mean is exact). The mean
+    mixture is therefore that of all rows, from the first bag to the last. If a group is exhausted, rows are drawn from
+    all remaining ones; the last bag is smaller.
     """
     groups = np.unique(group_of, return_inverse=True)[1].reshape(-1)
     order = np.lexsort((rng.random(len(groups)), groups))  # the rows of each group together, in random order
@@ -189,7 +189,7 @@ def _column_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArr
 
 
 def _group_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
-    """The value of a column as one number; a one-hot block without a one (a value that is not known) is -1."""
+    """The value of a column as one number; a one-hot block of zeros (an unknown value) is -1."""
     _, block = _block(X, columns, name, "group-by")
     if block.shape[1] == 1:
         return block[:, 0]
@@ -197,13 +197,12 @@ def _group_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArra
 
 
 def _block(X: FloatArray, columns: Sequence[Column], name: str, scheme: str) -> tuple[Column, FloatArray]:
-    """A column of the table and the features it became."""
     start = 0
     for column in columns:
         if column.name == name:
             return column, X[:, start : start + column.width]
         start += column.width
-    hint = "" if columns else " The rows of this dataset are no table."
+    hint = "" if columns else " The rows of this dataset have no columns."
     raise UnknownNameError(f"column for bag scheme {scheme}:", name, (c.name for c in columns), hint)
 
 

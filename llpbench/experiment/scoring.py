@@ -1,4 +1,4 @@
-"""What a metric is given: rows or bags, scores or decisions. Cells are scored here, and so are those to be checked."""
+"""Compute metrics from the scores of test rows, for new cells and for cells that are recomputed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from llpbench.experiment.metrics import to_probabilities
 
 @dataclass(frozen=True)
 class Answers:
-    """What test rows are judged by.
+    """The truth about test rows.
 
     Attributes:
-        labels: of the test rows.
-        rate: the known overall rate: (1,) of class 1, or (C,) of every class; empty where it is not known.
-        bag_of: the bag of each test row (``NO_BAG`` for none); None or empty where test rows are in no bags.
+        labels: labels of the test rows.
+        rate: the known overall rate: (1,) of class 1, or (C,) of every class; empty if unknown.
+        bag_of: the bag of each test row (or ``NO_BAG``); None or empty if test rows have no bags.
     """
 
     labels: IntArray
@@ -28,12 +28,9 @@ class Answers:
     bag_of: IntArray | None = None
 
     def score(self, metric: MetricSpec, scores: FloatArray, kind: str) -> float:
-        """The value of a metric; NaN where what it needs is not there.
+        """The value of a metric for scores of a kind (``probability``, ``logit``, ``auto``).
 
-        Args:
-            metric: what is measured.
-            scores: the method's scores of the test rows.
-            kind: how they are to be read (``probability``, ``logit``, ``auto``).
+        NaN if what the metric needs is unknown.
         """
         if metric.needs == "scores":
             return float(metric.load()(self.labels, scores))
@@ -64,10 +61,10 @@ class Answers:
 
 
 def digest_of_labels(labels: IntArray) -> str:
-    """The sha256 of test labels, as they lie in a file of predictions."""
+    """The sha256 of test labels, in the dtype of predictions files."""
     return hashlib.sha256(np.ascontiguousarray(labels, "<i2").tobytes()).hexdigest()
 
 
 def digest_of_bags(bag_of: IntArray) -> str:
-    """The sha256 of the bags of test rows, as they lie in a file of predictions."""
+    """The sha256 of the bags of test rows, in the dtype of predictions files."""
     return hashlib.sha256(np.ascontiguousarray(bag_of, "<i4").tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Seeds derived from named axes, so that equal axes give equal randomness and nothing else does."""
+"""Seeds derived from named axes: equal axes give equal randomness."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def derive_seed(purpose: str, **axes: object) -> int:
 
 
 def secret_rng(purpose: str, labels: Iterable[IntArray], **axes: object) -> np.random.Generator:
-    """Randomness that only who has the labels can draw again: for noise that a method must not be able to take off.
+    """A generator that cannot be reproduced without the labels, for noise that a method must not be able to remove.
 
-    A seed of named axes alone would not do. A method knows the axes of its cell, could draw the same noise, and would
-    have exact counts. All 256 bits of a hash of the axes *and the labels* are used; nothing of a label can be read from
-    the noise, and the same cell has the same noise wherever it is made.
+    With a seed of named axes only, a method could draw the same noise and compute exact counts. The seed is the hash of
+    the axes *and the labels* (256 bits), so the noise reveals no label, and a cell has the same noise everywhere.
     """
     digest = hashlib.sha256(json.dumps([purpose, axes], sort_keys=True, default=str).encode())
     for part in labels:

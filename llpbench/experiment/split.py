@@ -26,15 +26,15 @@ def bags_seed(cell: Cell) -> int:
 
 
 def loader_seeds(spec: DatasetSpec, seed: int, run: int) -> dict[str, int]:
-    """What a loader is told of seeds: the one of the split, and which run a user asked for if runs are published."""
+    """The seed arguments of a loader: the seed of the split, and the run number if the dataset has published runs."""
     return {"seed": seed, "run": run} if spec.published_runs else {"seed": seed}
 
 
 def load_split(job: Job, spec: DatasetSpec) -> Split:
-    """Load a dataset, hold it to its contract, and add feature noise (to all parts) if the cell asks for it.
+    """Load a dataset, check its contract, and add the feature noise of the cell to all parts.
 
-    The test part of a tuning cell is dropped as it arrives: nothing after this line can read it. (Where bags of all
-    rows are split, which rows are test rows is known once the bags are formed: ``forming.form_bags`` drops them then.)
+    The test part of a tuning cell is dropped at once, so that nothing can use it. With ``split=bags`` the test rows are
+    known only after the bags are formed, and ``forming.form_bags`` drops them.
     """
     from llpbench.data.store import DataStore
 
@@ -54,7 +54,7 @@ def load_split(job: Job, spec: DatasetSpec) -> Split:
 
 
 def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("train", "valid", "test")) -> None:
-    """Refuse a dataset that breaks its contract, naming the part and what is wrong."""
+    """Raise an error for a dataset that breaks its contract, naming the part and what is wrong."""
     if not isinstance(split, Split):
         raise DatasetError(f"{spec.name}: load must return a Split, not {type(split).__name__}")
     for name in parts:
@@ -65,7 +65,7 @@ def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("trai
         if part.X.shape[1:] != split.train.X.shape[1:]:
             raise DatasetError(f"{where} has rows of shape {part.X.shape[1:]}, training {split.train.X.shape[1:]}")
         if not np.issubdtype(part.y.dtype, np.integer) or part.y.min() < 0 or part.y.max() >= split.classes:
-            raise DatasetError(f"{where} has labels that are not integers from 0 to {split.classes - 1}")
+            raise DatasetError(f"{where}: labels must be integers from 0 to {split.classes - 1}")
         if np.issubdtype(part.X.dtype, np.floating):
             bad = int((~np.isfinite(part.X)).sum())
             if bad:
@@ -79,7 +79,7 @@ def check_split(split: Split, spec: DatasetSpec, parts: tuple[str, ...] = ("trai
 
 
 def without_test(split: Split) -> Split:
-    """The split with no test row."""
+    """The split without test rows."""
     return replace(split, test=Part(split.train.X[:0], split.train.y[:0]))
 
 

@@ -1,4 +1,4 @@
-"""Calling a plugin's hook with a time limit: a tracking server that does not answer must not hold a run for ever."""
+"""Call a plugin's hook with a time limit, so that an unresponsive tracking server does not block a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HookTimeout(Exception):  # noqa: N818 - what happened, not a fault of the 
 
 
 class HookThread:
-    """A thread in which the hook of one plugin is called, always the same one; it never keeps the program alive."""
+    """The daemon thread in which the hook of one plugin is called."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -28,7 +28,7 @@ class HookThread:
         """Call the hook and wait for it.
 
         Raises:
-            HookTimeout: it takes too long; it is left alone in its thread, which is of no more use.
+            HookTimeout: it takes too long; the thread is not usable after that.
         """
         self._calls.put((function, arguments))
         limit = HOOK_SECONDS if seconds is None else seconds

@@ -1,10 +1,10 @@
-"""Finding plugins: entry points one by one, and single files. A broken one is reported, never fatal.
+"""Load plugins from entry points and single files. A broken one is reported, not fatal.
 
-pluggy's own entry-point loader lets a later plugin silently replace an earlier one of the same name and dies of
-the first import error, so the loop is ours; the hooks themselves are pluggy's.
+pluggy's own entry-point loader lets a later plugin silently replace an earlier one of the same name and stops at the
+first import error, so entry points are loaded one by one here.
 
-Switches (environment): ``LLPBENCH_PLUGINS=a,b`` loads only these entry points, ``LLPBENCH_BLOCK=c`` leaves some
-out, ``LLPBENCH_STRICT=1`` makes a broken plugin fatal.
+Environment: ``LLPBENCH_PLUGINS=a,b`` loads only these entry points, ``LLPBENCH_BLOCK=c`` disables some,
+``LLPBENCH_STRICT=1`` makes a broken plugin fatal.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class Plugin:
 
     @property
     def origin(self) -> str:
-        """Distribution and version, or the file: what an error message names."""
+        """Distribution and version, or the file, for messages."""
         return f"{self.distribution} {self.version}".strip()
 
     @property
     def builtin(self) -> bool:
-        """Whether it ships with llpbench itself."""
+        """Whether it is part of llpbench itself."""
         return self.distribution == "llpbench"
 
 
 @dataclass(frozen=True)
 class BrokenPlugin:
-    """A plugin that could not be used, and why."""
+    """A plugin that cannot be used, and the error."""
 
     name: str
     distribution: str
@@ -57,22 +57,20 @@ class BrokenPlugin:
 
 
 def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list[Plugin], list[BrokenPlugin]]:
-    """Load the harness's own plugin, all entry points, then the given files, each on its own.
+    """Load the built-in plugin, all entry points, then the given files.
 
     Raises:
-        UsageError: a given file cannot be used (the user asked for it by name).
+        UsageError: a given file cannot be used.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
-    plugins: list[Plugin] = []
     broken: list[BrokenPlugin] = []
 
     from llpbench import __version__
     from llpbench.plugins import builtin
 
-    own = Plugin("core", "llpbench", __version__, builtin)
-    _register(manager, own)
-    plugins.append(own)
+    plugins = [Plugin("core", "llpbench", __version__, builtin)]
+    _register(manager, plugins[0])
     for entry in _wanted_entry_points():
         distribution, version = _distribution(entry)
         try:
@@ -86,8 +84,8 @@ def load_plugins(files: Iterable[Path] = ()) -> tuple[pluggy.PluginManager, list
     return manager, plugins, broken
 
 
-def refuse_broken(broken: Iterable[BrokenPlugin]) -> None:
-    """Under ``LLPBENCH_STRICT`` (for continuous integration), make broken plugins fatal."""
+def check_strict(broken: Iterable[BrokenPlugin]) -> None:
+    """Raise an error for broken plugins if ``LLPBENCH_STRICT`` is set (for continuous integration)."""
     sentences = [f"plugin {b.name!r} of {b.distribution} is broken: {b.error}" for b in broken]
     if sentences and (STRICT.value or "") not in ("", "0"):
         raise PluginError("; ".join(sentences))
@@ -128,7 +126,7 @@ def _register(manager: pluggy.PluginManager, plugin: Plugin) -> None:
 
 
 def _check_hook_names(manager: pluggy.PluginManager, module: ModuleType) -> None:
-    """A misspelt hook would never be called: refuse it, as well as a hook without its marker."""
+    """Reject misspelled hooks, which would never be called, and hooks without their marker."""
     hooks = {name for name in vars(hookspecs) if name.startswith("llpbench_")}
     implemented = 0
     for name, value in vars(module).items():
@@ -137,9 +135,9 @@ def _check_hook_names(manager: pluggy.PluginManager, module: ModuleType) -> None
         if marked and name not in hooks:
             raise PluginError(str(UnknownNameError("hook", name, hooks)))
         if not marked and name in hooks and callable(value):
-            raise PluginError(f"{name} lacks its marker: write @hookimpl above it (from llpbench import hookimpl)")
+            raise PluginError(f"{name} lacks its marker: decorate it with @hookimpl (from llpbench import hookimpl)")
     if not implemented:
-        raise PluginError(f"it implements no hook; one of {', '.join(sorted(hooks))} is expected")
+        raise PluginError(f"it implements no hook; expected one of {', '.join(sorted(hooks))}")
 
 
 def _load_file(manager: pluggy.PluginManager, path: Path) -> Plugin:

@@ -1,7 +1,7 @@
-"""Names with options, as typed: ``dllp``, ``adult[encoding=ordinal]``, ``dllp[lr=1e-3;1e-2;epochs=20]``.
+"""Names with options: ``dllp``, ``adult[encoding=ordinal]``, ``dllp[lr=1e-3;1e-2;epochs=20]``.
 
-``;`` separates: an item with ``=`` names a parameter, one without is a further value of the last parameter, so
-the third example is a small grid of two settings. Commas outside brackets separate names.
+Items are separated by ``;``. An item with ``=`` sets a parameter, one without is a further value of the last parameter,
+so the third example is a grid of two settings. Commas outside brackets separate names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
 
 def split_list(text: str) -> list[str]:
-    """Cut at the commas that stand outside brackets; empty items are dropped."""
+    """Split at commas outside brackets; empty items are dropped."""
     items, depth, start = [], 0, 0
     for i, character in enumerate(text):
         depth += (character == "[") - (character == "]")

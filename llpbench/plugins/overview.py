@@ -1,4 +1,4 @@
-"""What each plugin brings: the registry read by plugin instead of by name."""
+"""What each plugin provides: the registry by plugin instead of by name."""
 
 from __future__ import annotations
 
@@ -7,29 +7,23 @@ from pathlib import Path
 import msgspec
 
 from llpbench.plugins.loading import Plugin
-from llpbench.plugins.registry import Registry
-
-KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
-"""The shelves of a registry, in the order in which they are listed."""
+from llpbench.plugins.registry import KINDS, Registry
 
 _FURTHER = {
     "llpbench_commands": "commands",
     "llpbench_references": "published values",
-    "llpbench_cell_finished": "is told of finished cells",
+    "llpbench_cell_finished": "is told about finished cells",
+    "llpbench_run_finished": "is told about finished runs",
+    "llpbench_published_results": "published results",
 }
-"""Hooks that put nothing on a shelf, in words."""
+"""Hooks that register nothing, in words."""
 
 
 class PluginFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin that was loaded.
+    """A loaded plugin: its entry point or file, its package (empty for a single file), and what it provides.
 
-    Attributes:
-        name: of its entry point, or of its file.
-        distribution: the package that brings it; empty for a single file.
-        version: of that package.
-        file: where its code lies.
-        brings: names by kind, e.g. ``{"methods": ["dllp"]}``; a name that another plugin took over is not there.
-        also: what else it does, in words.
+    ``brings`` has names by kind, e.g. ``{"methods": ["dllp"]}``, without those that another plugin has overridden;
+    ``also`` lists its other hooks, in words.
     """
 
     name: str
@@ -41,7 +35,7 @@ class PluginFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plugin_facts(registry: Registry) -> list[PluginFacts]:
-    """All loaded plugins in the order in which they were loaded, the built-in ones first."""
+    """All plugins in the order in which they were loaded, the built-in ones first."""
     return [_facts(plugin, registry) for plugin in registry.plugins]
 
 

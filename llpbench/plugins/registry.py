@@ -1,24 +1,24 @@
-"""What is registered: methods, datasets, metrics and bag schemes by name, with who brought each.
+"""What is registered: methods, datasets, metrics, bag schemes, selection rules and executors, by name.
 
-The registry is made by a function and passed on; there is no global one.
+A registry is created by ``load_registry`` and passed on; there is no global one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pluggy
 
-from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError, describe, printable
+from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError, UsageError, describe, printable
 from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, Reference, RuleSpec
 from llpbench.plugins.hooks import HookThread, HookTimeout
-from llpbench.plugins.loading import BrokenPlugin, Plugin, load_plugins, refuse_broken
+from llpbench.plugins.loading import BrokenPlugin, Plugin, check_strict, load_plugins
 from llpbench.plugins.options import expand, parse_options
 
 if TYPE_CHECKING:
@@ -32,18 +32,21 @@ if TYPE_CHECKING:
 S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, ExecutorSpec)
 log = logging.getLogger("llpbench")
 
+KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
+"""The catalogs of a registry, in the order in which they are listed."""
+
 
 @dataclass(frozen=True)
 class Entry(Generic[S]):
-    """A spec and the plugin that brought it."""
+    """A spec and the plugin that provides it."""
 
     spec: S
     plugin: Plugin
 
 
 @dataclass
-class Shelf(Generic[S]):
-    """All specs of one kind. A name that two plugins claim answers with an error that names both."""
+class Catalog(Generic[S]):
+    """All specs of one kind. Looking up a name that two plugins claim raises an error that names both."""
 
     kind: str
     entries: dict[str, Entry[S]] = field(default_factory=dict)
@@ -55,14 +58,14 @@ class Shelf(Generic[S]):
 
     @property
     def specs(self) -> list[S]:
-        """All specs in the order they were registered, the built-in ones first."""
+        """All specs in the order of registration, the built-in ones first."""
         return [entry.spec for entry in self.entries.values()]
 
     def __getitem__(self, name: str) -> S:
         return self.entry(name).spec
 
     def entry(self, name: str) -> Entry[S]:
-        """The entry of that name, or an error with close matches, or the conflict about it."""
+        """The entry of that name; raises an error with close matches, or with the conflict about it."""
         if name in self.conflicts:
             raise PluginError(self.conflict(name))
         if name not in self.entries:
@@ -72,20 +75,18 @@ class Shelf(Generic[S]):
         return self.entries[name]
 
     def conflict(self, name: str) -> str:
-        """The sentence about a name that several plugins claim."""
+        """The message about a name that several plugins claim."""
         claims = self.conflicts[name]
         who = " and ".join(f"{e.plugin.origin} (plugin {e.plugin.name!r})" for e in claims)
         installed = sorted({e.plugin.name for e in claims if not (e.plugin.builtin or e.plugin.from_file)})
-        block = (
-            f"Uninstall one, leave one out with LLPBENCH_BLOCK={','.join(installed)}, or let" if installed else "Let"
-        )
+        block = f"Uninstall one, disable one with LLPBENCH_BLOCK={','.join(installed)}, or let" if installed else "Let"
         return (
             f"{self.kind} {name!r} is registered twice: by {who}. "
             f"{block} the last one win with --plugin-override {name}."
         )
 
     def add(self, entry: Entry[S], override: bool) -> None:
-        """Register one more; a name taken already is a conflict unless it is overridden."""
+        """Register an entry; a name that is taken is a conflict unless it is overridden."""
         name = entry.spec.name
         if name in self.entries and not override:
             self.conflicts.setdefault(name, [self.entries[name]]).append(entry)
@@ -95,33 +96,33 @@ class Shelf(Generic[S]):
 
 @dataclass
 class Registry:
-    """Everything that is registered, and the typed doors to the hooks."""
+    """Everything that is registered, and typed access to the hooks."""
 
     manager: pluggy.PluginManager
     plugins: list[Plugin]
     broken: list[BrokenPlugin]
-    methods: Shelf[MethodSpec] = field(default_factory=lambda: Shelf[MethodSpec]("method"))
-    datasets: Shelf[DatasetSpec] = field(default_factory=lambda: Shelf[DatasetSpec]("dataset"))
-    metrics: Shelf[MetricSpec] = field(default_factory=lambda: Shelf[MetricSpec]("metric"))
-    schemes: Shelf[BagScheme] = field(default_factory=lambda: Shelf[BagScheme]("bag scheme"))
-    rules: Shelf[RuleSpec] = field(default_factory=lambda: Shelf[RuleSpec]("selection rule"))
-    executors: Shelf[ExecutorSpec] = field(default_factory=lambda: Shelf[ExecutorSpec]("executor"))
+    methods: Catalog[MethodSpec] = field(default_factory=lambda: Catalog[MethodSpec]("method"))
+    datasets: Catalog[DatasetSpec] = field(default_factory=lambda: Catalog[DatasetSpec]("dataset"))
+    metrics: Catalog[MetricSpec] = field(default_factory=lambda: Catalog[MetricSpec]("metric"))
+    schemes: Catalog[BagScheme] = field(default_factory=lambda: Catalog[BagScheme]("bag scheme"))
+    rules: Catalog[RuleSpec] = field(default_factory=lambda: Catalog[RuleSpec]("selection rule"))
+    executors: Catalog[ExecutorSpec] = field(default_factory=lambda: Catalog[ExecutorSpec]("executor"))
     _threads: dict[str, HookThread | None] = field(default_factory=dict, repr=False)
 
     @property
     def conflicts(self) -> list[str]:
-        """One sentence for each name claimed twice."""
-        shelves = (self.methods, self.datasets, self.metrics, self.schemes, self.rules, self.executors)
-        return [shelf.conflict(name) for shelf in shelves for name in shelf.conflicts]
+        """One sentence for each name that is claimed twice."""
+        catalogs: list[Catalog[Any]] = [getattr(self, kind) for kind in KINDS]
+        return [catalog.conflict(name) for catalog in catalogs for name in catalog.conflicts]
 
     @property
     def rules_on_request(self) -> frozenset[str]:
-        """The selection rules that nothing shows or searches by unless they are named."""
+        """The selection rules that are used only if they are named."""
         return frozenset(spec.name for spec in self.rules.specs if spec.on_request)
 
     @property
     def controls(self) -> frozenset[str]:
-        """Names of the methods that are yardsticks, not rivals."""
+        """The names of control methods, which are shown but not ranked."""
         return frozenset(spec.name for spec in self.methods.specs if spec.control)
 
     def executor(self, text: str, settings: ExecutorSettings) -> Executor:
@@ -137,67 +138,80 @@ class Registry:
         made: Executor = entry.spec.load()(settings, **entry.spec.resolve(chosen[0]))
         return made
 
-    def cell_finished(self, cell: Cell, result: CellResult) -> None:
-        """Tell every plugin that a cell has ended; a plugin's error is logged and harms nothing.
-
-        A plugin that does not return in time is told of no further cells.
-        """
-        for impl in self.manager.hook.llpbench_cell_finished.get_hookimpls():
-            name, arguments = printable(impl.plugin_name), {"cell": cell, "result": result}
-            if impl.plugin_name not in self._threads:
-                self._threads[impl.plugin_name] = HookThread(name)
-            thread = self._threads[impl.plugin_name]
-            if thread is None:
-                continue
-            try:
-                thread.call(impl.function, *(arguments[name] for name in impl.argnames))
-            except HookTimeout as late:
-                self._threads[impl.plugin_name] = None
-                log.warning("plugin %s is told of no more cells: %s to a finished cell", name, late)
-            except (Exception, SystemExit) as error:
-                log.warning("plugin %s failed on a finished cell: %s", name, describe(error))
-
-    def references(self) -> list[Reference]:
-        """Published numbers that plugins know of; a plugin that fails is logged and harms nothing."""
+    def implementations(self, hook: str) -> list[pluggy.HookImpl]:
+        """The implementations of a hook, in the order in which plugins were loaded."""
         order = {id(plugin.module): i for i, plugin in enumerate(self.plugins)}
-        impls = self.manager.hook.llpbench_references.get_hookimpls()
-        found: list[Reference] = []
-        for impl in sorted(impls, key=lambda i: order[id(i.plugin)]):
+        found = getattr(self.manager.hook, hook).get_hookimpls()
+        return sorted(found, key=lambda impl: order.get(id(impl.plugin), len(order)))
+
+    def _call(self, hook: str, what: str, **arguments: Any) -> Iterator[tuple[str, Any]]:
+        """Call a hook of every plugin, and yield the plugin's name and answer; an error is logged and skipped."""
+        for impl in self.implementations(hook):
+            name = printable(impl.plugin_name)
             try:
-                given: list[Reference] = list(impl.function())  # type: ignore[call-overload]
-                wrong = next((g for g in given if not isinstance(g, Reference)), None)
-                if wrong is not None:
-                    raise PluginError(f"llpbench_references must return Reference objects, not {type(wrong).__name__}")
+                yield name, impl.function(*(arguments[argument] for argument in impl.argnames))
             except Exception as error:
-                log.warning("plugin %s failed to give its references: %s", printable(impl.plugin_name), describe(error))
+                _log_failure(name, what, error)
+
+    def cell_finished(self, cell: Cell, result: CellResult) -> None:
+        """Tell every plugin that a cell has ended; a plugin's error is logged.
+
+        A plugin that does not return in time is not told about further cells.
+        """
+        arguments = {"cell": cell, "result": result}
+        for impl in self.implementations("llpbench_cell_finished"):
+            name = printable(impl.plugin_name)
+            if name not in self._threads:
+                self._threads[name] = HookThread(name)
+            if (thread := self._threads[name]) is None:
                 continue
-            found.extend(given)
-        return found
+            try:
+                thread.call(impl.function, *(arguments[argument] for argument in impl.argnames))
+            except HookTimeout as late:
+                self._threads[name] = None
+                log.warning("plugin %s is not told about further cells: %s for a finished cell", name, late)
+            except (Exception, SystemExit) as error:
+                _log_failure(name, "on a finished cell", error)
 
     def run_finished(self, results: Results) -> list[str]:
         """Tell every plugin that a run has ended; returns the lines to show. A plugin's error is logged."""
-        lines = []
-        for impl in self.manager.hook.llpbench_run_finished.get_hookimpls():
+        lines = self._call("llpbench_run_finished", "on a finished run", results=results)
+        return [str(line) for _, line in lines if line]
+
+    def references(self) -> list[Reference]:
+        """Published numbers that plugins provide; a plugin's error is logged."""
+        found: list[Reference] = []
+        for name, given in self._call("llpbench_references", "to give its references"):
             try:
-                line = impl.function(*((results,) if impl.argnames else ()))
+                found += _checked(list(given), Reference, "llpbench_references")
             except Exception as error:
-                log.warning("plugin %s failed on a finished run: %s", printable(impl.plugin_name), describe(error))
-            else:
-                lines += [str(line)] if line else []
-        return lines
+                _log_failure(name, "to give its references", error)
+        return found
 
     def published_results(self, folder: Path | None) -> list[CellResult]:
-        """Published results that plugins know of: those of ``folder``, or of the default leaderboard."""
-        found: list[Iterable[CellResult]] = self.manager.hook.llpbench_published_results(folder=folder)
-        return [result for results in found for result in results]
+        """Published results that plugins provide: those of ``folder``, or of the default leaderboard.
+
+        An error that the user can act on (no such leaderboard, say) is raised; any other is logged.
+        """
+        found: list[CellResult] = []
+        for impl in self.implementations("llpbench_published_results"):
+            try:
+                given: Any = impl.function(*([folder] if impl.argnames else []))
+                found += given
+            except LLPBenchError:
+                raise
+            except Exception as error:
+                _log_failure(printable(impl.plugin_name), "to give published results", error)
+        return found
 
     def add_commands(self, group: click.Group) -> None:
-        """Let plugins add their verbs; one that fails is logged and harms nothing."""
-        for impl in self.manager.hook.llpbench_commands.get_hookimpls():
-            try:
-                impl.function(*((group,) if impl.argnames else ()))
-            except Exception as error:
-                log.warning("plugin %s failed to add its commands: %s", printable(impl.plugin_name), describe(error))
+        """Let plugins add their commands; a plugin's error is logged."""
+        for _ in self._call("llpbench_commands", "to add its commands", group=group):
+            pass
+
+
+def _log_failure(plugin: str, what: str, error: BaseException) -> None:
+    log.warning("plugin %s failed %s: %s", plugin, what, describe(error))
 
 
 def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> Registry:
@@ -208,28 +222,24 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
         override: names for which the plugin loaded last wins instead of a conflict.
 
     Raises:
-        UsageError: a given file cannot be used (the user asked for it by name).
+        UsageError: a given file cannot be used.
         PluginError: an entry point is broken and ``LLPBENCH_STRICT`` is set.
     """
-    manager, plugins, broken = load_plugins(files)
-    registry = Registry(manager, plugins, broken)
-    by_module = {id(p.module): p for p in plugins}
+    registry = Registry(*load_plugins(files))
     names = set(override)
-    _collect(registry, "llpbench_methods", MethodSpec, registry.methods, by_module, names)
-    _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, by_module, names)
-    _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, by_module, names)
-    _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, by_module, names)
-    _collect(registry, "llpbench_selection_rules", RuleSpec, registry.rules, by_module, names)
-    _collect(registry, "llpbench_executors", ExecutorSpec, registry.executors, by_module, names)
-    refuse_broken(registry.broken)
+    _collect(registry, "llpbench_methods", MethodSpec, registry.methods, names)
+    _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, names)
+    _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, names)
+    _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, names)
+    _collect(registry, "llpbench_selection_rules", RuleSpec, registry.rules, names)
+    _collect(registry, "llpbench_executors", ExecutorSpec, registry.executors, names)
+    check_strict(registry.broken)
     registry.methods.broken = registry.datasets.broken = registry.broken
     return registry
 
 
 def method_spec(name: str) -> MethodSpec:
-    """The spec of an installed method, for a method that builds on another one by name.
-
-    Single files (``--plugin``) are not looked at.
+    """The spec of an installed method, for a method that builds on another one; ``--plugin`` files are not searched.
 
     Raises:
         UnknownNameError: no installed method has that name.
@@ -237,30 +247,29 @@ def method_spec(name: str) -> MethodSpec:
     return load_registry().methods[name]
 
 
-def _collect(
-    registry: Registry,
-    hook: str,
-    kind: type[S],
-    shelf: Shelf[S],
-    by_module: Mapping[int, Plugin],
-    override: set[str],
-) -> None:
-    order = {id(p.module): i for i, p in enumerate(registry.plugins)}
-    impls = getattr(registry.manager.hook, hook).get_hookimpls()
-    for impl in sorted(impls, key=lambda i: order[id(i.plugin)]):
-        plugin = by_module[id(impl.plugin)]
+def _collect(registry: Registry, hook: str, kind: type[S], catalog: Catalog[S], override: set[str]) -> None:
+    plugins = {id(plugin.module): plugin for plugin in registry.plugins}
+    for impl in registry.implementations(hook):
+        plugin = plugins[id(impl.plugin)]
         try:
-            specs = list(impl.function())
-            for spec in specs:
-                if not isinstance(spec, kind):
-                    raise PluginError(f"{hook} must return {kind.__name__} objects, not {type(spec).__name__}")
+            specs = _checked(list(impl.function()), kind, hook)  # type: ignore[call-overload]
         except Exception as error:
             if plugin.from_file:
                 raise UsageError(f"--plugin {plugin.distribution}: {describe(error)}") from error
             registry.broken.append(BrokenPlugin(plugin.name, plugin.origin, describe(error)))
             continue
         for spec in specs:
-            shelf.add(Entry(spec, plugin), spec.name in override)
+            catalog.add(Entry(spec, plugin), spec.name in override)
+
+
+T = TypeVar("T")
+
+
+def _checked(given: list[T], kind: type[T], hook: str) -> list[T]:
+    for one in given:
+        if not isinstance(one, kind):
+            raise PluginError(f"{hook} must return {kind.__name__} objects, not {type(one).__name__}")
+    return given
 
 
 def missing_modules(spec: MethodSpec | DatasetSpec | ExecutorSpec, backend: str = "") -> list[str]:
@@ -270,7 +279,7 @@ def missing_modules(spec: MethodSpec | DatasetSpec | ExecutorSpec, backend: str 
 
 
 def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec] | Entry[ExecutorSpec], backend: str = "") -> str:
-    """What must be installed before this can run, as a sentence with the pip line; empty when nothing is missing."""
+    """What must be installed first, as a sentence with the pip command; empty if nothing is missing."""
     missing = missing_modules(entry.spec, backend)
     if not missing:
         return ""
@@ -278,7 +287,7 @@ def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec] | Entry[ExecutorSp
 
 
 def install_hint(plugin: Plugin, modules: Iterable[str], name: str = "") -> str:
-    """The pip line that brings missing modules: an extra of the plugin called ``name`` or like the module, if any."""
+    """The pip command that installs missing modules: an extra called ``name`` or like the module, if there is one."""
     try:
         extras = set(metadata(plugin.distribution).get_all("Provides-Extra") or ())
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Files that plugins ship in folders of their top-level package: run files in ``runs``, suites in ``suites``."""
+"""Files in folders of plugins' top-level packages: run files in ``runs``, suites in ``suites``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llpbench.plugins.registry import Registry
 
 
 def shipped_files(registry: Registry, folder: str) -> dict[str, Path]:
-    """The TOML files in a folder of that name, by their names without the ending.
+    """The TOML files in a folder of that name, by their stems.
 
     Raises:
         PluginError: two packages ship files of one name.

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llpbench.contracts.errors import StoreError, UnknownNameError
-from llpbench.data.cache_parts import cache_parts, clean
+from llpbench.data.cache import cache_folders, clean
 from llpbench.plugins.overview import plugin_facts
 from llpbench.plugins.registry import load_registry
 from llpbench.report.run_log import NAME, RunLog
@@ -201,7 +201,7 @@ def test_config_shows_folders_and_variables(tmp_path: Path) -> None:
     assert {v["name"]: v["value"] for v in content["variables"]}["LLPBENCH_CACHE"] == folder
     shown = llpbench("config", cwd=tmp_path, LLPBENCH_CACHE=folder).stdout
     assert f"= {folder}" in shown
-    assert "not there yet" in shown
+    assert "does not exist yet" in shown
 
 
 def test_every_variable_that_the_code_names_is_described() -> None:
@@ -221,7 +221,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def test_cache_lists_sizes_by_kind(cache: Path) -> None:
-    sizes = {part.kind: (part.files, part.bytes) for part in cache_parts(cache)}
+    sizes = {part.kind: (part.files, part.bytes) for part in cache_folders(cache)}
     assert sizes == {"data": (2, 2005), "made": (0, 0), "compiled": (1, 30), "checked": (0, 0), "strange": (1, 7)}
     shown = llpbench("cache", cwd=cache.parent, LLPBENCH_CACHE=str(cache)).stdout
     assert re.search(r"data +2\.0 kB +2 files", shown)
@@ -259,7 +259,7 @@ def test_cache_clean_follows_no_link(cache: Path) -> None:
     (outside / "precious").write_text("mine")
     (cache / "made").symlink_to(outside)
     (cache / "data" / "link").symlink_to(outside)
-    assert next(part for part in cache_parts(cache) if part.kind == "made").link
+    assert next(part for part in cache_folders(cache) if part.kind == "made").link
     with pytest.raises(StoreError, match="symbolic link"):
         clean("made", cache)
     assert clean("data", cache).files == 2

@@ -37,7 +37,7 @@ def test_a_new_plugin_works_at_once(tmp_path: Path, kind: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_bad_names_and_full_folders_are_refused(tmp_path: Path) -> None:
+def test_new_rejects_bad_names_and_full_folders(tmp_path: Path) -> None:
     assert "lower-case words" in llpbench("new", "method", "My_Method", cwd=tmp_path).stderr
     (tmp_path / "llpbench-mine").mkdir()
     (tmp_path / "llpbench-mine" / "work.py").write_text("precious")
@@ -47,16 +47,16 @@ def test_bad_names_and_full_folders_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "llpbench-mine" / "work.py").read_text() == "precious"
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_new_rejects_a_name_that_is_taken(tmp_path: Path) -> None:
     """Such a package would clash with the other one as soon as it is installed."""
     for kind, name in (("method", "mean-ridge"), ("dataset", "synthetic")):
         done = llpbench("new", kind, name, cwd=tmp_path)
         assert done.returncode == 2
-        assert f"there is a {kind} '{name}' already, of llpbench" in done.stderr
+        assert f"the {kind} '{name}' already exists (llpbench" in done.stderr
     assert llpbench("new", "dataset", "mean-ridge", cwd=tmp_path).returncode == 0  # a dataset is no method
 
 
-def test_a_place_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_new_reports_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     for out, words in (("file", "is a file"), ("file/inside", "cannot write file/inside")):
         done = llpbench("new", "method", "mine", "--out", out, cwd=tmp_path)
@@ -65,6 +65,6 @@ def test_a_place_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) ->
         assert "Traceback" not in done.stderr
 
 
-def test_the_next_step_can_be_typed(tmp_path: Path) -> None:
+def test_new_prints_a_command_that_can_be_pasted(tmp_path: Path) -> None:
     done = llpbench("new", "method", "mine", "--out", "my work/mine", cwd=tmp_path)
     assert "pip install -e 'my work/mine'" in done.stdout

@@ -57,8 +57,8 @@ def test_list_fetch_check(place: Path) -> None:
     code, said = data(place, "list")
     assert code == 0
     assert "0.2 MB  missing" in said
-    assert "0.0 kB  not there; no source gives it: put it at" in said
-    assert "0.0 kB of 0.2 MB are here" in said
+    assert "0.0 kB  missing; it has no source: put it at" in said
+    assert "0.0 kB of 0.2 MB are available" in said
     code, said = data(place, "check")
     assert code == 1
     assert "missing toy/toy.csv" in said
@@ -71,12 +71,12 @@ def test_list_fetch_check(place: Path) -> None:
     cached = place / "cache" / "data" / "toy" / "toy.csv"
     assert code == 0
     assert f"toy: {cached}  0.2 MB" in said
-    assert "toy: toy/own.txt not there" in said
+    assert "toy: toy/own.txt missing" in said
     assert Handler.hits == ["/toy.csv"]
     assert data(place, "fetch", "--offline")[0] == 0
     code, said = data(place, "check")
     assert code == 0, said
-    assert "0.2 MB of 0.2 MB are here" in data(place, "list")[1]
+    assert "0.2 MB of 0.2 MB are available" in data(place, "list")[1]
 
     (cached.parent / "own.txt").write_bytes(b"something else")
     code, said = data(place, "check")
@@ -90,7 +90,7 @@ def test_show_tells_the_facts_of_a_dataset(place: Path) -> None:
     assert "columns   2" in said
     assert "balance   75.00 % positive" in said
     assert "from http://127.0.0.1:" in said
-    assert "no source gives it: bring it yourself" in said
+    assert "it has no source: provide it yourself" in said
     assert Handler.hits == []
     adult = llpbench("show", "adult", cwd=place, LLPBENCH_DATA=str(place / "no-such-folder")).stdout
     facts = ["48,842", "columns   14", "23.93 % positive", "81 / 9 / 10 %", "CC BY 4.0", "archive.ics.uci.edu"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -10,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -262,8 +260,8 @@ def test_unavailable_names_everything(cached: Path, tmp_path: Path, monkeypatch:
     text = str(caught.value)
     assert file.sha256 in text
     assert f"{file.size:,} bytes" in text
-    assert f"data folder {tmp_path / 'empty'}: not there" in text
-    assert f"cache {cached}: not there" in text
+    assert f"data folder {tmp_path / 'empty'}: not found" in text
+    assert f"cache {cached}: not found" in text
     assert f"{DEAD}: the connection is refused" in text
     assert "http://no-such-host.invalid/toy.csv: the host name cannot be resolved" in text
     assert "PyPI package toy-carrier==1.0: ERROR: No matching distribution found" in text
@@ -380,50 +378,6 @@ def test_processes_fetch_a_file_once(server: Server, cached: Path) -> None:
     assert said == ["age"] * 4
     assert server.hits == ["/toy.csv"]
     assert nothing_left_behind(cached.parent)
-
-
-# --- transfers that would never end ---------------------------------------------------------------------
-
-
-class Drip(ThreadingHTTPServer):
-    """Sends a byte now and then, for ever: as the body, or already in the head of its answer."""
-
-    daemon_threads = True
-
-    def __init__(self, in_head: bool) -> None:
-        super().__init__(("127.0.0.1", 0), DripHandler)
-        self.in_head, self.ended = in_head, threading.Event()
-
-
-class DripHandler(QuietHandler):
-    def do_GET(self) -> None:  # noqa: N802
-        server = self.server
-        assert isinstance(server, Drip)
-        if not server.in_head:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(BODY)))
-            self.end_headers()
-        else:
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        with contextlib.suppress(OSError):
-            while not server.ended.wait(0.01):
-                self.wfile.write(b"a")
-
-
-@pytest.mark.parametrize("in_head", [False, True])
-def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
-    cached: Path, monkeypatch: pytest.MonkeyPatch, in_head: bool
-) -> None:
-    monkeypatch.setattr(transfer, "GRACE", 0.3)
-    monkeypatch.setattr(transfer, "PACE", 10**9)
-    with serving(Drip(in_head)) as server:
-        spec = toy_spec(toy_file(urls=(f"http://127.0.0.1:{server.server_address[1]}/toy.csv",)))
-        try:
-            with pytest.raises(DataUnavailableError, match="too slow: 0 bytes in "):
-                fetch(spec)
-        finally:
-            server.ended.set()
-    assert not cached.exists()
 
 
 def test_an_archive_of_unknown_size_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
 from llpbench import Bags
-from llpbench.contracts.held_back import HeldBack
+from llpbench.contracts.data import HeldOut
 from llpbench.experiment.count_likelihood import EXACT_ROWS, TAUS, count_log_laws, count_log_likelihood
 
 SIZES = (5, 1, 4)
@@ -79,7 +79,7 @@ def test_the_level_of_predictions_changes_nothing(seed: int, shift: float) -> No
     rng = np.random.default_rng(seed)
     z = rng.normal(size=24)
     bags = bags_of([float(c) for c in rng.integers(0, 9, 3)], (8, 8, 8))
-    values = [count_log_likelihood(HeldBack(s, expit(s), bags)) for s in (z, z + shift)]
+    values = [count_log_likelihood(HeldOut(s, expit(s), bags)) for s in (z, z + shift)]
     assert values[0] == pytest.approx(values[1], abs=1e-6)
 
 
@@ -90,7 +90,7 @@ def test_a_model_that_explains_the_bags_wins_also_where_they_have_an_effect() ->
     y = rng.random(8000) < expit(z - 1.0 + u)
     bags = bags_of(list(y.reshape(200, 40).sum(axis=1)), (40,) * 200)
     nothing = np.zeros(8000)
-    good, constant = (count_log_likelihood(HeldBack(s, expit(s), bags)) for s in (z, nothing))
+    good, constant = (count_log_likelihood(HeldOut(s, expit(s), bags)) for s in (z, nothing))
     assert good > constant + 0.1
     binomial = count_log_laws(np.full(8000, y.mean()), bags, 0, np.zeros(1)).mean()
     assert constant > binomial + 1.0
@@ -101,6 +101,6 @@ def test_several_classes_and_certain_predictions_give_finite_values() -> None:
     p = rng.dirichlet(np.ones(3), 12)
     counts = np.array([[2.0, 1, 1], [0, 4, 0], [1.4, 0.2, 2.9]])
     bags = Bags(np.zeros((12, 1), np.float32), 4 * np.arange(4), counts, classes=3)
-    assert np.isfinite(count_log_likelihood(HeldBack(p, p, bags)))
+    assert np.isfinite(count_log_likelihood(HeldOut(p, p, bags)))
     sure = (np.arange(10) < 6).astype(float)
-    assert np.isfinite(count_log_likelihood(HeldBack(sure, sure, bags_of([0.0, 1.0, 4.0]))))
+    assert np.isfinite(count_log_likelihood(HeldOut(sure, sure, bags_of([0.0, 1.0, 4.0]))))

@@ -20,7 +20,7 @@ from llpbench.contracts.job import Job
 from llpbench.contracts.specs import NO_BAG, BagScheme
 from llpbench.execution import method_process
 from llpbench.execution.worker import blank_result
-from llpbench.experiment import fit_cell, forming
+from llpbench.experiment import bag_card, fit_cell, forming
 from llpbench.experiment.forming import deal_bags, form_bags, split_by_bags
 from llpbench.plugins.registry import load_registry
 
@@ -130,7 +130,7 @@ def test_own_bags_that_the_dataset_cut_are_whole_again() -> None:
         assert len({everywhere[i] for i in row}) == 1
         assert len(row) == sizes[everywhere[row[0]]]
     assert len(inside.bags) > len(whole.bags)  # each part has rows of nearly every bag
-    with pytest.raises(DatasetError, match="bags of its own"):
+    with pytest.raises(DatasetError, match="natural bags"):
         form_bags(job(**scheme, split="bags"), a_split(), REGISTRY)
 
 
@@ -145,9 +145,9 @@ def test_rows_in_no_bag_are_left_out_and_told() -> None:
     formed = form_bags(job(**limited), split, REGISTRY)
     assert formed.left_out == pytest.approx(20 / 60)
     assert len(formed.bags.X) == len(formed.train_labels) == 40
-    with pytest.raises(DatasetError, match=r"leaves no bag of the 60 training rows.*least=21"):
+    with pytest.raises(DatasetError, match=r"forms no bag from the 60 training rows.*least=21"):
         form_bags(job(**{**cell, "scheme_options": {**options, "least": 21}}), split, REGISTRY)
-    with pytest.raises(DatasetError, match="at least 3 bags, and there is 1"):
+    with pytest.raises(DatasetError, match="at least 3 bags, got 1"):
         form_bags(job(**{**cell, "scheme_options": {**options, "least": 20}}, split="bags"), split, REGISTRY)
 
 
@@ -183,7 +183,7 @@ def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
     scheme: str, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marked = BagCard(123_457, 7, 0.123456789, (1.0,) * 5, 0.987654321, 7.7777777, 6.6666666)
-    monkeypatch.setattr(fit_cell, "make_card", lambda *_, **__: marked)
+    monkeypatch.setattr(bag_card, "make_card", lambda *_, **__: marked)
     options = REGISTRY.schemes[scheme].resolve({})
     a_job = job(scheme=scheme, scheme_options=options, noise="high", split=split)
     result = blank_result(a_job, "ok")

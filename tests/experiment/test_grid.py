@@ -52,7 +52,7 @@ def test_one_seed_of_many_digits_is_written_as_a_range(registry: Registry) -> No
 def test_what_is_advised_for_one_large_seed_gives_that_seed(registry: Registry, seed: int) -> None:
     with pytest.raises(UsageError) as caught:
         plan_cells(request(seeds=seed), registry)
-    advised = str(caught.value).partition("for this one seed write ")[2].rstrip(".").split()[0]
+    advised = str(caught.value).partition("for this single seed write ")[2].rstrip(".").split()[0]
     given = json.loads(advised) if advised.startswith("[") else advised
     (plan,) = plan_cells(request(seeds=parse_seeds(given)), registry)
     assert plan.cell.seed == seed
@@ -145,7 +145,7 @@ def test_delta_is_part_of_a_cell_only_where_there_is_noise(registry: Registry) -
         ({"bags": [8, 0]}, "bag size 0 is not possible"),
         ({"bags": [-3]}, "bag size -3 is not possible"),
         ({"seeds": 0}, "--seeds 0"),
-        ({"seeds": 20240607}, "a number says how many; for this one seed write 20240607-20240607."),
+        ({"seeds": 20240607}, "is a number of seeds; for this single seed write 20240607-20240607."),
         ({"noise": ["loud"]}, "noise 'loud'"),
         ({"noise": ["epsilon=-1"]}, "positive epsilon"),
         ({"noise": ["high"], "delta": 0.0}, "--delta"),

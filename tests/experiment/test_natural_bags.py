@@ -57,8 +57,8 @@ def test_the_card_of_bags_ahead_of_any_run(folder: Path) -> None:
     ("scheme", "words"),
     [
         ("group-by[columns=shpo]", "unknown column for bag scheme group-by: 'shpo'. Did you mean 'shop'"),
-        ("group-by[columns=shop;least=9;most=3]", "no bag has at least 9 and at most 3 rows"),
-        ("group-by[columns=shop;least=999]", "leaves no bag of the 440 training rows"),
+        ("group-by[columns=shop;least=9;most=3]", "least must not exceed most"),
+        ("group-by[columns=shop;least=999]", "forms no bag from the 440 training rows"),
         ("group-by", "group-by needs the columns"),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_cannot_be_is_one_sentence(folder: Path, scheme: str, words: str) -
 
 def test_a_request_that_cannot_be_is_refused_before_anything_runs(folder: Path) -> None:
     run = ("run", "--methods", "mean-ridge", "--datasets", DATA, "--out", "never")
-    assert "at least 9" in llpbench(*run, "--schemes", "group-by[columns=a;least=9;most=3]", cwd=folder).stderr
+    assert "least=9" in llpbench(*run, "--schemes", "group-by[columns=a;least=9;most=3]", cwd=folder).stderr
     assert llpbench(*run, "--split", "columns", cwd=folder).returncode == 2
     assert not (folder / "never").exists()
 
@@ -82,7 +82,7 @@ def test_a_run_with_groups_and_whole_bags(folder: Path) -> None:
     command += ["--schemes", "group-by[columns=shop;least=5;most=80]", "--split", "bags", "--bags", "8,16"]
     done = llpbench(*command, "--out", "out", "--metric", "f1", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "note: group-by sizes its bags itself: --bags is not used for it" in done.stderr
+    assert "note: group-by sizes its bags itself: --bags is ignored for it" in done.stderr
     name = "csv[label=y;path=data.csv#"
     assert name in done.stdout
     assert (

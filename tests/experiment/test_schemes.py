@@ -69,7 +69,7 @@ def test_group_by_refuses_what_cannot_be() -> None:
         grouped(X, "size+color")
     with pytest.raises(UsageError, match="needs the columns"):
         check_groups(" + ", 1, 2)
-    with pytest.raises(UsageError, match="at least 9 and at most 5 rows"):
+    with pytest.raises(UsageError, match="least must not exceed most"):
         grouped(X, "colour", least=9, most=5)
     for given_, words in (({}, "needs the columns"), ({"columns": "a", "least": 9, "most": 5}, "at least 9")):
         with pytest.raises(UsageError, match=words):
@@ -148,7 +148,7 @@ def test_own_bags_above_most_are_cut() -> None:
     own = np.zeros(10, int)
     found = own_bags(np.zeros((10, 1)), 0, columns=(), rng=np.random.default_rng(0), bag_of=own, most=4)
     assert sorted(np.bincount(found)) == [3, 3, 4]
-    with pytest.raises(DatasetError, match="bags of its own"):
+    with pytest.raises(DatasetError, match="natural bags"):
         own_bags(np.zeros((3, 1)), 0, columns=(), rng=np.random.default_rng(0), bag_of=None)
 
 
@@ -164,7 +164,7 @@ def test_a_scheme_that_sizes_its_bags_is_planned_once_and_says_so() -> None:
     sizes = [(p.cell.scheme, p.cell.bag_size, p.cell.bags_name) for p in planned if not p.oracle]
     assert sizes == [("random", 8, "bag 8"), ("random", 64, "bag 64"), ("group-by", 0, "group-by")]
     assert sum(p.oracle for p in planned) == 1
-    assert unused_sizes(spec, planned) == ["group-by sizes its bags itself: --bags is not used for it"]
+    assert unused_sizes(spec, planned) == ["group-by sizes its bags itself: --bags is ignored for it"]
     # A size that is too large for the data is no matter to it.
     huge = RunSpec(methods=["mean-ridge"], datasets=["adult"], bags=[10**9], schemes=["group-by[columns=sex]"])
     assert len(plan_cells(huge, REGISTRY)) == 3

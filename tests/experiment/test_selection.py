@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, softmax
 
 from llpbench import Bags, RuleSpec
+from llpbench.contracts.data import HeldOut
 from llpbench.contracts.errors import PluginError
-from llpbench.contracts.held_back import HeldBack
 from llpbench.experiment.rules import (
     SelectionRule,
     bag_cross_entropy,
@@ -25,7 +25,7 @@ from llpbench.plugins.builtin import llpbench_selection_rules
 
 
 def cross_entropy(probabilities: np.ndarray, bags: Bags) -> float:
-    return bag_cross_entropy(HeldBack(probabilities, probabilities, bags))
+    return bag_cross_entropy(HeldOut(probabilities, probabilities, bags))
 
 
 HIGHER = SelectionRule("h", lambda p, s: 0.0, higher_is_better=True)
@@ -95,9 +95,9 @@ def test_bags_weigh_by_their_size_and_levels_agree_with_a_plain_loop(sizes: list
 def test_the_level_of_predictions_does_not_matter(seed: int, constant: float) -> None:
     bags, _ = bags_of(make_part(60, seed=seed), 7, seed=seed)
     z = np.random.default_rng(seed).normal(0, 2, 60)
-    wanted = bag_cross_entropy(HeldBack(z, expit(z), bags))
+    wanted = bag_cross_entropy(HeldOut(z, expit(z), bags))
     moved = z + constant
-    assert bag_cross_entropy(HeldBack(moved, expit(moved), bags)) == pytest.approx(wanted, rel=1e-9)
+    assert bag_cross_entropy(HeldOut(moved, expit(moved), bags)) == pytest.approx(wanted, rel=1e-9)
     if constant < 5:  # as probabilities: near 1 digits are lost
         assert cross_entropy(expit(moved), bags) == pytest.approx(wanted, rel=1e-6)
 
@@ -109,9 +109,9 @@ def test_the_level_of_classes_does_not_matter(seed: int) -> None:
     counts = rng.multinomial(7, np.full(4, 0.25), size=8)
     bags = small_bags(counts.tolist(), [7] * 8, classes=4)
     z, constants = rng.normal(0, 2, (56, 4)), rng.normal(0, 5, 4)
-    wanted = bag_cross_entropy(HeldBack(z, softmax(z, axis=1), bags))
+    wanted = bag_cross_entropy(HeldOut(z, softmax(z, axis=1), bags))
     moved = z + constants
-    assert bag_cross_entropy(HeldBack(moved, softmax(moved, axis=1), bags)) == pytest.approx(wanted, rel=1e-7)
+    assert bag_cross_entropy(HeldOut(moved, softmax(moved, axis=1), bags)) == pytest.approx(wanted, rel=1e-7)
 
 
 @quick

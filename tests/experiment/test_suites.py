@@ -183,11 +183,11 @@ def test_how_far_a_method_of_ones_own_is_on_a_suite_is_said(draft: Path, registr
         (Limits(datasets=["synthetik"]), ["dataset of suite draft-1", "'synthetic'"]),
         (Limits(schemes=["cluster-dirichlit"]), ["bag scheme of suite draft-1", "'cluster-dirichlet'"]),
         (Limits(noise=["hihg"]), ["noise level of suite draft-1", "'high'"]),
-        (Limits(noise=["high"], schemes=["random"]), ["no cells with all that is asked for"]),
+        (Limits(noise=["high"], schemes=["random"]), ["no cells that match all options"]),
         (Limits(seeds=[0, 7]), ["--seeds 7", "0, 1, 2, 3"]),
         (Limits(bags=[5]), ["--bags 5", "4, 8"]),
         (Limits(part="mixed", seeds=[3]), ["--seeds 3", "draft-1/mixed"]),
-        (Limits(methods=["bag-logistic"], seeds=[3]), ["no cells with all that is asked for"]),
+        (Limits(methods=["bag-logistic"], seeds=[3]), ["no cells that match all options"]),
         (Limits(part="random2"), ["part of suite draft-1", "'random'"]),
     ],
 )

@@ -78,13 +78,13 @@ def test_the_temperature_undoes_what_makes_a_network_too_sure(classes: int) -> N
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
-    from llpbench.contracts.held_back import HeldBack
+    from llpbench.contracts.data import HeldOut
     from llpbench.experiment.rules import bag_cross_entropy
 
     bags, z = held_back(classes)
     for temperature in (0.5, 1.0, 5.0):
         p = tempered(z, temperature)
-        wanted = bag_cross_entropy(HeldBack(p, p, bags, None))
+        wanted = bag_cross_entropy(HeldOut(p, p, bags, None))
         assert bag_loss(z, bags, temperature) == pytest.approx(wanted, abs=1e-4)
 
 

@@ -166,7 +166,7 @@ def test_a_tracker_that_does_not_answer_is_given_up(
     assert len(set(fine.calls)) == 1  # always the same thread
     told = [message for message in caplog.messages if "silent_tracker" in message]
     assert len(told) == 1
-    assert "is told of no more cells: no answer within 0.05 seconds" in told[0]
+    assert "is not told about further cells: no answer within 0.05 seconds" in told[0]
 
 
 def test_hook_llpbench_commands(tmp_path: Path) -> None:

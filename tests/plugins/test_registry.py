@@ -17,7 +17,7 @@ from llpbench.contracts.errors import PluginError, UnknownNameError, UsageError
 from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.specs import MethodSpec
 from llpbench.plugins.loading import Plugin
-from llpbench.plugins.registry import Entry, Shelf, install_hint, load_registry, missing_modules
+from llpbench.plugins.registry import Catalog, Entry, install_hint, load_registry, missing_modules
 
 BUILT_IN = {"dllp", "mean-ridge", "supervised"}
 DRY = ("run", "--datasets", "synthetic", "--bags", "8", "--seeds", "1", "--dry-run")
@@ -97,7 +97,7 @@ def test_doctor_is_content_without_broken_plugins(tmp_path: Path) -> None:
     done = llpbench(
         "doctor", "--no-imports", cwd=tmp_path, **with_plugins("good-method"), LLPBENCH_PLUGINS="good-method,synthetic"
     )
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all well")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "no problems")
 
 
 def test_strict_makes_a_broken_plugin_fatal(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_the_advice_about_a_file_does_not_speak_of_entry_points() -> None:
         plugin = Plugin("p", distribution, "", click, from_file=from_file)
         return Entry(MethodSpec(name="dllp", factory="a:b"), plugin)
 
-    shelf = Shelf[MethodSpec]("method")
+    shelf = Catalog[MethodSpec]("method")
     shelf.add(entry("llpbench", from_file=False), override=False)
     shelf.add(entry("./mine.py", from_file=True), override=False)
     assert "LLPBENCH_BLOCK" not in shelf.conflict("dllp")
@@ -256,8 +256,8 @@ def test_a_single_file_is_a_plugin(tmp_path: Path) -> None:
     [
         (None, "no such file"),
         ("def broken(:\n", "SyntaxError"),
-        ("x = 1\n", "implements no hook; one of llpbench_bag_schemes"),
-        ("def llpbench_methods():\n    return []\n", "write @hookimpl above it"),
+        ("x = 1\n", "implements no hook; expected one of llpbench_bag_schemes"),
+        ("def llpbench_methods():\n    return []\n", "decorate it with @hookimpl"),
         (
             "from llpbench import hookimpl\n@hookimpl\ndef llpbench_metric():\n    return []\n",
             "Did you mean 'llpbench_metrics'",

@@ -224,7 +224,7 @@ def test_seeds_on_the_command_line_and_in_a_run_file(tmp_path: Path) -> None:
         assert "seed" in done.stderr
     (tmp_path / "run.toml").write_text("seeds = [-1]\n")
     done = llpbench("run", "--methods", "mean-ridge", "--config", "run.toml", "--dry-run", cwd=tmp_path)
-    assert "seeds are whole numbers from 0" in done.stderr
+    assert "seeds must be integers from 0" in done.stderr
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

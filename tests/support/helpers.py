@@ -16,7 +16,7 @@ from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, IntArray, Part, Split
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.experiment.bags import make_bags
+from llpbench.experiment.bags import gather
 from llpbench.experiment.forming import form_bags
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.schemes import random_bags
@@ -89,7 +89,7 @@ def make_part(n: int, classes: int = 2, seed: int = 0, dim: int = 3) -> Part:
 def bags_of(part: Part, bag_size: int, classes: int = 2, seed: int = 0) -> tuple[Bags, IntArray]:
     """Random bags of a part, and the labels in the bags' row order."""
     rng = np.random.default_rng(seed)
-    return make_bags(part, random_bags, bag_size, classes=classes, columns=(), rng=rng)
+    return gather(part, random_bags(part.X, bag_size, columns=(), rng=rng), classes=classes, columns=(), rng=rng)
 
 
 def bags_and_labels(job: Job, split: Split, registry: Registry) -> tuple[Bags, IntArray, IntArray]:

@@ -11,7 +11,7 @@ from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameErr
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
 from llpbench.execution.jobs import Limits
-from llpbench.plugins.registry import Entry, Registry, Shelf
+from llpbench.plugins.registry import Catalog, Entry, Registry
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme, RuleSpec)
 
@@ -48,7 +48,7 @@ def check_commands(commands: Iterable[str]) -> None:
             raise Unsound("its run used --plugin-override; results must come from installed packages")
 
 
-def registered(shelf: Shelf[S], name: str) -> Entry[S]:
+def registered(shelf: Catalog[S], name: str) -> Entry[S]:
     """Return what an installed package registers under a name; raise ``Unsound`` if none does."""
     try:
         entry = shelf.entry(name)

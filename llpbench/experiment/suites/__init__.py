@@ -1,5 +1,5 @@
-"""Suites: grids that are frozen in a file under a name and a version, so that papers can cite them.
+"""Suites: grids with frozen parameters, a name and a version, which papers can cite.
 
-``file`` reads one, ``frozen`` compares what it froze with what is installed, ``plan`` makes cells of it, ``coverage``
-says which of them there are results for.
+``file`` reads a suite, ``frozen`` compares its frozen values with the installed defaults, ``plan`` makes its cells, and
+``coverage`` counts the results that exist.
 """

@@ -1,4 +1,4 @@
-"""How much of a suite there are results for, in one line for each part."""
+"""How many cells of a suite have results, for each part."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from llpbench.experiment.suites.plan import Limits, PlannedBlock, all_cells, pla
 from llpbench.plugins.registry import Registry
 
 _FEW = 3
-"""Methods that a line names where all that is missing is theirs."""
+"""The most methods that a line names if only theirs are missing."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What there is of a part of a suite.
+    """The results of a part of a suite.
 
     Attributes:
-        part: its name; ``title`` is what it is called.
-        planned: how many cells it has; ``done`` are those with a result, also one that says why there is no number.
-        failed: those among them that went wrong (out of time, out of memory, an error).
-        datasets: cells without a result by dataset; ``methods`` are the same by method.
-        rivals: how many methods the part has.
+        part: its name; ``title`` is its display name.
+        planned: the number of its cells; ``done`` are those with a result, even one without a number.
+        failed: those among them that failed (timeout, memory, an error).
+        datasets: the number of cells without a result by dataset; ``methods`` the same by method.
+        rivals: the number of methods of the part.
     """
 
     part: str
@@ -49,7 +49,7 @@ class Coverage:
 
 
 def suite_coverage(suite: Suite, registry: Registry, results: Iterable[CellResult], part: str = "") -> list[Coverage]:
-    """What results there are of a suite, or of one part of it, for each part.
+    """The coverage of a suite, or of one part of it, for each part.
 
     Raises:
         UsageError: its cells cannot be made with what is installed.
@@ -58,9 +58,9 @@ def suite_coverage(suite: Suite, registry: Registry, results: Iterable[CellResul
 
 
 def own_coverage(suite: Suite, registry: Registry, results: Iterable[CellResult], part: str = "") -> list[Coverage]:
-    """How far methods are that are not of the suite, or have other settings there: each by itself, in each part.
+    """The coverage of methods that are not part of the suite, or have other settings, each separately.
 
-    A method counts where it has a cell at least. Methods that are not installed, and tuned ones, are left out.
+    Parts in which a method has no cell are omitted, and so are tuned methods and those that are not installed.
     """
     results = list(results)
     of_suite = {plan.cell.id for plan in all_cells(plan_suite(suite, registry, Limits(part=part)))}
@@ -77,7 +77,7 @@ def own_coverage(suite: Suite, registry: Registry, results: Iterable[CellResult]
 
 
 def coverage(blocks: Iterable[PlannedBlock], results: Iterable[CellResult]) -> list[Coverage]:
-    """What results there are of the blocks of a suite, for each part; results of another protocol do not count."""
+    """The coverage of the blocks of a suite, for each part; results of another protocol do not count."""
     parts: dict[str, list[PlannedBlock]] = {}
     for block in blocks:
         parts.setdefault(block.part, []).append(block)

@@ -1,4 +1,4 @@
-"""The file of a suite: what it holds, how it is found and read. Nothing here needs numpy.
+"""The file of a suite: its contents, and how it is found and read. Nothing here needs numpy.
 
 ::
 
@@ -6,7 +6,7 @@
     version = "2026.1"
     title = "..."
     citation = "..."
-    published = "2026-12-01"           # the day from which nothing in it changes; left out in a draft
+    published = "2026-12-01"           # the day from which nothing in it changes; omitted in a draft
     protocol = 2
     backend = "jax"
     methods = ["dllp", "mean-ridge"]   # in the order of tables
@@ -14,7 +14,7 @@
     [parts.random]
     title = "Random bags"
 
-    [[parts.random.blocks]]            # every combination of these; without methods: all of the suite
+    [[parts.random.blocks]]            # every combination of these; all methods of the suite if none are named
     datasets = ["adult"]
     bags = [8, 512]
     seeds = 3
@@ -43,7 +43,7 @@ from llpbench.plugins.registry import Registry
 from llpbench.plugins.shipped import shipped_files
 
 FOLDER = "suites"
-"""Where packages of plugins keep their suites."""
+"""The folder of a plugin's package with its suites."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 
 Values = dict[str, bool | int | float | str]
@@ -55,12 +55,11 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A grid of a suite: every combination of its axes.
 
     Attributes:
-        title: what it is, in a few words.
         datasets: with options in brackets, as on the command line.
-        seeds: how many, which, or a range as text (``"5-9"``).
-        methods: those that run here; none are named where all methods of the suite do.
-        bags: sizes; none where the schemes size their bags themselves.
-        average: tables show the mean over its datasets, in one column under its title.
+        seeds: a number of seeds, a list, or a range as text (``"5-9"``).
+        methods: all methods of the suite if empty.
+        bags: sizes; empty if the schemes size their bags themselves.
+        average: whether tables show the mean over its datasets, in one column with its title.
     """
 
     datasets: SomeTexts
@@ -76,21 +75,15 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     average: bool = False
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Blocks that belong together, and can be run alone: ``--suite NAME/PART``."""
+class SuitePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Blocks that belong together and can be run separately: ``--suite NAME/PART``."""
 
     title: str
     blocks: Annotated[list[Block], msgspec.Meta(min_length=1)]
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was registered when the suite was frozen: all values of parameters, and versions of selection rules.
-
-    Attributes:
-        by: the version of llpbench that had these values.
-        rules: version of each selection rule.
-        methods: all parameters of each method, at the defaults of that day; likewise ``datasets`` and ``schemes``.
-    """
+    """The defaults of all parameters, and the versions of selection rules, when the suite was frozen by ``by``."""
 
     by: str = ""
     rules: dict[str, int] = {}
@@ -100,12 +93,11 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A suite as its file states it.
+    """The contents of a suite file.
 
     Attributes:
         published: the day from which nothing in it changes; empty for a draft.
-        protocol: version of the protocol its numbers are made under.
-        backend: of the networks.
+        protocol: version of the evaluation protocol of its numbers.
         methods: its methods in the order of tables: those that are ranked, controls and bounds.
     """
 
@@ -115,60 +107,56 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     citation: str
     protocol: int
     methods: SomeTexts
-    parts: dict[str, Part]
+    parts: dict[str, SuitePart]
     published: str = ""
     backend: str = "jax"
     frozen: Frozen = Frozen()
 
     def part_names(self, part: str = "") -> list[str]:
-        """The part of that name, or all; an unknown one is an error that lists them."""
+        """The part of that name, or all parts; an unknown one is an error."""
         if part and part not in self.parts:
             raise UnknownNameError(f"part of suite {self.name}:", part, self.parts)
         return [part] if part else list(self.parts)
 
     def blocks(self, part: str = "") -> list[tuple[str, Block]]:
-        """The blocks of a part, or of all, each with the name of its part."""
+        """The blocks of a part, or of all parts, each with the name of its part."""
         return [(name, block) for name in self.part_names(part) for block in self.parts[name].blocks]
 
     @property
     def state(self) -> str:
-        """Whether it may still change, in words."""
+        """Whether it is published or a draft, in words."""
         return f"published {self.published}" if self.published else "a draft: it may still change"
 
 
 def suite_files(registry: Registry) -> dict[str, Path]:
-    """The suites that plugins ship (``suites/*.toml`` in their top-level packages), by name."""
+    """The suites of plugins (``suites/*.toml`` in their top-level packages), by name."""
     return shipped_files(registry, FOLDER)
 
 
 def find_suite(text: str, registry: Registry) -> tuple[Suite, str]:
-    """A suite and the part of it that ``NAME``, ``NAME/PART``, ``FILE.toml`` or ``FILE.toml/PART`` names.
+    """The suite and the part that ``NAME``, ``NAME/PART``, ``FILE.toml`` or ``FILE.toml/PART`` names.
 
     Raises:
-        UsageError: there is none of that name, it has no such part, or its file is not sound.
+        UsageError: the suite or its part does not exist, or its file is invalid.
     """
-    path, part = _file_and_part(text)
-    if path is None:
+    head, _, part = text.rpartition("/")
+    if text.endswith(".toml"):
+        path, part = Path(text), ""
+    elif head.endswith(".toml"):
+        path = Path(head)
+    else:
         name, _, part = text.partition("/")
         known = suite_files(registry)
         if name not in known:
-            raise UnknownNameError("suite", name or text, known, " A file of your own is named with its ending, .toml.")
+            raise UnknownNameError("suite", name or text, known, " Name a file of your own with its suffix, .toml.")
         path = known[name]
     suite = read_suite(path)
     suite.part_names(part)
     return suite, part
 
 
-def _file_and_part(text: str) -> tuple[Path | None, str]:
-    """The file that a text names, with the part behind it; None where it names none."""
-    if text.endswith(".toml"):
-        return Path(text), ""
-    head, _, part = text.rpartition("/")
-    return (Path(head), part) if head.endswith(".toml") else (None, "")
-
-
 def read_suite(path: Path) -> Suite:
-    """The suite in a file, checked for all that can be told without what is installed."""
+    """The suite in a file, validated as far as possible without the installed plugins."""
     try:
         suite = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Suite)
     except FileNotFoundError:
@@ -177,8 +165,8 @@ def read_suite(path: Path) -> Suite:
         raise UsageError(f"suite {path}: {error}") from None
     if suite.name != path.stem or not _NAME.match(suite.name):
         raise UsageError(
-            f"suite {path}: its name is {suite.name!r}; it must be that of the file, in lower-case letters, digits, "
-            "'-', '_' and '.'."
+            f"suite {path}: its name must be that of the file, in lower-case letters, digits, '-', '_' and '.', "
+            f"got {suite.name!r}."
         )
     if not suite.parts:
         raise UsageError(f"suite {path}: it has no parts.")

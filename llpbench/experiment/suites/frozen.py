@@ -1,8 +1,8 @@
-"""What a suite froze, against what is installed: run with the frozen values, or refused where that cannot be.
+"""Compare the frozen values of a suite with the installed defaults.
 
-A method's defaults are part of a suite. When a default changes, the suite's value is given to the method instead, so
-the cells stay those of the suite; the name of the method then shows the difference, and a note says so. Where a method
-has other parameters than it had, no value makes the same cell, and the suite is refused.
+A method's defaults are part of a suite. If a default changes later, the method is given the suite's value, so that the
+cells stay those of the suite; the name of the method then shows the difference, and a note says so. If a method has
+parameters that it did not have, or lacks some, no value gives the same cell, and the suite cannot be run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from llpbench.contracts.result import PROTOCOL
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Param, Scalar
 from llpbench.experiment.suites.file import Frozen, Suite, Values, base_name, read_suite
 from llpbench.plugins.options import expand, format_scalar, parse_options
-from llpbench.plugins.registry import Registry, Shelf
+from llpbench.plugins.registry import Catalog, Registry
 from llpbench.system.files import write_atomically
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
@@ -31,13 +31,13 @@ _NONE = "none"
 
 @dataclass(frozen=True)
 class Drift:
-    """How a registered thing differs from what a suite froze of it.
+    """How an installed method, dataset or bag scheme differs from the frozen values of a suite.
 
     Attributes:
         kind: ``method``, ``dataset``, ``bag scheme``.
-        changed: for each parameter with another default now, the frozen value and the default.
-        gone: frozen values that it does not take any more, each with the reason.
-        new: parameters that it did not have, and that are part of its cells.
+        changed: for each parameter whose default has changed, the frozen value and the default.
+        gone: frozen values that are not accepted any more, each with the reason.
+        new: new parameters that are part of its cells.
     """
 
     kind: str
@@ -48,12 +48,12 @@ class Drift:
 
     @property
     def fatal(self) -> bool:
-        """Whether no values make the cells of the suite."""
+        """Whether no values give the cells of the suite."""
         return bool(self.gone or self.new)
 
     @property
     def words(self) -> str:
-        """One line: what differs."""
+        """One line that says what differs."""
         said = [f"{name} is {format_scalar(then)} in the suite, {format_scalar(now)} here"
                 for name, (then, now) in self.changed.items()]  # fmt: skip
         said += self.gone
@@ -62,74 +62,76 @@ class Drift:
 
 
 def drifts(suite: Suite, registry: Registry) -> list[Drift]:
-    """All that differs between a suite's frozen values and what is installed; a name that is not installed is an error.
+    """All differences between a suite's frozen values and what is installed.
 
     Raises:
-        UsageError: a name of the suite is registered nowhere, or was never frozen.
+        UsageError: a name of the suite is not installed, or was never frozen.
     """
     found = []
     for kind, names in _used(suite).items():
-        shelf = getattr(registry, kind)
+        catalog = getattr(registry, kind)
         frozen: dict[str, Values] = getattr(suite.frozen, kind)
         for name in names:
             if name not in frozen:
                 raise UsageError(
-                    f"suite {suite.name} does not say which values {shelf.kind} {name!r} has; "
+                    f"suite {suite.name} has no frozen values of {catalog.kind} {name!r}; "
                     "its author writes them with: llpbench suite freeze FILE"
                 )
-            drift = _drift(shelf, name, frozen[name])
+            drift = _drift(catalog, name, frozen[name])
             found += [drift] if drift.changed or drift.fatal else []
     return found
 
 
 def check_suite(suite: Suite, registry: Registry) -> list[str]:
-    """Refuse a suite whose cells cannot be made here; returns what to say of defaults that have changed since.
+    """Check that the cells of a suite can be made here; returns notes about defaults that have changed since.
 
     Raises:
         UsageError: another protocol, another version of a rule, or methods with other parameters.
     """
     problems = []
     if suite.protocol != PROTOCOL:
-        problems.append(f"it is of protocol {suite.protocol}, and this llpbench makes numbers of protocol {PROTOCOL}")
+        problems.append(f"it needs protocol {suite.protocol}, and this llpbench has protocol {PROTOCOL}")
     for name, version in suite.frozen.rules.items():
         now = registry.rules[name].version
-        problems += [f"it is of version {version} of rule {name}, and here is version {now}"] if now != version else []
+        problems += (
+            [f"it needs version {version} of rule {name}, and version {now} is installed"] if now != version else []
+        )
     found = drifts(suite, registry)
     problems += [drift.words for drift in found if drift.fatal]
     if problems:
-        told = "\n".join(f"  - {problem}" for problem in problems)
+        lines = "\n".join(f"  - {problem}" for problem in problems)
         made = f" (it was frozen by {suite.frozen.by})" if suite.frozen.by else ""
         raise UsageError(
-            f"suite {suite.name} cannot be run with what is installed{made}:\n{told}\n"
+            f"suite {suite.name} cannot be run with what is installed{made}:\n{lines}\n"
             "Install the versions it was made for, or use a newer suite (docs/suites.md)."
         )
     return [f"{drift.words}: other defaults than {suite.name} froze; the suite's values are used" for drift in found]
 
 
-def with_frozen(shelf: Shelf[S], text: str, frozen: Mapping[str, Values]) -> str:
-    """A name with the frozen values of options that it does not give and whose defaults are others now.
+def with_frozen(catalog: Catalog[S], text: str, frozen: Mapping[str, Values]) -> str:
+    """A name with the frozen values of options that it does not give and whose defaults have changed.
 
-    Where no default has changed it is the text itself, so cells and names are those of an ordinary run.
+    If no default has changed, it is the text itself, so that cells and names are those of an ordinary run.
     """
     name, options = parse_options(text)
     if name not in frozen:
         return text
-    spec = shelf[name]
-    wanted = {p: then for p, (then, _) in _drift(shelf, name, frozen[name]).changed.items() if p not in options}
+    spec = catalog[name]
+    wanted = {p: then for p, (then, _) in _drift(catalog, name, frozen[name]).changed.items() if p not in options}
     if not wanted:
         return text
     options = {**options, **{p: [format_scalar(value)] for p, value in wanted.items()}}
     full = f"{name}[{';'.join('='.join([p, ';'.join(values)]) for p, values in options.items())}]"
     if any(given[p] != value for given in expand(spec, parse_options(full)[1]) for p, value in wanted.items()):
-        raise UsageError(f"the frozen values of {shelf.kind} {name} cannot be written as {full!r}.")
+        raise UsageError(f"the frozen values of {catalog.kind} {name} cannot be written as {full!r}.")
     return full
 
 
 def freeze(path: Path, registry: Registry) -> tuple[Suite, list[str]]:
-    """Write today's defaults and versions of rules into the file of a draft; returns it, and what has changed.
+    """Write the installed defaults and versions of rules into the file of a draft; returns it, and the changes.
 
     Raises:
-        UsageError: the suite is published; its values never change.
+        UsageError: the suite is published.
     """
     before = read_suite(path)
     if before.published:
@@ -140,14 +142,14 @@ def freeze(path: Path, registry: Registry) -> tuple[Suite, list[str]]:
     frozen = freeze_values(before, registry)
     head = path.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
     if "[frozen" in head:
-        raise UsageError(f"{path}: [frozen] stands above the line {MARK!r}; remove it there.")
+        raise UsageError(f"{path}: remove [frozen] above the line {MARK!r}.")
     write_atomically(path, f"{head}\n\n{MARK}\n{_toml(frozen)}".encode())
     after = read_suite(path)
     return after, changes(before.frozen, after.frozen)
 
 
 def freeze_values(suite: Suite, registry: Registry) -> Frozen:
-    """The defaults of all that a suite names, and the versions of all rules, as they are today."""
+    """The installed defaults of all that a suite names, and the versions of all rules."""
     values = {
         kind: {name: _plain(getattr(registry, kind)[name]) for name in names} for kind, names in _used(suite).items()
     }
@@ -156,7 +158,7 @@ def freeze_values(suite: Suite, registry: Registry) -> Frozen:
 
 
 def changes(before: Frozen, after: Frozen) -> list[str]:
-    """What differs between two sets of frozen values, one line each."""
+    """The differences between two sets of frozen values, one line each."""
     old, new = _flat(before), _flat(after)
     lines = [f"+ {key} = {value!r}" for key, value in new.items() if key not in old]
     lines += [f"- {key} = {value!r}" for key, value in old.items() if key not in new]
@@ -166,7 +168,7 @@ def changes(before: Frozen, after: Frozen) -> list[str]:
 
 
 def _used(suite: Suite) -> dict[str, list[str]]:
-    """Registered names that a suite uses, by kind, each once."""
+    """The registered names that a suite uses, by kind."""
     blocks = [block for _, block in suite.blocks()]
     return {
         "methods": list(dict.fromkeys(base_name(text) for text in suite.methods)),
@@ -175,9 +177,9 @@ def _used(suite: Suite) -> dict[str, list[str]]:
     }
 
 
-def _drift(shelf: Shelf[S], name: str, frozen: Values) -> Drift:
-    spec = shelf[name]
-    drift = Drift(shelf.kind, name)
+def _drift(catalog: Catalog[S], name: str, frozen: Values) -> Drift:
+    spec = catalog[name]
+    drift = Drift(catalog.kind, name)
     declared = {p.name: p for p in spec.params}
     for key, value in frozen.items():
         if key not in declared:

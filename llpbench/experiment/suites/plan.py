@@ -16,15 +16,13 @@ from llpbench.plugins.registry import Registry
 
 @dataclass(frozen=True)
 class Limits:
-    """What of a suite is asked for; an empty axis asks for all of it.
+    """The selected cells of a suite; an empty axis selects all.
 
     Attributes:
-        part: one part.
-        methods: only these. A method that is not of the suite is run wherever all methods of the suite are; one of the
-            suite may carry options of its own, and is run where the suite has it.
-        datasets: with or without options; without, every form of it.
-        schemes: how bags are formed, with or without options, like datasets.
-        noise: levels by name.
+        methods: a method outside the suite is run wherever all methods of the suite are; one of the suite may have its
+            own options.
+        datasets: with options, or without for every form; ``schemes`` likewise.
+        noise: names of levels.
     """
 
     part: str = ""
@@ -38,12 +36,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class PlannedBlock:
-    """A block with its cells.
-
-    Attributes:
-        part: name of its part; ``title`` is the part's.
-        seeds: those of the block that were asked for.
-    """
+    """A block with its selected seeds and cells; ``title`` is that of its part."""
 
     part: str
     title: str
@@ -53,15 +46,15 @@ class PlannedBlock:
 
 
 def plan_suite(suite: Suite, registry: Registry, limits: Limits | None = None) -> list[PlannedBlock]:
-    """The cells of a suite by block, methods and datasets at the frozen values; blocks without a cell are left out.
+    """The cells of a suite by block, with the frozen values; blocks without a selected cell are omitted.
 
     Raises:
-        UsageError: something is asked for that the suite does not have, or its cells cannot be made here.
+        UsageError: the suite does not have what is selected, or its cells cannot be made here.
     """
     limits = limits or Limits()
     check_suite(suite, registry)
     blocks = suite.blocks(limits.part)
-    _refuse_unknown(suite, blocks, limits, registry)
+    _check_selection(suite, blocks, limits, registry)
     planned = []
     for part, block in blocks:
         spec = _spec(suite, block, limits, registry)
@@ -73,17 +66,17 @@ def plan_suite(suite: Suite, registry: Registry, limits: Limits | None = None) -
         planned.append(PlannedBlock(part, suite.parts[part].title, block, spec.seed_list, cells))
     if not planned:
         where = f"{suite.name}/{limits.part}" if limits.part else suite.name
-        raise UsageError(f"suite {where} has no cells with all that is asked for; llpbench show {suite.name} lists it.")
+        raise UsageError(f"suite {where} has no cells that match all options; see llpbench show {suite.name}.")
     return planned
 
 
 def all_cells(blocks: Iterable[PlannedBlock]) -> list[Planned]:
-    """The cells of blocks, each once, in their order."""
+    """The cells of blocks without duplicates, in order."""
     return list({plan.cell.id: plan for block in blocks for plan in block.cells}.values())
 
 
 def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> RunSpec | None:
-    """The block as the request of an ordinary run; None when nothing of it is asked for."""
+    """The block as the request of an ordinary run; None if nothing of it is selected."""
     methods = _methods(suite, block, limits.methods)
     datasets = [text for text in block.datasets if _is_asked(text, limits.datasets)]
     schemes = [text for text in block.schemes if _is_asked(text, limits.schemes)]
@@ -98,7 +91,7 @@ def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> Run
         methods=[with_frozen(registry.methods, text, frozen.methods) for text in methods],
         datasets=[with_frozen(registry.datasets, text, frozen.datasets) for text in datasets],
         schemes=[with_frozen(registry.schemes, text, frozen.schemes) for text in schemes],
-        bags=bags or [1],  # not used: the schemes size their bags themselves
+        bags=bags or [1],  # ignored: the schemes size their bags themselves
         seeds=seeds,
         noise=noise,
         delta=block.delta,
@@ -134,7 +127,7 @@ def seed_list(block: Block) -> list[int]:
 
 
 def _elsewhere(suite: Suite, text: str) -> str:
-    """Says which parts of a suite have a dataset, scheme or noise level; nothing where none has."""
+    """A hint that names the parts of a suite with a dataset, scheme or noise level; empty if there are none."""
     parts = [
         part
         for part, block in suite.blocks()
@@ -143,11 +136,10 @@ def _elsewhere(suite: Suite, text: str) -> str:
     return f" It is in part {' and '.join(dict.fromkeys(parts))}." if parts else ""
 
 
-def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: Limits, registry: Registry) -> None:
-    """An error for what no block has; it says what there is."""
+def _check_selection(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: Limits, registry: Registry) -> None:
     where = f"{suite.name}/{limits.part}" if limits.part else suite.name
     for text in limits.methods:
-        registry.methods[base_name(text)]  # an error with close matches when nobody registered it
+        registry.methods[base_name(text)]  # raises an error if it is not registered
     for axis, wanted, of_blocks in (
         ("dataset", limits.datasets, [block.datasets for _, block in blocks]),
         ("bag scheme", limits.schemes, [block.schemes for _, block in blocks]),
@@ -165,5 +157,5 @@ def _refuse_unknown(suite: Suite, blocks: Sequence[tuple[str, Block]], limits: L
         if outside:
             raise UsageError(
                 f"--{axis} {', '.join(map(str, outside))}: suite {where} has {axis} "
-                f"{', '.join(map(str, sorted(has))) or 'that size themselves'}; --{axis} can only take some of them."
+                f"{', '.join(map(str, sorted(has))) or 'of its schemes'}; --{axis} can only select some of them."
             )
