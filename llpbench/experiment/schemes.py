@@ -73,9 +73,7 @@ def own_bags(
     """
     del columns
     if bag_of is None:
-        raise DatasetError(
-            "the bag scheme own-bags needs a dataset with natural bags (an option of the dataset names them)"
-        )
+        raise DatasetError("the bag scheme own-bags needs a dataset with natural bags (an option names them)")
     bag_size = most or bag_size or len(X)
     order = np.lexsort((rng.random(len(X)), bag_of))
     _, first, sizes = np.unique(bag_of[order], return_index=True, return_counts=True)

@@ -71,7 +71,7 @@ def test_group_by_refuses_what_cannot_be() -> None:
         check_groups(" + ", 1, 2)
     with pytest.raises(UsageError, match="least must not exceed most"):
         grouped(X, "colour", least=9, most=5)
-    for given_, words in (({}, "needs the columns"), ({"columns": "a", "least": 9, "most": 5}, "at least 9")):
+    for given_, words in (({}, "needs the columns"), ({"columns": "a", "least": 9, "most": 5}, "must not exceed")):
         with pytest.raises(UsageError, match=words):
             REGISTRY.schemes["group-by"].resolve(given_)
 

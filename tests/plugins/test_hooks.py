@@ -11,8 +11,9 @@ from cli_runner import llpbench, table
 from helpers import make_cell, make_result
 from plugin_install import SOURCES, with_module, with_plugins
 
+from llpbench import LLPBenchError
 from llpbench.plugins import hooks
-from llpbench.plugins.registry import load_registry
+from llpbench.plugins.registry import Registry, load_registry
 
 ALL_GOOD = ("extras", "good-dataset", "good-method")
 SMALL = ("--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "1", "--quiet")
@@ -197,3 +198,42 @@ def test_a_plugin_cannot_replace_a_built_in_verb(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "mean-ridge" in done.stdout
     assert "mine" not in done.stdout
+
+
+BROKEN_AND_GOOD = """
+from llpbench import hookimpl
+
+@hookimpl
+def {hook}({argument}):
+    {body}
+"""
+
+
+def with_broken_and_good(tmp_path: Path, hook: str, argument: str, good: str) -> Registry:
+    """A registry with two plugins that implement a hook: the first one raises, the second one works."""
+    files = []
+    for name, body in ((f"broken_{hook}", "raise OSError('no disk')"), (f"good_{hook}", good)):
+        files.append(tmp_path / f"{name}.py")
+        files[-1].write_text(BROKEN_AND_GOOD.format(hook=hook, argument=argument, body=body))
+    return load_registry(files)
+
+
+def test_hook_llpbench_run_finished(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    registry = with_broken_and_good(tmp_path, "llpbench_run_finished", "results", "return f'page of {results}'")
+    for plugin in list(registry.manager.get_plugins()):
+        if "llpbench.board" in getattr(plugin, "__name__", ""):
+            registry.manager.unregister(plugin)
+    assert registry.run_finished("a run") == ["page of a run"]  # type: ignore[arg-type]
+    assert "broken_llpbench_run_finished failed on a finished run: OSError: no disk" in caplog.text
+
+
+def test_hook_llpbench_published_results(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = "from helpers import make_result; return [make_result()] if folder is None else []"
+    registry = with_broken_and_good(tmp_path, "llpbench_published_results", "folder", source)
+    assert make_result() in registry.published_results(None)
+    assert "broken_llpbench_published_results failed to give published results: OSError: no disk" in caplog.text
+
+
+def test_published_results_of_a_missing_folder_are_an_error() -> None:
+    with pytest.raises(LLPBenchError, match="nowhere"):
+        load_registry().published_results(Path("nowhere"))

@@ -93,9 +93,7 @@ def check_suite(suite: Suite, registry: Registry) -> list[str]:
         problems.append(f"it needs protocol {suite.protocol}, and this llpbench has protocol {PROTOCOL}")
     for name, version in suite.frozen.rules.items():
         now = registry.rules[name].version
-        problems += (
-            [f"it needs version {version} of rule {name}, and version {now} is installed"] if now != version else []
-        )
+        problems += [f"it needs version {version} of rule {name}, and this is {now}"] if now != version else []
     found = drifts(suite, registry)
     problems += [drift.words for drift in found if drift.fatal]
     if problems:
