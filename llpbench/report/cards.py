@@ -1,4 +1,4 @@
-"""Bag cards in words: one short line for each setting."""
+"""Bag cards in words, one line for each setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llpbench.results.table import Group
 
 
 def card_words(card: BagCard) -> str:
-    """A card in one line: bags and sizes, how proportions and features differ between bags, what is left out."""
+    """A card in one line: bags and sizes, how proportions and features differ, and the rows that are left out."""
     least, _, median, _, largest = card.sizes
     sizes = f"{least:,.0f}" if least == largest else f"{least:,.0f}-{largest:,.0f} (median {median:,.0f})"
     words = [f"{card.bags:,} bags of {sizes} rows", f"proportions sd {card.proportion_sd:.3f}"]
@@ -22,7 +22,7 @@ def card_words(card: BagCard) -> str:
 
 
 def cards_of(groups: Iterable[Group]) -> dict[tuple[str, int], tuple[str, BagCard]]:
-    """The cards of results by dataset and bag size, each with the name of its setting; noise does not change them."""
+    """The cards of results by dataset and bag size, each with the name of its setting."""
     found: dict[tuple[str, int], tuple[str, BagCard]] = {}
     for group in groups:
         card, setting = group.card, group.setting

@@ -1,4 +1,4 @@
-"""Numbers of several noise levels side by side: a line is read along, so its numbers must be of the same seeds."""
+"""Compare the noise levels of a method on the seeds that all levels have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from llpbench.results.table import Row, mean_sd
 
 NO_SEED = "no shared seed"
-"""The status of a method whose noise levels have no seed in common."""
+"""The status of a method whose noise levels have no common seed."""
 
 
 def common_seeds(levels: Iterable[Collection[int]]) -> frozenset[int]:
@@ -20,7 +20,7 @@ def common_seeds(levels: Iterable[Collection[int]]) -> frozenset[int]:
 
 
 def across_levels(rows: Iterable[Row]) -> list[list[Row]]:
-    """Rows by dataset, rule and bag size, where these have several noise levels. A bound has none."""
+    """Rows by dataset, rule and bag size, if these have several noise levels. Bounds are omitted."""
     places: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         if not row.oracle:
@@ -29,7 +29,7 @@ def across_levels(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def on_common_seeds(rows: list[Row]) -> list[Row]:
-    """Rows of several noise levels, each on the seeds that its method has at all of them (``common_seeds``)."""
+    """Rows of several noise levels, each restricted to the common seeds of its method."""
     levels: dict[str, list[list[int]]] = {}
     for row in rows:
         levels.setdefault(row.method, []).append(row.value_seeds)
@@ -38,7 +38,7 @@ def on_common_seeds(rows: list[Row]) -> list[Row]:
 
 
 def _on_seeds(row: Row, seeds: Collection[int]) -> Row:
-    """A row on some of its seeds; it is whole when it has these."""
+    """A row restricted to some of its seeds."""
     kept = {seed: value for seed, value in zip(row.value_seeds, row.values, strict=True) if seed in seeds}
     if len(kept) == len(row.value_seeds):
         return row
@@ -56,6 +56,6 @@ def _on_seeds(row: Row, seeds: Collection[int]) -> Row:
 
 
 def usual_seeds(rows: Iterable[Row]) -> tuple[int, ...]:
-    """The seeds that most numbers rest on."""
+    """The most frequent set of seeds."""
     counts = Counter(tuple(sorted(row.value_seeds)) for row in rows if row.value_seeds)
     return counts.most_common(1)[0][0] if counts else ()

@@ -1,8 +1,7 @@
-"""The tables of a suite as a paper prints them: one for each dataset and noise level, one for natural bags.
+"""The tables of a suite for a paper: one for each dataset and noise level, one for natural bags.
 
-Every table has the selection rule in its caption, published values in columns of their own, and lines in three groups:
-methods (the best bold, the second underlined), controls, and bounds. The seeds are those that all methods of the suite
-have: further seeds of cheap methods are left to the leaderboard.
+Every table has the selection rule in its caption, published values in separate columns, and lines in three groups:
+methods (best bold, second underlined), controls, and bounds. The seeds are those that all methods of the suite have.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from llpbench.experiment.suites.file import Suite, base_name
 from llpbench.experiment.suites.plan import PlannedBlock, all_cells
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Registry
-from llpbench.report.marks import Key
 from llpbench.report.render import Wanted
-from llpbench.report.tables import Entry, Table, make_entries, reasons_of
+from llpbench.report.tables import Key, Table, TableEntry, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Row, Setting, aggregate, mean_sd, setting_of
@@ -32,11 +30,10 @@ MISSING = "missing"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The cells of a part that a table shows, and the results there are.
+class ShownPart:
+    """The cells of a part that its tables show.
 
-    Attributes:
-        averages: for each dataset (as it is shown) of a block that is averaged, the title of the block.
+    ``averages`` has the title of the block for each dataset of a block that is averaged.
     """
 
     part: str
@@ -47,7 +44,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Span:
-    """Columns that belong together: ours, or those of a publication."""
+    """Adjacent columns: ours, or those of a publication."""
 
     heading: str
     columns: list[str]
@@ -55,14 +52,14 @@ class Span:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table with all that a paper says of it.
+    """A table with its caption.
 
     Attributes:
         name: for references to it: ``random-adult``.
         sentences: the caption.
-        table: the entries; published values are its last columns.
+        table: the entries; published values are in the last columns.
         spans: its columns, ours first.
-        groups: its lines by role (``methods``, ``controls``, ``bounds``), none of them empty.
+        groups: its lines by role (``methods``, ``controls``, ``bounds``), without empty ones.
     """
 
     name: str
@@ -74,10 +71,10 @@ class PaperTable:
 
 def shown_cells(
     blocks: Iterable[PlannedBlock], own: Iterable[CellResult], published: Iterable[CellResult]
-) -> list[Shown]:
-    """What the tables of each part hold: the suite's cells, and those of other methods in the same places.
+) -> list[ShownPart]:
+    """The cells that the tables of each part show: the suite's cells, and those of other methods in the same settings.
 
-    Of published results other methods are shown, of one's own also other settings of the suite's methods.
+    Published results add other methods; one's own results also add other settings of the suite's methods.
     """
     parts: dict[str, list[PlannedBlock]] = {}
     for block in blocks:
@@ -97,12 +94,12 @@ def shown_cells(
             for plan in block.cells
             if not plan.oracle
         }
-        shown.append(Shown(part, of_part[0].title, [*cells, *guests], averages))
+        shown.append(ShownPart(part, of_part[0].title, [*cells, *guests], averages))
     return shown
 
 
 def _with_equal_seeds(blocks: Sequence[PlannedBlock]) -> list[Planned]:
-    """The cells of a part, without further seeds of some methods where all methods have others."""
+    """The cells of a part, without the further seeds that only some methods have."""
     whole = [block for block in blocks if not block.block.methods]
     settings = {setting_of(plan) for block in whole for plan in block.cells}
     further = [plan for block in blocks if block.block.methods for plan in block.cells]
@@ -111,7 +108,7 @@ def _with_equal_seeds(blocks: Sequence[PlannedBlock]) -> list[Planned]:
 
 
 def _with_missing_seeds(guests: Iterable[CellResult], cells: Iterable[Planned]) -> list[Planned]:
-    """The cells of other methods as planned, with those of the suite's seeds that they do not have yet."""
+    """The planned cells of other methods, including those of the suite's seeds that they lack."""
     seeds: dict[Setting, dict[int, None]] = {}
     for plan in cells:
         seeds.setdefault(setting_of(plan), {})[plan.cell.seed] = None
@@ -128,14 +125,14 @@ def _with_missing_seeds(guests: Iterable[CellResult], cells: Iterable[Planned]) 
 
 
 def _place(cell: Cell) -> str:
-    """A cell without its method: equal for cells on the same rows, bags, noise and seed."""
+    """The id of a cell without its method: equal for cells with the same rows, bags, noise and seed."""
     return msgspec.structs.replace(cell, method="", params={}, backend="", preset="").id
 
 
 def paper_tables(
-    suite: Suite, shown: Iterable[Shown], results: Iterable[CellResult], wanted: Wanted, registry: Registry
+    suite: Suite, shown: Iterable[ShownPart], results: Iterable[CellResult], wanted: Wanted, registry: Registry
 ) -> list[PaperTable]:
-    """The tables of a suite under each rule that is wanted; those without a number are left out."""
+    """The tables of a suite under each wanted rule; those without a number are omitted."""
     results = [result for result in results if result.protocol == suite.protocol]
     made = []
     for part in shown:
@@ -153,7 +150,7 @@ def paper_tables(
 
 def _paper_table(
     suite: Suite,
-    part: Shown,
+    part: ShownPart,
     dataset: str,
     noise: str,
     rule: str,
@@ -175,7 +172,7 @@ def _paper_table(
     rows = [row for row in rows if there[row.method]]
     groups = _by_role(rows, suite)
     plain = [msgspec.structs.replace(row, paper=None) for row in rows]
-    entries: dict[tuple[str, Key], Entry] = {}
+    entries: dict[tuple[str, Key], TableEntry] = {}
     for role, methods in groups.items():
         made = make_entries([row for row in plain if row.method in methods], wanted.metric, column)
         entries |= made if role == "methods" else {at: replace(entry, mark="") for at, entry in made.items()}
@@ -189,7 +186,7 @@ def _paper_table(
         of_source = [key for key in keys if key in {column(row) for row in found}]
         spans.append(Span(f"{source}, rule {by_rule}", [keys[key] for key in of_source]))
         columns |= {f"{source} {by_rule} {key}": f"{word or source}, {keys[key]}" for key in of_source}
-        entries |= {(row.method, f"{source} {by_rule} {column(row)}"): Entry(_published(row)) for row in found}
+        entries |= {(row.method, f"{source} {by_rule} {column(row)}"): TableEntry(_published(row)) for row in found}
     about = [f"{suite.name}/{part.part}", dataset or part.title]
     about += [_noise_words(rows[0])] if noise not in ("", "none") else []
     decided = _is_decided(wanted.metric, registry)
@@ -218,13 +215,13 @@ def _paper_table(
 
 
 def _noise_words(row: Row) -> str:
-    """The noise with the privacy that it stands for: ``noise high (epsilon 1)``."""
+    """The noise with its privacy parameter: ``noise high (epsilon 1)``."""
     known = row.epsilon is None or row.noise.startswith("epsilon=")
     return f"noise {row.noise}" + ("" if known else f" (epsilon {row.epsilon:g})")
 
 
 def _averaged(rows: list[Row], averages: dict[str, str]) -> list[Row]:
-    """Rows with those of averaged datasets replaced by their mean: over datasets first, then over seeds."""
+    """Rows with those of averaged datasets replaced by their mean, over datasets first, then over seeds."""
     kept: list[Row] = []
     found: dict[tuple[str, str], list[Row]] = {}
     datasets = Counter(averages.values())
@@ -237,7 +234,7 @@ def _averaged(rows: list[Row], averages: dict[str, str]) -> list[Row]:
 
 
 def _mean_row(title: str, rows: list[Row], datasets: int) -> Row:
-    """The mean over datasets: a seed counts where every dataset has a number for it."""
+    """The mean over datasets for the seeds that every dataset has a number for."""
     by_seed: dict[int, list[float]] = {}
     for row in rows:
         for seed, value in zip(row.value_seeds, row.values, strict=True):
@@ -268,7 +265,7 @@ ROLES = ("methods", "controls", "bounds")
 
 
 def _by_role(rows: Iterable[Row], suite: Suite) -> dict[str, list[str]]:
-    """Methods, controls and bounds, each in the suite's order, others after them; no group is empty."""
+    """Methods, controls and bounds in the suite's order, others after them; empty groups are omitted."""
     order = {base_name(text): n for n, text in enumerate(suite.methods)}
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
@@ -282,7 +279,7 @@ def _by_role(rows: Iterable[Row], suite: Suite) -> dict[str, list[str]]:
 def _what(
     suite: Suite, about: Sequence[str], rule: str, rows: Sequence[Row], wanted: Wanted, registry: Registry
 ) -> list[str]:
-    """What the numbers are, over which seeds, and how models were selected."""
+    """Sentences about the metric, the seeds and the selection rule."""
     seeds = sorted({seed for row in rows if not row.oracle for seed in row.value_seeds})
     said = [f"{', '.join(about[1:])}: {wanted.metric.title} ({about[0]}, protocol {suite.protocol})."]
     said.append(f"Mean (standard deviation) over seeds {', '.join(map(str, seeds))}.")
@@ -290,19 +287,18 @@ def _what(
         said.append("The class of a row is decided with the known overall rate, which needs no label.")
     if rule:
         spec = registry.rules[rule]
-        labels = "labels of held-back rows" if spec.uses_labels else "no label of any row"
+        labels = "labels of held-out rows" if spec.uses_labels else "no label of any row"
         said.append(f"Selection rule: {rule}, version {spec.version} (it uses {labels}).")
     return said
 
 
 def _is_decided(metric: MetricStyle, registry: Registry) -> bool:
-    """Whether a metric is of classes that are decided for rows, not of scores: it depends on a threshold."""
+    """Whether a metric depends on decided classes of rows, and so on a threshold."""
     entry = registry.metrics.entries.get(metric.name)
     return entry is not None and entry.spec.needs == "decisions"
 
 
 def _lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
-    """How to read the lines."""
     said = []
     if len(groups.get("methods", ())) > 1:
         said.append("The best method of a column is bold, the second underlined.")
@@ -314,8 +310,8 @@ def _lines(groups: Mapping[str, Sequence[str]]) -> list[str]:
     return said + ([f"Below the methods: {'; '.join(below)}."] if below else [])
 
 
-def _explained(number: str, name: str, rows: Iterable[Row], part: Shown) -> str:
-    """What a numbered column holds; of a mean over datasets also how many they are, and its seeds."""
+def _explained(number: str, name: str, rows: Iterable[Row], part: ShownPart) -> str:
+    """The legend of a numbered column; for a mean over datasets with their number and its seeds."""
     datasets = sum(title == name for title in part.averages.values())
     if not datasets:
         return f"{number} {name}"
@@ -334,8 +330,8 @@ def _published(row: Row) -> str:
     return f"{row.paper:.{n}f}" + (f" ({row.paper_sd:.{n}f})" if row.paper_sd is not None else "")
 
 
-def parameters_of(suite: Suite, shown: Iterable[Shown], tables: Iterable[PaperTable]) -> dict[str, dict[str, str]]:
-    """The parameters of every method in the tables: what the suite froze, or what its cells say of another method."""
+def parameters_of(suite: Suite, shown: Iterable[ShownPart], tables: Iterable[PaperTable]) -> dict[str, dict[str, str]]:
+    """The parameters of every method in the tables, as frozen by the suite or, for other methods, from their cells."""
     in_tables = dict.fromkeys(method for table in tables for method in table.table.methods)
     cells: dict[str, list[Planned]] = {}
     for plan in (plan for part in shown for plan in part.planned):

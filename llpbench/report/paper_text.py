@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from llpbench.experiment.suites.file import Suite
 from llpbench.report.paper import PaperTable
-from llpbench.report.tables import Entry, Table, latex_text, markdown_text, to_markdown
+from llpbench.report.tables import LATEX_STYLE, Table, latex_text, markdown_text, to_markdown
 
-_STYLE = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
 Parameters = Mapping[str, Mapping[str, str]]
 
 
@@ -52,13 +51,11 @@ def _latex(suite: Suite, paper: PaperTable) -> str:
     lines.append(_row(["method", *(latex_text(heading) for span in paper.spans for heading in span.columns)]))
     for group in paper.groups.values():
         lines.append(r"\midrule")
-        lines += [_row([latex_text(m), *map(_entry, paper.table.row(m))]) for m in group]
+        for method in group:
+            entries = [LATEX_STYLE[entry.mark].format(latex_text(entry.text)) for entry in paper.table.row(method)]
+            lines.append(_row([latex_text(method), *entries]))
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}", r"\end{table*}"]
     return "\n".join([*lines, *(f"% {_line(note)}" for note in paper.table.notes)])
-
-
-def _entry(entry: Entry) -> str:
-    return _STYLE[entry.mark].format(latex_text(entry.text))
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -99,5 +96,4 @@ def _label(suite: Suite, name: str) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as a comment of one line."""
     return " ".join(text.split())

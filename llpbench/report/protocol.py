@@ -1,8 +1,8 @@
-"""The protocol of a publication beside what a user gets: one method, tuned with and without labels, and as it is.
+"""Compare the protocol of a publication with what a user gets: a method tuned with and without labels, and as shipped.
 
-A publication that tunes and selects with labels of held-back rows prints numbers that nobody without such labels can
-have. So each line of these tables has, of one method in one setting: ours tuned and selected as the publication did,
-its value, ours tuned and selected by other rules, and ours as it is, selected on held-back bags.
+A publication that tunes and selects with labels of held-out rows reports numbers that cannot be reached without such
+labels. So each line of these tables has, for one method in one setting: ours tuned and selected as the publication did,
+its value, ours tuned and selected by other rules, and ours as shipped, selected on held-out bags.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import msgspec
 
 from llpbench.contracts.cell import SEARCHED
 from llpbench.contracts.specs import DEFAULT_RULE, Reference
-from llpbench.report.marks import Key
-from llpbench.report.tables import Table, make_entries, reasons_of
+from llpbench.report.tables import Key, Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
 from llpbench.results.table import Group, Row
 
 Interval = Callable[[str, str], tuple[float, float] | None]
-"""The 95 % interval over resampled test rows of a cell (its id) under a rule, in the table's unit; None without one."""
+"""The 95 % interval over resampled test rows of a cell id under a rule, in the table's unit; None if there is none."""
 
 _PUBLISHED, _SHIPPED = "published", "shipped"
 _BRACKETS = "(…) is the standard deviation over seeds"
@@ -33,11 +32,7 @@ def protocol_tables(
 ) -> list[Table]:
     """A table for each dataset, noise level and bag size: methods down, ways of tuning across.
 
-    Args:
-        rows: the aggregated results, under every rule that tuned.
-        references: published values.
-        metric: what is shown.
-        interval: how sure a number of a single seed is.
+    ``rows`` are aggregated results under every rule of a search; ``interval`` gives that of a single seed.
     """
     places: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
@@ -48,7 +43,7 @@ def protocol_tables(
 
 
 def _column(row: Row) -> str:
-    """Where a row stands: tuned and selected by its rule, or as it is under the usual rule; empty for neither."""
+    """The column of a row: tuned and selected by its rule, or as shipped under the default rule; empty for neither."""
     origin = row.options.get("params", "")
     if row.rule == _PUBLISHED or origin == SEARCHED + row.rule:
         return row.rule
@@ -56,7 +51,7 @@ def _column(row: Row) -> str:
 
 
 def line_of(row: Row | Group) -> str:
-    """Its method as it is shown, but for the search that its parameters come from."""
+    """The method as it is shown, without the search that its parameters come from."""
     option = f"params={row.options.get('params', '')}"
     found = (text for text in (f"[{option}]", f"{option};", f";{option}") if text in row.method)
     return row.method.replace(next(found, ""), "", 1)
@@ -89,7 +84,7 @@ def _table(group: list[Row], references: Sequence[Reference], metric: MetricStyl
 
 
 def _published_row(row: Row, reference: Reference, metric: MetricStyle) -> Row:
-    """A published value as a row of the table; what the publication says where it prints none is the status."""
+    """A published value as a row of the table; if none was printed, the status is what the publication says."""
     values = [] if reference.mean is None else [reference.mean * metric.scale]
     return msgspec.structs.replace(
         row,
@@ -105,7 +100,7 @@ def _published_row(row: Row, reference: Reference, metric: MetricStyle) -> Row:
 
 
 def _columns(group: list[Row], found: list[Reference]) -> dict[Key, str]:
-    """Headings: the rules that publications used and their values first, then other rules, then as it is."""
+    """Headings: the rules of publications and their values first, then other rules, then as shipped."""
     there = dict.fromkeys(map(_column, group))
     theirs = [rule for rule in dict.fromkeys(reference.rule for reference in found) if rule in there]
     others = [rule for rule in there if rule not in (*theirs, _SHIPPED)]

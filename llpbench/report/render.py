@@ -1,4 +1,4 @@
-"""From a results folder to tables: which metric, which selection rules, which kind, in which format."""
+"""From results to tables: which metric, which selection rules, which kind, in which format."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ALL_RULES = "all"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to show: a metric under some rules, or one of the kinds that need neither; published values beside ours.
+    """What to show: a metric under some rules, or a kind of table that needs neither.
 
-    ``roles`` says which registered names are yardsticks, ``interval`` how sure a number of a single seed is.
+    ``references`` are published values to show beside ours, ``roles`` says which registered names are controls, and
+    ``interval`` gives the interval of a number of a single seed.
     """
 
     metric: MetricStyle
@@ -45,10 +46,10 @@ def choose(
     kind: Kind = "scores",
     paper: bool = False,
 ) -> Wanted:
-    """What to show, by name; a name that nobody registered lists the known ones.
+    """What to show, by name.
 
-    ``rule="all"`` takes every registered rule that the results have numbers under, but for those on request. Where no
-    result has a number (all failed) it takes those that every cell would have.
+    ``rule="all"`` stands for every registered rule that results have numbers for, except those on request. If no result
+    has a number, it stands for the rules that are applied to every cell.
     """
     styles = known_styles(registry.metrics.specs)
     if metric not in styles:
@@ -67,7 +68,7 @@ def choose(
 
 
 def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[Row]:
-    """Aggregated rows, with published values where there are any."""
+    """Aggregated rows, with published values if there are any."""
     rows = aggregate(planned, results, [wanted.metric], wanted.rules, wanted.roles)
     return with_references(rows, wanted.references, wanted.metric.scale)
 
@@ -87,7 +88,7 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
 
 
 def _with_published(table: tables.Table, wanted: Wanted) -> tables.Table:
-    """The table with a note for each publication that has numbers on the very bags its dataset brings."""
+    """The table with a note for each publication that has numbers on the natural bags of its dataset."""
     notes = published_on(wanted.references, table.about[0], table.rule, wanted.metric)
     return replace(table, notes=[*table.notes, *notes])
 
@@ -100,13 +101,9 @@ def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wa
             rows = [row for place in across_levels(rows) for row in on_common_seeds(place)]
         return rows_as_text(rows, fmt)
     built = make_tables(planned, results, wanted)
-    write = {
-        "csv": tables.entries_to_csv,
-        "json": tables.entries_to_json,
-        "markdown": tables.to_markdown,
-        "latex": tables.to_latex,
-    }
-    return write[fmt](built)
+    if fmt in ("csv", "json"):
+        return tables.entries_as_text(built, fmt)
+    return tables.to_markdown(built) if fmt == "markdown" else tables.to_latex(built)
 
 
 def rows_as_text(rows: Iterable[Row], fmt: str) -> str:

@@ -1,21 +1,24 @@
-"""Tables as a paper prints them: methods down, bag sizes across, mean (sd), best bold, second underlined."""
+"""Tables: methods down, bag sizes across, mean (sd), best bold, second underlined."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
 from llpbench.report.levels import across_levels, on_common_seeds, usual_seeds
-from llpbench.report.marks import Key, Mark, compared_means, control_notes, lines_of, marks_of
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
-from llpbench.results.shared import name_seeds, seeds_note, shared_keys, usual_number
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
 
+Key = int | str
+"""A column of a table: a bag size, a noise level, a dataset, a rule."""
+Mark = Literal["", "best", "second"]
 _LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -34,10 +37,11 @@ _MARKDOWN = (
     ("*", r"\*"),
     ("`", r"\`"),
 )
+LATEX_STYLE = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """One printed entry."""
 
     text: str
@@ -50,12 +54,12 @@ class Table:
     """One table: methods down, bag sizes (or noise levels) across, under one selection rule and one metric.
 
     Attributes:
-        about: what the table is of: the dataset, its noise, the bag size where columns are noise levels.
-        rule: the selection rule; empty where nothing is selected (times, pseudo-labels).
+        about: the dataset, its noise, and the bag size if columns are noise levels.
+        rule: the selection rule; empty if nothing is selected (times, pseudo-labels).
         columns: heading of each column by its key (bag size, noise level).
         entries: by method and column.
         bounds: the bounds in the heading, each with its value.
-        sources: the publications whose values stand in brackets beside ours.
+        sources: the publications whose values are shown in brackets.
     """
 
     about: tuple[str, ...]
@@ -63,28 +67,28 @@ class Table:
     what: str
     columns: dict[Key, str]
     methods: list[str]
-    entries: dict[tuple[str, Key], Entry]
+    entries: dict[tuple[str, Key], TableEntry]
     bounds: list[str]
     notes: list[str]
     sources: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
-        """What the numbers are, how they were selected, the bounds, and what stands in brackets."""
+        """The data, the metric, the selection rule, the bounds, and what is shown in brackets."""
         rule = [f"selection rule: {self.rule}"] if self.rule else []
         brackets = [f"[{source}, difference]" for source in self.sources]
         return " · ".join([*self.about, self.what, *rule, *self.bounds, *brackets])
 
-    def row(self, method: str) -> list[Entry]:
-        """The entries of a method, an empty one where the plan has no such cell."""
-        return [self.entries.get((method, key), Entry("", number=False)) for key in self.columns]
+    def row(self, method: str) -> list[TableEntry]:
+        """The entries of a method, empty ones for cells that are not planned."""
+        return [self.entries.get((method, key), TableEntry("", number=False)) for key in self.columns]
 
 
 def format_value(row: Row, usual: int | None = None, shared: float | None = None, told: Sequence[int] = ()) -> str:
-    """``mean (sd)`` and what must be said of its seeds; the status when there is no number.
+    """``mean (sd)`` with a note about its seeds if they are unusual; the status if there is no number.
 
-    ``usual`` is the number of seeds that is usual in its column; another one is told, with ``shared``, the mean that is
-    compared. ``told`` are seeds that the title names: nothing is said of these.
+    ``usual`` is the usual number of seeds of the column; for another number, the note also has ``shared``, the mean
+    that is compared. ``told`` are the seeds in the title, which need no note.
     """
     if row.mean is None:
         return row.status
@@ -92,10 +96,9 @@ def format_value(row: Row, usual: int | None = None, shared: float | None = None
     text = f"{row.mean:.{n}f}" + (f" ({row.sd:.{n}f})" if row.sd is not None else "")
     partial = [] if row.status == "ok" else [f"{row.seeds}/{row.planned}"]
     picked = seeds_note(row.value_seeds, row.seeds if partial or usual is None else usual)
-    picked = "" if sorted(row.value_seeds) == sorted(told) else picked
-    compared = [] if shared is None else [f"shared {shared:.{n}f}"] if f"{shared:.{n}f}" != f"{row.mean:.{n}f}" else []
-    said = [*partial, *([picked] if picked else [])]
-    said += compared if said else []
+    said = [*partial, *([picked] if picked and sorted(row.value_seeds) != sorted(told) else [])]
+    if said and shared is not None and f"{shared:.{n}f}" != f"{row.mean:.{n}f}":
+        said.append(f"shared {shared:.{n}f}")
     text += f" [{', '.join(said)}]" if said else ""
     if row.paper is not None and row.paper_rule == row.rule:
         text += f" [{row.paper:.{n}f}, {row.mean - row.paper:+.{n}f}]"
@@ -108,15 +111,24 @@ def build_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
     for row in rows:
         if row.metric == metric.name:
             groups.setdefault((row.dataset, row.noise, row.rule), []).append(row)
-    return [_table(key, group, metric) for key, group in groups.items()]
+    return [_score_table(group, metric) for group in groups.values()]
 
 
 def build_noise_tables(rows: Iterable[Row], metric: MetricStyle) -> list[Table]:
-    """Values against the noise level: one table for each dataset, rule and bag size that has several levels.
+    """Values by noise level: one table for each dataset, rule and bag size with several levels.
 
-    Such a table is read along its lines, so a method stands with the seeds that it has at every level.
+    Such a table compares noise levels of a method, so each method is shown on the seeds that it has at every level.
     """
     return [_noise_table(group, metric) for group in across_levels(row for row in rows if row.metric == metric.name)]
+
+
+def _score_table(rows: list[Row], metric: MetricStyle) -> Table:
+    plain = [row for row in rows if not row.oracle]
+    told = _picked_by_all(plain)
+    noise = [] if rows[0].noise == "none" else [f"noise {rows[0].noise}"]
+    columns: dict[Key, str] = dict(sorted({row.bag_size: row.bags_name for row in plain}.items()))
+    bounds = _bounds(rows, metric, told)
+    return _table(plain, rows, metric, lambda row: row.bag_size, columns, told, (rows[0].dataset, *noise), bounds)
 
 
 def _noise_table(group: list[Row], metric: MetricStyle) -> Table:
@@ -126,21 +138,31 @@ def _noise_table(group: list[Row], metric: MetricStyle) -> Table:
     told = _picked_by_all(cut) if cut == group else usual_seeds(cut)
     words = "every method with the seeds that it has at all of its noise levels, so that a line can be read along"
     columns: dict[Key, str] = {noise: _noise_heading(levels[noise]) for noise in ordered}
+    about, notes = (group[0].dataset, group[0].bags_name), [] if cut == group else [words]
+    return _table(cut, group, metric, lambda row: row.noise, columns, told, about, [], notes)
+
+
+def _table(
+    shown: list[Row],
+    rows: list[Row],
+    metric: MetricStyle,
+    key: Callable[[Row], Key],
+    columns: dict[Key, str],
+    told: Sequence[int],
+    about: tuple[str, ...],
+    bounds: list[str],
+    notes: Sequence[str] = (),
+) -> Table:
     return Table(
-        about=(group[0].dataset, group[0].bags_name, *_seeds_words(told)),
-        rule=group[0].rule,
+        about=(*about, *([name_seeds(told)] if told else [])),
+        rule=rows[0].rule,
         what=metric.title,
         columns=columns,
-        methods=lines_of(group),
-        entries=make_entries(cut, metric, lambda row: row.noise, told),
-        bounds=[],
-        notes=[
-            *control_notes(cut, metric, lambda row: row.noise, columns),
-            *([] if cut == group else [words]),
-            *_unequal_seeds(cut),
-            *reasons_of(group),
-        ],
-        sources=_sources(group),
+        methods=list(dict.fromkeys(row.method for row in sorted(shown, key=lambda row: row.control))),
+        entries=make_entries(shown, metric, key, told),
+        bounds=bounds,
+        notes=[*_control_notes(shown, metric, key, columns), *notes, *_unequal_seeds(shown), *reasons_of(rows)],
+        sources=list(dict.fromkeys(r.paper_source for r in rows if r.paper is not None and r.paper_rule == r.rule)),
     )
 
 
@@ -150,33 +172,8 @@ def _noise_heading(row: Row) -> str:
     return ", ".join([f"ε = {row.epsilon:g}", *unusual_noise(row.mechanism, row.delta)])
 
 
-def _table(key: tuple[str, str, str], rows: list[Row], metric: MetricStyle) -> Table:
-    dataset, noise, rule = key
-    plain = [row for row in rows if not row.oracle]
-    told = _picked_by_all(plain)
-    columns: dict[Key, str] = dict(sorted({row.bag_size: row.bags_name for row in plain}.items()))
-    return Table(
-        about=(dataset, *([] if noise == "none" else [f"noise {noise}"]), *_seeds_words(told)),
-        rule=rule,
-        what=metric.title,
-        columns=columns,
-        methods=lines_of(plain),
-        entries=make_entries(plain, metric, lambda row: row.bag_size, told),
-        bounds=_bounds(rows, metric, told),
-        notes=[
-            *control_notes(plain, metric, lambda row: row.bag_size, columns),
-            *_unequal_seeds(plain),
-            *reasons_of(rows),
-        ],
-        sources=_sources(rows),
-    )
-
-
 def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
-    """The bounds with their values; none where numbers are of bags, which a bound has none of.
-
-    Where whole bags are split a bound has a value for each size of them. Seeds are told where most numbers have others.
-    """
+    """The bounds with their values, one for each bag size if they differ; none for metrics of bags."""
     usual = usual_number(row.seeds for row in rows if not row.oracle)
     values: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -191,48 +188,68 @@ def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[s
 
 
 def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
-    """The seeds behind every number, where all have the same and these are not the first ones; else none."""
+    """The seeds of all numbers if these are equal and not the first seeds; empty otherwise."""
     found = {tuple(row.value_seeds) for row in rows if row.value_seeds}
     (seeds,) = found if len(found) == 1 else [()]
     return seeds if seeds_note(seeds, len(seeds)) else ()
 
 
-def _seeds_words(seeds: Sequence[int]) -> list[str]:
-    return [name_seeds(seeds)] if seeds else []
-
-
 def make_entries(
     rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key], told: Sequence[int] = ()
-) -> dict[tuple[str, Key], Entry]:
+) -> dict[tuple[str, Key], TableEntry]:
     """The entries of rows by method and column, with the marks of each column.
 
-    ``key`` tells the column of a row, ``told`` are the seeds that the title names.
+    ``key`` gives the column of a row, ``told`` are the seeds in the title.
     """
-    marks = marks_of(rows, metric.higher_is_better, key)
-    means = {place: compared_means(rows, key, place) for place in {key(row) for row in rows}}
-    usual = {place: 0 if told else usual_number(row.seeds for row in rows if key(row) == place) for place in means}
-    return {
-        (row.method, key(row)): Entry(
-            format_value(row, usual[key(row)], means[key(row)].get(row.method), told),
-            marks.get((row.method, key(row)), ""),
-            row.mean is not None,
-        )
-        for row in rows
-    }
+    means = {column: _compared_means(rows, key, column) for column in {key(row) for row in rows}}
+    usual = {column: 0 if told else usual_number(row.seeds for row in rows if key(row) == column) for column in means}
+    controls = {row.method for row in rows if row.control}
+    marks = {column: _marks(of, controls, metric.higher_is_better) for column, of in means.items()}
+    entries = {}
+    for row in rows:
+        column = key(row)
+        text = format_value(row, usual[column], means[column].get(row.method), told)
+        entries[row.method, column] = TableEntry(text, marks[column].get(row.method, ""), row.mean is not None)
+    return entries
 
 
-def _sources(rows: list[Row]) -> list[str]:
-    """The publications whose values are shown."""
-    return list(dict.fromkeys(r.paper_source for r in rows if r.paper is not None and r.paper_rule == r.rule))
+def _marks(means: Mapping[str, float], controls: set[str], higher_is_better: bool) -> dict[str, Mark]:
+    """Best and second of a column. Ties share a mark; controls and a single method have none."""
+    rounded = {method: round(mean, 10) for method, mean in means.items() if method not in controls}
+    ranked = sorted(set(rounded.values()), reverse=higher_is_better)[:2]
+    if len(rounded) < 2:
+        return {}
+    return {m: "best" if mean == ranked[0] else "second" for m, mean in rounded.items() if mean in ranked}
+
+
+def _compared_means(rows: list[Row], key: Callable[[Row], Key], column: Key) -> dict[str, float]:
+    """The means of a column over the seeds that methods share, by method (``results.shared``)."""
+    there = {row.method: row for row in rows if row.mean is not None and row.compared and key(row) == column}
+    values = {method: dict(zip(row.value_seeds, row.values, strict=True)) for method, row in there.items()}
+    return shared_means(values, {m: row.base_method for m, row in there.items()}, roles_of(there.values()))
+
+
+def _control_notes(
+    rows: list[Row], metric: MetricStyle, key: Callable[[Row], Key], columns: Mapping[Key, str]
+) -> list[str]:
+    """Notes that name the controls, and the columns in which no method is better than one of them."""
+    names = dict.fromkeys(row.method for row in rows if row.control)
+    notes = [f"controls, which are yardsticks and get no mark: {', '.join(names)}"] if names else []
+    unbeaten: dict[str, list[str]] = {}
+    for column, heading in columns.items():
+        control = unbeaten_control(_compared_means(rows, key, column), names, metric.higher_is_better)
+        if control is not None:
+            unbeaten.setdefault(control, []).append(heading)
+    return notes + [f"no method is better than the control {m}: {', '.join(of)}" for m, of in unbeaten.items()]
 
 
 def _unequal_seeds(rows: list[Row]) -> list[str]:
-    """Says how marks were given where methods of a column have other seeds than others."""
-    places: dict[tuple[str, int], dict[str, list[int]]] = {}
+    """A note on the seeds that are compared if methods of a column have different seeds."""
+    settings: dict[tuple[str, int], dict[str, list[int]]] = {}
     for row in rows:
         if row.compared:
-            places.setdefault((row.noise, row.bag_size), {})[row.method] = row.value_seeds
-    unequal = [of for of in places.values() if len({tuple(sorted(seeds)) for seeds in of.values() if seeds}) > 1]
+            settings.setdefault((row.noise, row.bag_size), {})[row.method] = row.value_seeds
+    unequal = [of for of in settings.values() if len({tuple(sorted(seeds)) for seeds in of.values() if seeds}) > 1]
     if not unequal:
         return []
     variant_of = {row.method: row.base_method for row in rows}
@@ -245,12 +262,11 @@ def _unequal_seeds(rows: list[Row]) -> list[str]:
 
 def reasons_of(rows: list[Row]) -> list[str]:
     """Why entries have no number, and by which rule published values were selected; each once."""
-    notes = [
-        f"{row.method}{'' if row.oracle else f', {_size_words(row)}'}: {row.status}: {reason}"
-        for row in rows
-        if row.status != "ok"
-        for reason in row.reasons
-    ]
+    notes = []
+    for row in rows:
+        size = f"bag size {row.bag_size}" if row.bag_size else row.bags_name
+        where = row.method if row.oracle else f"{row.method}, {size}"
+        notes += [f"{where}: {row.status}: {reason}" for reason in row.reasons if row.status != "ok"]
     notes += [
         f"{row.method}: another rule chose its parameters; compared under that rule alone"
         for row in rows
@@ -264,81 +280,26 @@ def reasons_of(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _size_words(row: Row) -> str:
-    return f"bag size {row.bag_size}" if row.bag_size else row.bags_name
-
-
 def to_markdown(tables: Iterable[Table]) -> str:
-    """GitHub Markdown; the second is underlined with HTML, which Markdown lacks."""
+    """GitHub Markdown; the second is underlined with HTML, because Markdown has no underline."""
     style = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
     return "\n\n".join(
-        f"**{markdown_text(t.title)}**\n\n{_grid(t, 'github', style, markdown_text)}{_notes(t)}" for t in tables
+        f"**{markdown_text(t.title)}**\n\n{_grid(t, 'github', style, markdown_text)}"
+        + "\n" * bool(t.notes)
+        + "".join(f"\n- {markdown_text(note)}" for note in t.notes)
+        for t in tables
     )
 
 
 def to_latex(tables: Iterable[Table]) -> str:
     """LaTeX with booktabs rules."""
-    style = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
-    return "\n\n".join(
-        f"% {' '.join(t.title.split())}\n{_booktabs(_grid(t, 'latex_raw', style, latex_text))}" for t in tables
-    )
-
-
-def to_csv(rows: Iterable[Row]) -> str:
-    """One line for each entry, all digits."""
-    columns = [
-        "dataset",
-        "method",
-        "bag_size",
-        "noise",
-        "rule",
-        "metric",
-        "mean",
-        "sd",
-        "seeds",
-        "planned",
-        "status",
-        "unit",
-    ]
-    rows = list(rows)
-    if any(row.paper is not None for row in rows):
-        columns += ["paper", "paper_sd", "paper_rule", "paper_source"]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(["" if (value := getattr(row, name)) is None else value for name in columns])
-    return out.getvalue().rstrip("\n")
-
-
-def entries_to_csv(tables: Iterable[Table]) -> str:
-    """One line for each printed entry of tables that are not of rows (times, pseudo-labels)."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["table", "line", "column", "entry"])
-    writer.writerows(_flat(tables))
-    return out.getvalue().rstrip("\n")
-
-
-def entries_to_json(tables: Iterable[Table]) -> str:
-    """A list of objects, one for each printed entry."""
-    names = ("table", "line", "column", "entry")
-    found = [dict(zip(names, entry, strict=True)) for entry in _flat(tables)]
-    return msgspec.json.format(msgspec.json.encode(found), indent=1).decode()
-
-
-def _flat(tables: Iterable[Table]) -> list[tuple[str, str, str, str]]:
-    return [
-        (t.title, line, heading, entry.text)
-        for t in tables
-        for line in t.methods
-        for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
-    ]
-
-
-def to_json(rows: Iterable[Row]) -> str:
-    """A list of objects, one for each entry."""
-    return msgspec.json.format(msgspec.json.encode(list(rows)), indent=1).decode()
+    made = []
+    for table in tables:
+        text = _grid(table, "latex_raw", LATEX_STYLE, latex_text)
+        for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
+            text = text.replace(r"\hline", rule, 1)
+        made.append(f"% {' '.join(table.title.split())}\n{text}")
+    return "\n\n".join(made)
 
 
 def _grid(table: Table, fmt: str, style: dict[str, str], clean: Callable[[str], str]) -> str:
@@ -349,34 +310,72 @@ def _grid(table: Table, fmt: str, style: dict[str, str], clean: Callable[[str], 
         for method in table.methods
     ]
     headers = ["method", *map(clean, table.columns.values())]
-    return tabulate(
-        body,
-        headers=headers,
-        tablefmt=fmt,
-        disable_numparse=True,
-        colalign=["left", *["right"] * len(table.columns)] if body else None,
-    )
+    align = ["left", *["right"] * len(table.columns)] if body else None
+    return tabulate(body, headers=headers, tablefmt=fmt, disable_numparse=True, colalign=align)
 
 
-def _notes(table: Table) -> str:
-    return "\n" * bool(table.notes) + "".join(f"\n- {markdown_text(note)}" for note in table.notes)
+_COLUMNS = [
+    "dataset",
+    "method",
+    "bag_size",
+    "noise",
+    "rule",
+    "metric",
+    "mean",
+    "sd",
+    "seeds",
+    "planned",
+    "status",
+    "unit",
+]
+_ENTRY = ("table", "line", "column", "entry")
 
 
-def _booktabs(text: str) -> str:
-    for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
-        text = text.replace(r"\hline", rule, 1)
-    return text
+def to_json(rows: Iterable[Row]) -> str:
+    """A list of objects, one for each row."""
+    return _json(list(rows))
+
+
+def to_csv(rows: Iterable[Row]) -> str:
+    """One line for each row, with all digits."""
+    rows = list(rows)
+    published = any(row.paper is not None for row in rows)
+    columns = [*_COLUMNS, *(["paper", "paper_sd", "paper_rule", "paper_source"] if published else [])]
+    return _csv(columns, ([getattr(row, name) for name in columns] for row in rows))
+
+
+def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
+    """The printed entries of tables that are not made of rows (times, pseudo-labels), as ``csv`` or ``json``."""
+    lines = [
+        (t.title, line, heading, entry.text)
+        for t in tables
+        for line in t.methods
+        for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
+    ]
+    return _csv(_ENTRY, lines) if fmt == "csv" else _json([dict(zip(_ENTRY, line, strict=True)) for line in lines])
+
+
+def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if value is None else value for value in line] for line in lines)
+    return out.getvalue().rstrip("\n")
+
+
+def _json(content: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()
 
 
 def latex_text(text: str) -> str:
-    """Text as LaTeX prints it; nothing in it can be a command."""
+    """Text with all special characters of LaTeX escaped."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
 def markdown_text(text: str) -> str:
-    """Text as Markdown shows it; nothing in it can be HTML, a column or a link."""
+    """Text with HTML, columns and links of Markdown escaped."""
     for special, safe in _MARKDOWN:
         text = text.replace(special, safe)
     text = " ".join(text.split())
-    says_where_links_lead = text.startswith("[") and "]:" in text
-    return f"\\{text}" if says_where_links_lead else text
+    defines_a_link = text.startswith("[") and "]:" in text
+    return f"\\{text}" if defines_a_link else text

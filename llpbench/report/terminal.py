@@ -15,7 +15,7 @@ _STYLE = {"best": "bold", "second": "underline", "": ""}
 
 
 def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> None:
-    """Print each table whole; reasons for missing numbers follow, the first few of them in full."""
+    """Print each table, and below it the first few notes."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -51,7 +51,7 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
 
 
 def print_cards(lines: Iterable[str], console: Console) -> None:
-    """Print what the bags of tables are like, one line for each setting."""
+    """Print the bag cards of tables, one line for each setting."""
     from rich.text import Text
 
     lines = list(lines)
@@ -62,7 +62,6 @@ def print_cards(lines: Iterable[str], console: Console) -> None:
 
 
 def _width(table: Table) -> int:
-    """Characters the table takes on one line per method."""
     columns = [
         max(len(heading), *(len(table.row(m)[i].text) for m in table.methods))
         for i, heading in enumerate(table.columns.values())

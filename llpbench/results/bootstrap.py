@@ -1,7 +1,6 @@
-"""How a cell's AUROC moves when its test rows are resampled.
+"""Bootstrap replicates of a cell's AUROC over its test rows.
 
-All cells of a dataset and seed have the same test rows and are resampled alike, so the replicates of two cells may be
-subtracted.
+All cells of a dataset and seed have the same test rows and the same resamples, so their replicates can be subtracted.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _CHUNK = 4_000_000  # weights held in memory at once
 def resamples(rows: int, seed: int, replicates: int = REPLICATES) -> Iterable[NDArray[np.float32]]:
     """Bootstrap resamples of ``rows`` rows as weights (how often each row was drawn), one replicate at a time.
 
-    Only raw output of PCG64 is used, whose stream numpy keeps for good: replicates made years apart can be paired.
+    Only raw output of PCG64 is used, whose stream is stable across versions of numpy, so replicates can be paired.
     """
     bits = np.random.PCG64(seed)
     for _ in range(replicates):
@@ -56,10 +55,7 @@ def weighted_auroc(positive: NDArray[np.bool_], scores: FloatArray, weights: NDA
 def auroc_replicates(
     labels: IntArray, scores: FloatArray, seed: int, replicates: int = REPLICATES
 ) -> NDArray[np.float64]:
-    """AUROC on bootstrap resamples of the rows: macro average over classes where scores have several columns.
-
-    Equal ``seed`` and number of rows give equal resamples, so the replicates of two methods may be subtracted.
-    """
+    """AUROC on bootstrap resamples of the rows; macro average over classes if scores have several columns."""
     columns = [(labels == 1, scores)] if scores.ndim == 1 else [(labels == c, s) for c, s in enumerate(scores.T)]
     size = max(1, _CHUNK // max(1, len(labels)))
     found, chunk = [], []
@@ -84,9 +80,9 @@ def interval_of(value: float, replicates: NDArray[np.float64]) -> tuple[float, f
 
 
 def interval_over_rows(path: Path, result: CellResult, rule: str) -> tuple[float, float] | None:
-    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions to resample.
+    """The 95 % interval of a cell's AUROC over resampled test rows; None without predictions.
 
-    It says how far other test rows would move the number, and nothing of other bags, splits or starting weights.
+    It does not include the variation over bags, splits or initial weights.
     """
     stated = result.selected[rule].metrics.get(METRIC) if rule in result.selected else None
     if stated is None:

@@ -1,7 +1,7 @@
-"""Putting results folders together that ran apart: what is equal is kept once, what differs is reported.
+"""Merge results folders: equal results are kept once, different ones are reported.
 
-Nothing is lost: source folders are only read, and a file of the target that is replaced is kept under
-``conflicts/``, as is the other side of every conflict.
+Nothing is lost: source folders are only read, and a replaced file of the target is kept in ``conflicts/``, as is the
+other side of every conflict.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from llpbench.contracts.result import STATUSES, CellResult, Selected
 from llpbench.experiment.plan import Planned
 from llpbench.results.reading import OTHER_BYTES, read_regular
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.results.store import Manifest, Store
+from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
 
 _RESULT = re.compile(r"[0-9a-f]{16}\Z")
 
 
 @dataclass
-class Report:
-    """What a merge did. Somebody should look at ``conflicts``; ``notes`` tell what was decided by a rule.
+class MergeReport:
+    """What a merge did. ``conflicts`` need attention; ``notes`` were resolved by a rule.
 
-    ``copied`` are results that were taken over, ``scores`` cells that had their result and only lacked test scores.
+    ``copied`` counts copied results, ``scores`` the results of the target that only lacked test scores.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Report:
 
 @dataclass(frozen=True)
 class _Found:
-    """A cell's result file in one folder: its bytes, and the result when it is sound."""
+    """A cell's result file in one folder: its bytes, and the result, or the reason why it is damaged."""
 
     store: Store
     data: bytes
@@ -52,25 +52,25 @@ class _Found:
     damage: str = ""
 
 
-def merge(sources: Iterable[Path], out: Path) -> Report:
-    """Merge results folders into ``out``, which may be one of them, hold results already, or not exist.
+def merge(sources: Iterable[Path], out: Path) -> MergeReport:
+    """Merge results folders into ``out``, which may be one of them, contain results, or not exist.
 
-    For a cell that several folders hold: results with a number win over those without (``ok``, then ``skipped``,
-    then failures), the earlier folder wins otherwise. Two ``ok`` results with different metrics are a conflict.
+    If several folders have a result of a cell, results with a number win over those without (``ok``, then ``skipped``,
+    then failures), otherwise the earlier folder wins. Two ``ok`` results with different metrics are a conflict.
 
     Raises:
-        StoreError: a folder is no results folder or that of a search, ``out`` cannot be written, or a run works on one
-            of its cells.
+        StoreError: a folder is not a results folder or has a search, ``out`` cannot be written, or a run is working on
+            one of its cells.
     """
     target = Store(out)
     given = [Store(Path(path)) for path in sources]
     if target.manifest_path.exists():  # what is there comes first
-        given = [target, *(store for store in given if not _same(store.root, out))]
+        given = [target, *(store for store in given if store.root.resolve() != out.resolve())]
     if len(given) < 2 and (not given or given[0] is target):
         raise UsageError("a merge needs at least two different results folders.")
-    report = Report(folders=[str(store.root) for store in given])
+    report = MergeReport(folders=[str(store.root) for store in given])
     planned, commands = _plan(given, report)
-    _refuse_searches(given, planned)
+    _reject_searches(given, planned)
     version = given[0].manifest().version
     target.plan(planned.values(), commands[0] if commands else "", version)
     for command in commands[1:]:
@@ -78,7 +78,7 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
     for cell_id in planned:
         _merge_cell(cell_id, given, target, report)
     if report.scores:
-        report.notes.append(f"test scores that {out} lacked for {report.scores} of its results are taken over")
+        report.notes.append(f"added test scores for {report.scores} results of {out}")
     for store in given:
         for path in _files(store.root / "machines", "*.json"):
             if not (target.root / "machines" / path.name).exists():
@@ -88,16 +88,8 @@ def merge(sources: Iterable[Path], out: Path) -> Report:
     return report
 
 
-def _same(a: Path, b: Path) -> bool:
-    return a.resolve() == b.resolve()
-
-
-def _refuse_searches(stores: list[Store], planned: dict[str, Planned]) -> None:
-    """Make sure that no search is merged: its trials are no cells of a run, and two studies do not make one.
-
-    Raises:
-        StoreError: a folder has studies, or trials of a search would come among cells of a run.
-    """
+def _reject_searches(stores: list[Store], planned: dict[str, Planned]) -> None:
+    """Raise an error if a folder has studies, or if trials of a search would be mixed with cells of a run."""
     searches = [store for store in stores if (store.root / "studies").exists()]
     trials = [cell_id for cell_id, plan in planned.items() if plan.cell.tuning]
     if not searches and 0 < len(trials) < len(planned):
@@ -105,9 +97,8 @@ def _refuse_searches(stores: list[Store], planned: dict[str, Planned]) -> None:
     if searches:
         one = searches[0].root
         raise StoreError(
-            f"{one} holds a search (llpbench tune), and searches are not merged: trials are no cells of a run, and two "
-            f"studies do not make one. Leave it out and use it where it is: llpbench run --params {one}. Processes "
-            "that are to search together work on one folder (llpbench tune --out)."
+            f"{one} has a search (llpbench tune), and searches cannot be merged. Leave it out and use it where it is: "
+            f"llpbench run --params {one}. Several processes can search together in one folder (llpbench tune --out)."
         )
 
 
@@ -116,13 +107,12 @@ def _holds_some(store: Store, cells: Iterable[str]) -> bool:
     return any(cell_id in planned or store.result_path(cell_id).exists() for cell_id in cells)
 
 
-def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list[str]]:
-    """The cells of all plans and of results outside of any plan, and all commands."""
+def _plan(stores: list[Store], report: MergeReport) -> tuple[dict[str, Planned], list[str]]:
+    """The cells of all plans and of unplanned results, and all commands."""
     planned: dict[str, Planned] = {}
     commands: dict[str, None] = {}
-    plans: list[tuple[Store, set[str]]] = []
-    for store in stores:
-        manifest: Manifest = store.manifest()
+    manifests = [(store, store.manifest()) for store in stores]
+    for store, manifest in manifests:
         commands |= dict.fromkeys(manifest.commands)
         for cell_id, plan in manifest.planned.items():
             if plan.cell.id != cell_id:
@@ -131,10 +121,13 @@ def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list
             known = planned.setdefault(cell_id, plan)
             if known != plan:
                 kept, other = (f"{p.method_name!r} on {p.dataset_name!r}" for p in (known, plan))
-                words = f"as {kept} and {other}"
-                report.conflicts.append(f"{cell_id}: planned {words}; the first is kept")
-        plans.append((store, set(manifest.planned)))
-    _compare_plans(plans, report)
+                report.conflicts.append(f"{cell_id}: planned as {kept} and {other}; the first is kept")
+    (first, cells), *others = [(store.root, set(manifest.planned)) for store, manifest in manifests]
+    report.notes += [
+        f"different plans: {first} has {len(cells)} cells, {root} {len(more)}, {len(cells & more)} of them in both"
+        for root, more in others
+        if more != cells
+    ]
     for store in stores:
         for path in _files(store.root / "cells", "*.json"):
             found = _find(store, path.stem) if _RESULT.match(path.stem) else None
@@ -144,18 +137,8 @@ def _plan(stores: list[Store], report: Report) -> tuple[dict[str, Planned], list
                 report.conflicts.append(f"{path}: {found.damage}, and in no plan; left where it is")
             elif path.stem not in planned and found.result is not None:
                 planned[path.stem] = Planned.of(found.result)
-                report.notes.append(f"{path.stem}: a result of {store.root} that was in no plan is taken in")
+                report.notes.append(f"{path.stem}: added a result of {store.root} that was in no plan")
     return planned, list(commands)
-
-
-def _compare_plans(plans: list[tuple[Store, set[str]]], report: Report) -> None:
-    (first, cells), *others = plans
-    for store, more in others:
-        if more != cells:
-            report.notes.append(
-                f"different plans: {first.root} has {len(cells)} cells, {store.root} {len(more)}, "
-                f"{len(cells & more)} of them in both"
-            )
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
@@ -184,7 +167,7 @@ def _find(store: Store, cell_id: str) -> _Found | None:
     return _Found(store, data, result)
 
 
-def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report) -> None:
+def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: MergeReport) -> None:
     found = [f for store in stores if (f := _find(store, cell_id)) is not None]
     sound = [f for f in found if f.result is not None]
     report.conflicts += [f"{f.store.result_path(cell_id)}: damaged: {f.damage}" for f in found if f.result is None]
@@ -225,30 +208,27 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: Report
 
 
 def _rank(found: _Found) -> tuple[int, int]:
-    """Which result wins, the lowest first: ``ok``, then ``skipped``, then failures of any kind; newer protocols first.
-
-    A failure under a newer protocol does not win over a number of an older one: a run makes either of them again.
-    """
+    """Which result wins, the lowest first: ``ok``, then ``skipped``, then failures; newer protocols first."""
     assert found.result is not None
     return min(STATUSES.index(found.result.status), STATUSES.index("failed")), -found.result.protocol
 
 
 def _copy(cell_id: str, found: _Found, donor: Store, target: Store) -> None:
-    """Take over the files of a cell, the result last; test scores from ``donor``, whose result is the same."""
+    """Copy the files of a cell, the result last; test scores from ``donor``, whose result is the same."""
     pairs = [(donor.predictions_path(cell_id), target.predictions_path(cell_id))]
     pairs.append((found.store.log_path(cell_id), target.log_path(cell_id)))
     for source, place in pairs:
         if _is_there(source):
             write_atomically(place, read_regular(source, OTHER_BYTES))
         else:
-            place.unlink(missing_ok=True)  # it belongs to the result that is replaced, and was set aside with it
+            place.unlink(missing_ok=True)  # it belongs to the replaced result, and was kept with it
     write_atomically(target.result_path(cell_id), found.data)
     assert found.result is not None
     target.keep_traceback(found.result)
 
 
 def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
-    """Keep a result that is replaced under ``conflicts/``, its test scores and log beside it; the same one once."""
+    """Keep a replaced result in ``conflicts/`` with its test scores and log, unless it is there already."""
     folder = target.root / "conflicts"
     kept = [path for path in _files(folder, f"{cell_id}-*.json") if path.read_bytes() == found.data]
     if kept:
@@ -262,7 +242,7 @@ def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
 
 
 def _difference(first: _Found, other: _Found) -> str:
-    """How two results of one cell differ, in words; empty when their numbers agree."""
+    """How two results of one cell differ, in words; empty if their numbers agree."""
     a, b = first.result, other.result
     assert a is not None
     assert b is not None
@@ -280,7 +260,7 @@ def _difference(first: _Found, other: _Found) -> str:
 
 
 def _differing_metric(a: Selected | None, b: Selected | None) -> str:
-    """The metric that differs most, in words, or one that only one side has; empty when all agree."""
+    """The metric that differs most, in words, or one that only one side has; empty if all agree."""
     ours, theirs = (selected.metrics if selected is not None else {} for selected in (a, b))
     found = []
     for name in dict.fromkeys([*ours, *theirs]):

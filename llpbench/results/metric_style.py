@@ -1,4 +1,4 @@
-"""How a metric is printed. One entry for each metric: whatever shows numbers reads it here."""
+"""How each metric is printed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TEST_BAGS = "test bags"
 
 @dataclass(frozen=True)
 class MetricStyle:
-    """How a metric is printed: its title, which end wins, and whether it is a share that is printed in percent.
+    """How a metric is printed: its title, whether higher is better, and whether it is printed in percent.
 
-    ``cost`` marks what every result states by itself, under no selection rule: seconds and memory.
+    A ``cost`` (seconds, memory) does not depend on the selection rule.
     """
 
     name: str
@@ -27,17 +27,17 @@ class MetricStyle:
 
     @property
     def scale(self) -> float:
-        """What values are multiplied by in tables."""
+        """The factor of values in tables."""
         return 100.0 if self.percent else 1.0
 
     @property
     def digits(self) -> int:
-        """Decimals that are printed: three where values are neither percent nor costs but small numbers."""
+        """Printed decimals: three for values that are neither percentages nor costs."""
         return 2 if self.percent or self.cost else 3
 
     @property
     def unit(self) -> str:
-        """The sign after the title: ``%``, or nothing."""
+        """``%`` or empty."""
         return "%" if self.percent else ""
 
     @property
@@ -52,7 +52,7 @@ OWN_METRICS = (
     MetricStyle("tuning_seconds", higher_is_better=False, percent=False, words="seconds of the search", cost=True),
     MetricStyle("peak_memory_mb", higher_is_better=False, percent=False, words="peak memory, MB", cost=True),
 )
-"""What the harness measures itself beside registered metrics: the error of the proportions of held-back bags, costs."""
+"""What the harness measures besides registered metrics: the error of the proportions of held-out bags, and costs."""
 
 COSTS = frozenset(style.name for style in OWN_METRICS if style.cost)
 
@@ -64,5 +64,5 @@ def style_of(spec: MetricSpec) -> MetricStyle:
 
 
 def known_styles(specs: Iterable[MetricSpec]) -> dict[str, MetricStyle]:
-    """All that a table can show, by name: registered metrics, then what the harness measures itself."""
+    """All metrics that a table can show, by name: registered ones, then those of the harness."""
     return {style.name: style for style in (*map(style_of, specs), *OWN_METRICS)}

@@ -1,4 +1,4 @@
-"""What tables call a method and a noise level: what must be said to tell it from others, and no more."""
+"""Display names of methods and noise levels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from llpbench.plugins.options import parse_options
 
 
 def home_backends(planned: Iterable[Planned]) -> dict[str, str]:
-    """The backend that a method's name stands for: that of most of its cells, the usual one where several have as many.
+    """The backend that a method's name stands for: that of most of its cells, the default one of a tie.
 
-    Cells of other backends are named with theirs. So one cell more does not rename all others.
+    Cells of other backends are named with theirs.
     """
     counts: dict[str, Counter[str]] = {}
     for plan in planned:
@@ -26,12 +26,12 @@ def home_backends(planned: Iterable[Planned]) -> dict[str, str]:
 
 
 def method_name(label: str, settings_of: str, backend: str) -> str:
-    """A method as tables show it; the last two where they are needed to tell it from others."""
+    """The display name of a method, with the date of its settings and its backend if these are given."""
     return label + (f" (settings of {settings_of})" if settings_of else "") + (f" ({backend})" if backend else "")
 
 
 def named_options(label: str) -> dict[str, str]:
-    """The options of a name as a user types it; none where nobody could have typed it."""
+    """The options of a name as a user types it; empty if it cannot be parsed."""
     try:
         return {key: ";".join(values) for key, values in parse_options(label)[1].items()}
     except UsageError:
@@ -39,6 +39,6 @@ def named_options(label: str) -> dict[str, str]:
 
 
 def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
-    """What is not usual about the noise on counts, in words; nothing without noise."""
+    """The mechanism and delta of the noise on counts, in words, if these are not the defaults."""
     words = [mechanism] if mechanism not in ("", USUAL.mechanism) else []
     return words + ([f"delta {delta:g}"] if delta not in (None, USUAL.delta) else [])

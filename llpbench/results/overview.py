@@ -1,4 +1,4 @@
-"""The results folders below a folder, each in one line: how far it is, when, and the command that made it."""
+"""The results folders below a folder: progress, dates and commands."""
 
 from __future__ import annotations
 
@@ -15,18 +15,7 @@ _DEEPEST = 4
 
 
 class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A results folder.
-
-    Attributes:
-        name: its path below the folder that was looked at.
-        path: where it lies.
-        done: planned cells that have a result, with or without a number.
-        planned: cells that were asked for.
-        created: when the first command began.
-        changed: when the last result or command was written.
-        commands: what was typed.
-        trouble: why it cannot be read; empty when it can.
-    """
+    """A results folder; ``done`` counts planned cells with a result, and ``trouble`` says why it cannot be read."""
 
     name: str
     path: str
@@ -39,12 +28,10 @@ class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_results(base: Path) -> list[FolderFacts]:
-    """All results folders at or below ``base``, the one changed last at the end.
-
-    Results are counted, not read: ``llpbench status`` says of one folder how its cells ended.
+    """All results folders at or below ``base``, the one changed last at the end. Results are counted, not read.
 
     Raises:
-        StoreError: there is no such folder.
+        StoreError: the folder does not exist.
     """
     if not base.is_dir():
         raise StoreError(f"there is no folder {base}. Start with: llpbench run --methods mean-ridge --bags 8")
@@ -52,7 +39,7 @@ def list_results(base: Path) -> list[FolderFacts]:
 
 
 def _folders(base: Path) -> list[Path]:
-    """Folders with a manifest; those inside one of them are its own, and links are not followed."""
+    """Folders with a manifest, without nested ones; links are not followed."""
     found = []
     for text, inner, files in os.walk(base):
         folder = Path(text)

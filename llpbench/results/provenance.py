@@ -1,9 +1,8 @@
-"""What made a result: code, versions, flags; and whether it would be made the same way now.
+"""The code, versions and flags that produced a result, and whether a run would produce it the same way now.
 
-A result is kept only as long as a run of today would mean the same by it. It is *outdated*, and made again by the next
-run, when its protocol or a selection rule has another version, or when a plugin file or an unreleased plugin of
-somebody else has other code. It is *stale*, and made again by ``--rerun stale``, when anything else differs: versions
-of libraries, or the code of llpbench itself.
+A result is *outdated*, and recomputed by the next run, if its protocol or a selection rule has another version, or if
+the code of a plugin file or of an unreleased third-party plugin has changed. It is *stale*, and recomputed by
+``--rerun stale``, if anything else differs: versions of libraries, or the code of llpbench itself.
 """
 
 from __future__ import annotations
@@ -38,22 +37,17 @@ _FLAGS = (
     "XLA_FLAGS",
 )
 _TENSORFLOW = ("CPU_", "CUDNN_", "DETERMINISTIC", "DISABLE_", "ENABLE_", "GPU_", "NUM_", "USE_", "XLA_")
-"""What names of TensorFlow's variables go on with after ``TF_``, which begins Terraform's too, with its secrets."""
+"""Prefixes of TensorFlow's variables after ``TF_``, which is also the prefix of Terraform's, with its secrets."""
 _FLAG_FAMILIES = (
     *("BLIS_", "GOTO_", "JAX_", "MKL_", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "TORCH_", "VECLIB_"),
     *(f"TF_{word}" for word in _TENSORFLOW),
 )
 _NO_BITS = ("CACHE", "DIR", "DUMP", "HOST", "LOG", "PATH", "PROFIL", "TOKEN", "VERBOSE")
-"""Words in names of variables that say where something is written or what is printed, not how it is computed."""
+"""Words in names of variables that do not affect computations."""
 
 
 class Provenance:
-    """The code that would make cells now; every plugin is looked at once.
-
-    Args:
-        registry: what is registered.
-        files: the single-file plugins of the run.
-    """
+    """The code that would compute cells now, with single-file plugins ``files``; every plugin is read once."""
 
     def __init__(self, registry: Registry, files: Iterable[str] = ()) -> None:
         self.registry = registry
@@ -61,10 +55,9 @@ class Provenance:
         self._lines: dict[str, str] = {}
 
     def origins(self, cell: Cell) -> dict[str, str]:
-        """Where each part of a cell's code comes from, by part.
+        """The origin of each part of a cell's code: method, dataset, harness.
 
-        Metrics, selection rules and bag schemes are parts where somebody else's plugin brings them; those of llpbench
-        are part of the harness.
+        Metrics, selection rules and bag schemes of third-party plugins are parts too.
         """
         found = {
             "method": origin_of(self.registry.methods.entry(cell.method).plugin),
@@ -78,13 +71,13 @@ class Provenance:
         return {part: self._line(origin) for part, origin in self.origins(cell).items()}
 
     def judge_files(self, cell: Cell) -> tuple[str, ...]:
-        """The single-file plugins that bring what judges a cell: its dataset, its bag scheme, rules or metrics."""
+        """The single-file plugins that provide the dataset, bag scheme, rules or metrics of a cell."""
         plugins = [self.registry.datasets.entry(cell.dataset).plugin, *(plugin for _, plugin in self._judges(cell))]
         names = {origin_of(plugin) for plugin in plugins if plugin.from_file}
         return tuple(file for file in self._files if f"file:{Path(file).name}" in names)
 
     def requires(self, cell: Cell) -> tuple[str, ...]:
-        """The distributions whose versions belong to a cell's result, beside those of every result."""
+        """The distributions whose versions belong to a cell's result, besides those of every result."""
         method, dataset = self.registry.methods.entry(cell.method), self.registry.datasets.entry(cell.dataset)
         modules = [*method.spec.requires, *dataset.spec.requires]
         names = [distribution_of(module) for module in modules]
@@ -96,7 +89,7 @@ class Provenance:
         return {spec.name: spec.version for spec in self.registry.rules.specs}
 
     def outdated(self, result: CellResult) -> str:
-        """Why a result must be made again before it stands beside new ones; empty when it need not."""
+        """Why a result must be recomputed before it is compared with new ones; empty if it need not be."""
         if result.protocol != PROTOCOL:
             return f"were made under protocol {result.protocol} (this is protocol {PROTOCOL})"
         now = self.rules()
@@ -105,17 +98,17 @@ class Provenance:
                 return f"were made with version {version} of rule {rule} (now {now[rule]})"
         for part in self._differing(result):
             before, today = result.code[part], self._line(self.origins(result.cell)[part])
-            for line in (today, before):  # whoever stands in for a released or built-in plugin counts as well
+            for line in (today, before):  # also a plugin that replaces a released or built-in one
                 if not is_own(line) and not is_released(line):
                     return f"were made by other code of {code_name(line)}"
         return ""
 
     def other_code(self, result: CellResult) -> bool:
-        """Whether other code made a result than would make it now."""
+        """Whether the code that produced a result has changed."""
         return result.protocol == PROTOCOL and bool(self._differing(result))
 
     def stale(self, result: CellResult) -> bool:
-        """Whether anything that made a result is different now: protocol, rules, code or versions."""
+        """Whether the protocol, rules, code or versions of a result differ from those installed now."""
         now = _versions(self.requires(result.cell), result.cell.backend)
         changed = bool(result.versions) and result.versions != now
         return changed or bool(self.outdated(result)) or self.other_code(result)
@@ -129,7 +122,7 @@ class Provenance:
         return found
 
     def _differing(self, result: CellResult) -> list[str]:
-        """Parts whose code is known then and now, and is not the same."""
+        """Parts whose code has changed."""
         now = self.code(result.cell)
         return [part for part, line in now.items() if part in result.code and result.code[part] != line]
 
@@ -140,7 +133,7 @@ class Provenance:
 
 
 def count_reasons(reasons: Iterable[str]) -> list[str]:
-    """Sentences for the user: how many cells are run again, for each reason."""
+    """Sentences about the number of cells that are run again, for each reason."""
     counts: dict[str, int] = {}
     for reason in reasons:
         counts[reason] = counts.get(reason, 0) + 1
@@ -153,10 +146,9 @@ def count_reasons(reasons: Iterable[str]) -> list[str]:
 
 
 def recorded_code(job: Job) -> dict[str, str]:
-    """The code of a cell by part, looked at again now, where the cell runs; no plugin is loaded.
+    """The code of a cell by part, read again where the cell runs; no plugin is loaded.
 
-    Code that was edited while the run went on, or that is another on this machine, has a line of its own that names
-    both states, and equals neither.
+    Code that was edited during the run, or differs on this machine, gets a line that names both states.
     """
     found = {}
     for part, planned in job.code.items():
@@ -166,7 +158,7 @@ def recorded_code(job: Job) -> dict[str, str]:
 
 
 def recorded_versions(job: Job) -> dict[str, str]:
-    """Versions of the harness, the numeric libraries, the backend and all that a cell requires; loads no plugin."""
+    """Versions of the harness, the numeric libraries, the backend and the requirements of a cell; loads no plugin."""
     return _versions(job.requires, job.cell.backend)
 
 
@@ -176,7 +168,7 @@ def _versions(requires: Iterable[str], backend: str) -> dict[str, str]:
 
 
 def numeric_flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Settings of this process that can change the last bits of a number: threads, flags of BLAS and of backends."""
+    """Environment variables that can change the last bits of a number: threads, flags of BLAS and of backends."""
     given = os.environ if environment is None else environment
     found = {}
     for name in sorted(given):
@@ -187,7 +179,7 @@ def numeric_flags(environment: Mapping[str, str] | None = None) -> dict[str, str
 
 
 def known_cells(results: Iterable[CellResult], about: Callable[[CellResult], str]) -> list[str]:
-    """What ``about`` says of results whose method and dataset are registered; others cannot be compared."""
+    """The texts of ``about`` for results whose method and dataset are registered."""
     said = []
     for result in results:
         try:

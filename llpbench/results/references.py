@@ -1,4 +1,4 @@
-"""Published numbers beside ours: which one belongs to which row of a table."""
+"""Match published numbers with the rows of a table."""
 
 from __future__ import annotations
 
@@ -13,32 +13,25 @@ from llpbench.results.naming import named_options
 from llpbench.results.table import Row
 
 ORIGINS = ("preset", "params")
-"""Options of a name that say where parameters come from: a preset, or a search."""
+"""Options of a name that give the origin of parameters: a preset, or a search."""
 
 
 def references_of(references: Iterable[Reference], dataset: str) -> list[Reference]:
-    """The references for a dataset as it is shown.
-
-    Other options, bags or rows make another task (a sample of 12,768 rows of Criteo is not the paper's million): it has
-    no references but those that name it.
-    """
+    """The references for a dataset by its display name; other options, bags or rows make a different task."""
     return [r for r in references if r.dataset == dataset]
 
 
 def reference_for(references: Sequence[Reference], row: Row) -> Reference | None:
-    """The reference for a row among those of its dataset, of the row's rule if there is one; None when there is none.
+    """The reference for a row among those of its dataset, preferably of the row's rule; None if there is none.
 
-    A preset or a search for parameters does not make another method of it; settings that a name had in the past do.
+    A preset or a search does not make a different method; settings that a name had in the past do.
     """
     found = [r for r in references if not r.stage and _is_for(r, row)]
     return next((r for r in found if r.rule == row.rule), found[0] if found else None)
 
 
 def published_on(references: Iterable[Reference], dataset: str, rule: str, style: MetricStyle) -> list[str]:
-    """What publications report on bags that a dataset brings, one line for each: all their methods, best first.
-
-    Only numbers that stand beside a rule are listed, and only those that no bag size belongs to.
-    """
+    """A line for each publication with numbers on the natural bags of a dataset: all its methods, best first."""
     lines: dict[str, list[Reference]] = {}
     for r in references:
         whole = r.bag_size is None and r.noise == "none" and not r.bound and not r.stage and r.mean is not None
@@ -64,12 +57,11 @@ def _is_for(reference: Reference, row: Row) -> bool:
 
 @lru_cache
 def _method_of(name: str) -> tuple[str, dict[str, str]]:
-    """The registered name and the options of a method as a reference names it."""
     return name.partition("[")[0].strip(), named_options(name)
 
 
 def with_references(rows: Iterable[Row], references: Iterable[Reference], scale: float) -> list[Row]:
-    """Rows with what a publication reports for each; ``scale`` is the metric's (100 where it is a share)."""
+    """Rows with their published values; ``scale`` is the metric's (100 for a share)."""
     known = list(references)
     by_dataset: dict[str, list[Reference]] = {}
     found = []

@@ -1,22 +1,17 @@
-"""On which seeds methods are compared: one rule for every mark, rank, front and claim.
+"""The seeds on which methods are compared: one rule for every mark, rank and claim.
 
-A mean over ten seeds and a mean over three are not comparable: some splits are easy. So:
+A mean over ten seeds and a mean over three are not comparable, because some splits are easier. Therefore:
 
 1. The *usual* seeds of a column are those that more than half of its methods have a number for. Variants of a method
-   (other parameters, another backend) share its one vote: many of them do not decide for everyone. On a leaderboard
-   the methods that come with llpbench vote, where there are such: who hands in many methods decides nothing either.
-2. A method is *compared* when it has all usual seeds. Others are shown, without a mark, a rank or a claim.
-3. Compared methods are compared by their means over the usual seeds alone, whatever else they have.
+   (other parameters, another backend) share one vote. On a leaderboard only the methods of llpbench vote, if there are
+   any.
+2. A method is *compared* if it has all usual seeds. Other methods are shown without a mark, a rank or a claim.
+3. Methods are compared by their means over the usual seeds only, even if they have more seeds.
+4. Controls are reference values: they have no vote, mark, rank or claim. Their means over the usual seeds are shown.
+5. Parameters that a search chose by the values of one rule are compared under that rule only. Under another rule they
+   could have an advantage (labels of held-out rows, say).
 
-4. Controls are yardsticks, not rivals: they have no vote, no mark, no rank and no claim. Their means over the usual
-   seeds are stated, so that a method can be held to them.
-
-5. Parameters that a search chose by the values of one rule are compared under that rule alone: under another one they
-   would have seen what their neighbours did not (labels of held-back rows, say).
-
-Seeds that a method has beyond the usual ones change nothing, for it or for others; leaving out an unlucky usual seed
-takes it out of the comparison. Ranks over several bag sizes follow the same rule, with (noise, bag size, seed) in the
-place of a seed.
+Ranks over several bag sizes follow the same rule, with (noise, bag size, seed) in place of a seed.
 """
 
 from __future__ import annotations
@@ -44,23 +39,23 @@ class Shared(Generic[K]):
 
 @dataclass(frozen=True)
 class Roles:
-    """Who among methods is no rival but a control, and who is a guest: of another package, without a vote."""
+    """Which methods are controls, and which are guests (of another package, without a vote)."""
 
     controls: frozenset[str] = frozenset()
     guests: frozenset[str] = frozenset()
 
     def voters(self, methods: Iterable[str]) -> frozenset[str]:
-        """Those who decide which seeds are usual; guests only among themselves."""
+        """The methods that decide which seeds are usual; guests only if there are no others."""
         rivals = frozenset(methods) - self.controls
         return rivals - self.guests or rivals
 
 
 RIVALS = Roles()
-"""All are rivals, and all have a vote."""
+"""No controls and no guests."""
 
 
 def may_compare(origin: str, rule: str) -> bool:
-    """Whether parameters of an origin (``tuned-instances``, ``paper``, or none) are compared under a rule: point 5."""
+    """Whether parameters of an origin (``tuned-instances``, ``paper``, or none) are compared under a rule (point 5)."""
     return not origin.startswith(SEARCHED) or origin == SEARCHED + rule
 
 
@@ -69,12 +64,12 @@ def shared_keys(
     variant_of: Mapping[str, str] | None = None,
     roles: Roles = RIVALS,
 ) -> Shared[K]:
-    """What methods are compared on (see the module); methods without any number are not counted.
+    """The seeds (or cells) on which methods are compared; methods without any number do not count.
 
     Args:
-        keys_of: the seeds (or cells) of each method as it is shown.
-        variant_of: the registered name of each; those of one name share a vote. Every one has its own when not given.
-        roles: who of them has a vote.
+        keys_of: the seeds (or cells) of each method by display name.
+        variant_of: the registered name of each; those of one name share a vote. By default each has its own.
+        roles: the roles of methods.
     """
     there = {method: set(keys) for method, keys in keys_of.items() if keys}
     base = {method: (variant_of or {}).get(method, method) for method in there}
@@ -93,13 +88,13 @@ def shared_means(
     variant_of: Mapping[str, str] | None = None,
     roles: Roles = RIVALS,
 ) -> dict[str, float]:
-    """The means that are compared, and those of controls: of each method that has the usual seeds, over these."""
+    """The means over the usual seeds of all methods and controls that have them."""
     shared = shared_keys({method: list(values) for method, values in values_of.items()}, variant_of, roles)
     return {m: math.fsum(values_of[m][key] for key in shared.keys) / len(shared.keys) for m in shared.methods}
 
 
 def unbeaten_control(means: Mapping[str, float], controls: Collection[str], higher: bool) -> str | None:
-    """The best control of a column where no method is better than it, by the means of ``shared_means``; else None."""
+    """The best control of a column if no method is better than it, by the means of ``shared_means``; else None."""
     sign = 1.0 if higher else -1.0
     rivals = [sign * mean for method, mean in means.items() if method not in controls]
     found = {method: sign * mean for method, mean in means.items() if method in controls}
@@ -108,15 +103,15 @@ def unbeaten_control(means: Mapping[str, float], controls: Collection[str], high
 
 
 def usual_number(numbers: Iterable[int]) -> int:
-    """The number of seeds that most means of a column rest on, the smaller one when two are as frequent; 0 of none."""
+    """The most frequent number of seeds in a column (the smaller one of a tie); 0 if there are none."""
     counts = Counter(n for n in numbers if n)
     return min(counts, key=lambda n: (-counts[n], n), default=0)
 
 
 def seeds_note(seeds: Collection[int], usual: int) -> str:
-    """What must be said beside a mean: how many seeds it rests on where that is not usual, and which where picked.
+    """The note beside a mean: its number of seeds if that is not usual, or its seeds if they are not the first ones.
 
-    Seeds are picked when they are not the first ones: ``seeds 3, 11, 27 of 28``, ``seeds 100-107``.
+    For example ``5 seeds``, ``seeds 3, 11, 27 of 28``, ``seeds 100-107``.
     """
     there = sorted(seeds)
     if not there:
@@ -127,7 +122,7 @@ def seeds_note(seeds: Collection[int], usual: int) -> str:
 
 
 def name_seeds(seeds: Collection[int]) -> str:
-    """Seeds by name: ``seeds 0-2``, ``seeds 100-107``; of others the end too: ``seeds 3, 11, 27 of 28``."""
+    """Seeds in words: ``seeds 0-2``, ``seeds 100-107``, ``seeds 3, 11, 27 of 28``."""
     there = sorted(set(seeds))
     if len(there) > 2 and there[-1] - there[0] + 1 == len(there):
         return f"seeds {there[0]}-{there[-1]}"

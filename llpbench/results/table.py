@@ -1,8 +1,7 @@
-"""The aggregation: results of single cells in, means over seeds out. Terminal, tables, board and page all use it.
+"""The one aggregation that tables, board and page are built from: results of cells in, means over seeds out.
 
-``group_cells`` puts the seeds of a method in one setting together, ``make_row`` averages one metric of such a group
-under one selection rule, and ``aggregate`` does both for a whole plan. All that is known of a row is a field of it;
-text is made where it is printed. A missing cell stays a status, never a number.
+``group_cells`` collects the seeds of a method in one setting, ``make_row`` averages one metric of a group under one
+selection rule, and ``aggregate`` does both for a whole plan. Missing cells have a status instead of a number.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ from llpbench.results.shared import RIVALS, Roles, may_compare
 class Setting(NamedTuple):
     """Where methods are compared: a dataset, the bag size and the noise on counts.
 
-    Attributes:
-        dataset: the dataset as it is shown: with its options, and with bags or rows that are not the usual ones.
-        base_dataset: its registered name.
-        scheme: name of the bag scheme.
-        split: what is split: rows or whole bags.
+    ``dataset`` is the display name, ``base_dataset`` the registered one; ``split`` says whether rows or bags are split.
     """
 
     dataset: str
@@ -49,12 +44,12 @@ class Setting(NamedTuple):
 
     @property
     def bags_name(self) -> str:
-        """The bags in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
+        """The bags in a heading: ``bag 128``, or the scheme if it sizes its bags itself."""
         return bag_words(self.bag_size, self.scheme)
 
     @property
     def noise_name(self) -> str:
-        """The noise level, with its mechanism and delta where these are not the usual ones."""
+        """The noise level, with its mechanism and delta if these are not the defaults."""
         unusual = unusual_noise(self.mechanism, self.delta) if self.noise != "none" else []
         return ", ".join([self.noise, *unusual])
 
@@ -64,13 +59,12 @@ class Group:
     """The cells of one method in one setting, one for each planned seed.
 
     Attributes:
-        method: the method as it is shown: its name with options, and what tells it from others of that name.
-        base_method: its registered name.
-        options: the options in its name, as text: ``lr=0.01`` and where parameters come from (``preset=paper``).
-        settings_of: the day of its settings when the same name stands for newer ones here; else empty.
-        oracle: whether it is a bound, which is given labels; ``control`` whether it is a yardstick, not a rival, and
-            ``guest`` whether it has no vote (``results.shared``).
-        plans: the planned cells; ``results`` holds for each what came out, or None.
+        method: the display name; ``base_method`` is the registered one.
+        options: the options in its name, as text: ``lr=0.01`` and the origin of parameters (``preset=paper``).
+        settings_of: the date of its settings if the same name stands for newer ones here; empty otherwise.
+        oracle: whether it is a bound, which is given labels. ``control`` and ``guest`` are its roles in comparisons
+            (``results.shared``).
+        plans: the planned cells; ``results`` has the result of each, or None.
     """
 
     setting: Setting
@@ -87,12 +81,12 @@ class Group:
 
     @cached_property
     def cell_ids(self) -> list[str]:
-        """Ids of the planned cells: hashes, which every row of the group has."""
+        """Ids of the planned cells (cached, because they are hashes)."""
         return [plan.cell.id for plan in self.plans]
 
     @property
     def found(self) -> list[CellResult]:
-        """The results that are there."""
+        """The results that exist."""
         return [result for result in self.results if result is not None]
 
     @property
@@ -102,16 +96,16 @@ class Group:
 
     @property
     def card(self) -> BagCard | None:
-        """The bag card of the first seed that has one; seeds differ by chance alone."""
+        """The bag card of the first seed that has one."""
         cards = {result.cell.seed: result.card for result in self.found if result.card is not None}
         return cards[min(cards)] if cards else None
 
     def compared_under(self, rule: str) -> bool:
-        """Whether it takes part in comparisons under a rule (``results.shared``)."""
+        """Whether it is compared with other methods under a rule (``results.shared``)."""
         return may_compare(self.options.get("params", ""), rule)
 
     def status(self, numbers: int) -> str:
-        """``ok`` when all planned seeds have a number, ``partial`` when some have; else what happened to most."""
+        """``ok`` if all planned seeds have a number, ``partial`` if some have, or the most frequent status."""
         if numbers:
             return "ok" if numbers == len(self.plans) else "partial"
         words = Counter("undefined" if result.status == "ok" else result.status for result in self.found)
@@ -122,24 +116,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a table: a method in one setting, over its seeds, for one metric under one selection rule.
 
     Attributes:
-        dataset: the dataset as it is shown; ``base_dataset`` is its registered name.
-        method: the method as it is shown; ``base_method`` is its registered name, ``options`` are those in its name.
+        dataset, method: display names; ``base_dataset`` and ``base_method`` are the registered ones.
         noise: name of the noise on counts; ``epsilon``, ``delta`` and ``mechanism`` define it (None and empty
             without noise).
-        mean: mean over the seeds that have a number, in the table's unit (percent where the metric is a share).
+        mean: mean over the seeds that have a number, in ``unit`` (percent if the metric is a share).
         sd: sample standard deviation (n - 1); None for a single seed.
-        oracle: whether the method is given labels: a bound; ``control`` whether it is a yardstick, not a rival, and
-            ``guest`` whether it has no vote (``results.shared``).
-        seeds: number of seeds behind the mean; ``values`` are their numbers and ``value_seeds`` which seeds they are.
-        status: ``ok`` when all planned seeds are there, ``partial`` when some are, else what happened to them.
+        seeds: number of seeds of the mean; ``values`` are their numbers and ``value_seeds`` the seeds.
+        status: ``ok`` if all planned seeds have a number, ``partial`` if some have, or what happened to them.
         reasons: why seeds have no number.
-        scheme: name of the bag scheme; ``split`` says what is split, rows or whole bags.
-        card: the bag card of the setting: that of its first seed.
-        params: all parameters of the method.
-        settings_of: the day of these settings when the name stands for newer ones here; else empty.
-        cell_ids: ids of the planned cells.
-        unit: ``%`` or nothing; ``digits`` are the decimals that are printed.
-        paper: what a publication reports for this entry, in the same unit; ``paper_rule`` is how it selected.
+        card: the bag card of the first seed.
+        params: all parameters of the method; ``options`` are those in its name.
+        paper: the published value of this entry, in the same unit, which was selected by ``paper_rule``.
     """
 
     dataset: str
@@ -181,12 +168,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def compared(self) -> bool:
-        """Whether it takes part in comparisons under its rule (``results.shared``)."""
+        """Whether it is compared with other methods under its rule (``results.shared``)."""
         return may_compare(self.options.get("params", ""), self.rule)
 
     @property
     def bags_name(self) -> str:
-        """The bags in a heading: ``bag 128``, or the scheme where it sizes its bags itself."""
+        """The bags in a heading: ``bag 128``, or the scheme if it sizes its bags itself."""
         return bag_words(self.bag_size, self.scheme)
 
 
@@ -199,14 +186,14 @@ def aggregate(
 ) -> list[Row]:
     """Rows for every method and setting of a plan, every metric and every rule.
 
-    A folder may hold a method on several backends, a noise level with several deltas, or a name that stood for other
-    settings in the past: these are told apart, never averaged. ``roles`` are those of registered names.
+    A method on several backends, a noise level with several deltas, and a name that stood for other settings in the
+    past give separate rows. ``roles`` are those of registered names.
     """
     return make_rows(group_cells(planned, results, roles=roles), metrics, rules)
 
 
 def make_rows(groups: Iterable[Group], metrics: Iterable[MetricStyle], rules: Iterable[str]) -> list[Row]:
-    """Rows of groups; a bound is repeated in every setting that it bounds."""
+    """Rows of groups; a bound is repeated in every setting that it applies to."""
     metrics, rules = list(metrics), list(rules)
     return [make_row(g, metric, rule) for g in repeat_bounds(groups) for metric in metrics for rule in rules]
 
@@ -217,22 +204,21 @@ def group_cells(
     older: Mapping[str, str] | None = None,
     roles: Roles = RIVALS,
 ) -> list[Group]:
-    """The cells of a plan, those together that differ in their seed alone.
+    """The cells of a plan, grouped by everything except their seed.
 
     Args:
-        planned: the plan; its order is kept. Trials of a search are left out of a run (``without_trials``).
-        results: what came out, in any order.
-        older: for cells whose name stands for newer settings, the day of theirs (``older_settings``; found out here
-            when it is not given).
-        roles: of registered names, who is a yardstick and who has no vote.
+        planned: the plan, whose order is kept. Trials of a search are omitted (``without_trials``).
+        results: results in any order.
+        older: for cells whose name stands for newer settings, the date of theirs (``older_settings`` by default).
+        roles: the roles of registered names.
     """
     planned = without_trials(planned)
     by_id = {result.id: result for result in results}
     days = older_settings(planned, by_id) if older is None else older
     homes = home_backends(planned)
-    ids = [plan.cell.id for plan in planned]
     groups: dict[tuple[Setting, str, str, str, bool], Group] = {}
-    for cell_id, plan in zip(ids, planned, strict=True):
+    for plan in planned:
+        cell_id = plan.cell.id
         backend, day = plan.cell.backend, days.get(cell_id, "")
         key = (setting_of(plan), plan.method_name, day, backend, plan.oracle)
         if key not in groups:
@@ -254,7 +240,7 @@ def group_cells(
 
 
 def roles_of(shown: Iterable[Group | Row]) -> Roles:
-    """The roles of groups or rows by the names that they are shown under."""
+    """The roles of groups or rows by their display names."""
     shown = list(shown)
     controls, guests = ([of.method for of in shown if getattr(of, role)] for role in ("control", "guest"))
     return Roles(frozenset(controls), frozenset(guests))
@@ -268,10 +254,11 @@ def setting_of(plan: Planned | CellResult) -> Setting:
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
-    """Cells whose name stands for other settings now: the day of theirs, by cell id.
+    """The date of the settings, by cell id, of cells whose name stands for other settings now.
 
-    A name holds what differs from the defaults, and defaults change. Where one setting holds a method of one name and a
-    seed twice, those that ran last or have yet to run keep it. Several older ones of a day get digits of a hash.
+    A name has the options that differ from the defaults, and defaults change. If a method has the same name and seed
+    twice in one setting, the cells that ran last or have yet to run keep the name. Several older settings of one date
+    are distinguished by digits of a hash.
     """
     places: dict[tuple[Setting, str, str], dict[str, list[Cell]]] = {}
     for plan in plans:
@@ -301,21 +288,21 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
 
 
 def data_key(cell: Cell) -> str:
-    """Rows of a dataset as a bound sees them, whatever bags and noise on counts are made of them.
+    """The rows of a dataset that a bound depends on, independent of bags and noise on counts.
 
-    Where whole bags are split they decide which rows are test rows.
+    If whole bags are split, the bags decide which rows are test rows.
     """
     split = () if cell.split == USUAL.split else (cell.split, *bags_key(cell))
     return repr((cell.dataset, sorted(cell.dataset_options.items()), cell.feature_noise, *split))
 
 
 def bags_key(cell: Cell) -> tuple[object, ...]:
-    """What the bags of a cell are, beside its data and seed."""
+    """The bags of a cell, apart from its data and seed."""
     return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()))
 
 
 def repeat_bounds(groups: Iterable[Group]) -> list[Group]:
-    """The groups, with every bound repeated in each setting of the rows that it bounds."""
+    """The groups, with every bound repeated in each setting with the same rows."""
     groups = list(groups)
     settings: dict[str, dict[Setting, None]] = {}
     for group in groups:
@@ -382,7 +369,7 @@ def value_of(result: CellResult, metric: str, rule: str) -> float | None:
 
 
 def mean_sd(values: list[float]) -> tuple[float | None, float | None]:
-    """Mean and sample standard deviation (n - 1); None where there are too few values."""
+    """Mean and sample standard deviation (n - 1); None if there are too few values."""
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)

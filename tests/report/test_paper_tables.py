@@ -135,7 +135,7 @@ def test_a_table_for_each_dataset_and_noise_level() -> None:
 def test_the_caption_names_metric_seeds_rule_and_whose_values_are_published() -> None:
     blocks = cells("random")
     own = results_of(blocks)
-    for rule, words in (("bags", "it uses no label"), ("instances", "it uses labels of held-back rows")):
+    for rule, words in (("bags", "it uses no label"), ("instances", "it uses labels of held-out rows")):
         caption = " ".join(tables_of(blocks, own, rule=rule)[0].sentences)
         assert "AUROC %" in caption
         assert "llpbench-2026.1/random, protocol 2" in caption

@@ -155,7 +155,7 @@ def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
     (b.root / "cells" / "notes.json").write_text("{}")
     report = merge([a.root, b.root], tmp_path / "c")
     assert auroc(Store(tmp_path / "c")) == {0: 0.5, 1: 0.6, 7: 0.9}
-    assert any("in no plan is taken in" in note for note in report.notes)
+    assert any("added a result of" in note for note in report.notes)
     assert [c for c in report.conflicts if "notes.json" in c]
 
 
@@ -200,7 +200,7 @@ def test_test_scores_that_the_target_lacks_come_from_an_equal_result(tmp_path: P
     assert a.result_path(make_cell().id).read_bytes() == kept
     assert not a.predictions_path(make_cell(seed=1).id).exists()  # these are of another number
     assert (report.copied, report.scores) == (0, 1)
-    assert f"test scores that {a.root} lacked for 1 of its results are taken over" in report.notes
+    assert f"added test scores for 1 results of {a.root}" in report.notes
     b.predictions_path(make_cell().id).write_bytes(b"others")
     assert merge([a.root, b.root], a.root).scores == 0  # what is there stays
     assert a.predictions_path(make_cell().id).read_bytes() == b"scores 0.5 of b"
@@ -223,7 +223,7 @@ def test_a_search_is_not_merged_into_a_run(tmp_path: Path, into: str, studies: b
     """The folder of the run was refused for every later run: it held trials."""
     run, tuned = folder(tmp_path / "run", {0: 0.5}), search(tmp_path / "tuned", studies=studies)
     before = contents(run), contents(tuned)
-    with pytest.raises(StoreError, match=rf"^{tuned.root} holds a search .* llpbench run --params {tuned.root}\. "):
+    with pytest.raises(StoreError, match=rf"^{tuned.root} has a search .* llpbench run --params {tuned.root}\. "):
         merge([run.root, tuned.root], tmp_path / into)
     assert (contents(run), contents(tuned)) == before
     assert not (tmp_path / "new").exists()
@@ -234,7 +234,7 @@ def test_a_trial_outside_of_any_plan_is_not_merged_into_a_run(tmp_path: Path) ->
     run, other = folder(tmp_path / "run", {0: 0.5}), folder(tmp_path / "other", {1: 0.6})
     stray = make_result(make_cell(tuning=True), 0.9)
     other.result_path(stray.id).write_bytes(encode_result(stray))
-    with pytest.raises(StoreError, match=f"^{other.root} holds a search"):
+    with pytest.raises(StoreError, match=f"^{other.root} has a search"):
         merge([run.root, other.root], run.root)
     assert list(run.manifest().planned) == [make_cell().id]
 
@@ -242,7 +242,7 @@ def test_a_trial_outside_of_any_plan_is_not_merged_into_a_run(tmp_path: Path) ->
 def test_two_searches_are_not_merged(tmp_path: Path) -> None:
     """Their trials were put together, and their studies were not."""
     first, second = search(tmp_path / "first"), search(tmp_path / "second")
-    with pytest.raises(StoreError, match=r"searches are not merged.* work on one folder"):
+    with pytest.raises(StoreError, match=r"searches cannot be merged.*in one folder"):
         merge([first.root, second.root], tmp_path / "both")
     assert not (tmp_path / "both").exists()
 
