@@ -1,4 +1,4 @@
-"""The bag card: what the bags of a setting are like, so that a reader sees how hard it is and why."""
+"""The bag card: a description of the bags of a setting, which shows how hard it is and why."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ SIZE_PERCENTILES = (0, 10, 50, 90, 100)
 
 @dataclass(frozen=True)
 class BagCard:
-    """What the training bags of a cell are like (``experiment/bag_card.py`` has the formulas).
+    """A description of the training bags of a cell (``experiment/bag_card.py`` has the formulas).
 
-    It is made from true labels, also where counts carry noise, so it is for the judge and for readers: no method ever
-    gets it.
+    It is computed from true labels, even if counts are noisy, and no method ever gets it.
 
     Attributes:
-        bags: how many there are; ``rows`` is how many rows they hold.
-        left_out: share of the rows that are in no bag.
+        bags: number of bags; ``rows`` is their number of rows.
+        left_out: share of rows without a bag.
         sizes: percentiles of the bags' sizes (``SIZE_PERCENTILES``: least, 10 %, median, 90 %, largest).
         proportion_sd: standard deviation of the bags' proportions.
-        spread: how much wider proportions lie than those of random bags of the same sizes (1 = random); None where
-            that is not defined: one bag, or one class.
-        separation: mean distance of two rows of different bags over that of two rows of one bag (1 = random); None
-            where no two rows share a bag, or there is one bag.
-        uses_labels: whether the scheme saw labels when it formed them.
+        spread: spread of proportions relative to random bags of the same sizes (1 = random); None for one bag or class.
+        separation: mean distance of two rows of different bags relative to two rows of one bag (1 = random); None if no
+            two rows share a bag, or there is one bag.
+        uses_labels: whether the scheme used labels.
     """
 
     bags: int

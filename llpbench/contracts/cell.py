@@ -11,27 +11,26 @@ import msgspec
 from llpbench.contracts.specs import Scalar
 
 SplitBy = Literal["rows", "bags"]
-"""How rows come to training, validation and test: as the dataset splits them (bags are formed within each part), or
-bag by bag (bags are formed of all rows, and each goes to one part as a whole)."""
+"""How rows are split: as the dataset splits them (bags are formed within each part), or by bag (bags are formed from
+all rows, and each goes to one part as a whole)."""
 SEARCHED = "tuned-"
-"""The beginning of a cell's ``preset`` when a search chose its parameters; the rule that judged the trials follows."""
+"""The prefix of a cell's ``preset`` if a search chose its parameters; the rule of the search follows."""
 OWN_SIZES = 0
 """The bag size of a cell whose scheme sizes its bags itself."""
 BOUND_BAGS = 1
-"""The bag size of a bound where rows are split: it is given every row with its label, whatever bags others have."""
+"""The bag size of a bound if rows are split: it is given every row with its label."""
 USUAL_BACKENDS = ("", "jax")
-"""Backends that need not be named: none, and that of a run which names none."""
+"""Backends that need not be named: none, and the default."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One fit: a method with all its parameters on one draw of bags of a dataset.
 
-    Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the
-    hash: a field added later leaves old ids as they are. (Two that were there from the start do: the noise on features
-    always, delta where counts are noisy.) A cell with ``tuning`` is a trial of a search: it is judged on
-    held-back data alone, and its test rows are dropped before anything is judged. Where the scheme sizes its bags
-    itself, the bag size is ``OWN_SIZES``. With ``folds`` the method is also fitted on so many folds over the bags, for
-    the rules that are cross-validated.
+    Its id is the hash of its content, so equal cells are run once. Fields at their defaults do not enter the hash, so
+    that new fields do not change old ids. (Two exceptions: feature noise always enters, delta if counts are noisy.) A
+    cell with ``tuning`` is a trial of a search: it is evaluated on held-out data only, and its test rows are dropped.
+    If the scheme sizes its bags itself, the bag size is ``OWN_SIZES``. With ``folds`` the method is also fitted on that
+    many folds over bags, for cross-validated rules.
     """
 
     dataset: str
@@ -56,8 +55,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def id(self) -> str:
         """Sixteen hexadecimal digits of the sha256 of the cell's sorted JSON.
 
-        Fields are compared with their defaults by value: ``omit_defaults`` goes by identity, so two equal cells could
-        differ in what they write.
+        Fields are compared with their defaults by value, because ``omit_defaults`` compares by identity.
         """
         usual = _defaults(type(self))
         given = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -82,7 +80,7 @@ def _defaults(kind: type[Cell]) -> dict[str, Any]:
 
 
 USUAL = Cell(dataset="", method="", bag_size=1, seed=0)
-"""A cell whose conditions are all at their defaults, to tell what is unusual about another."""
+"""A cell with all conditions at their defaults."""
 
 
 def bag_words(bag_size: int, scheme: str) -> str:

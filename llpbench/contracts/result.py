@@ -1,4 +1,4 @@
-"""What became of a cell: numbers by selection rule, seconds by phase, and why there is no number."""
+"""The result of a cell: numbers by selection rule, seconds by phase, or why there is no number."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Status = Literal["ok", "skipped", "pruned", "failed", "timeout", "memory", "cras
 STATUSES: tuple[Status, ...] = get_args(Status)
 FAILURES: tuple[Status, ...] = ("failed", "timeout", "memory", "crashed")
 PROTOCOL = 2
-"""Version of the rules by which cells are run and judged (docs/protocol.md); numbers of two are not compared."""
+"""Version of the evaluation protocol (docs/protocol.md); numbers of different versions are not compared."""
 
 
 class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What one selection rule chose: the report, its value under the rule, and the metrics on test rows."""
+    """What a selection rule selected: the report, its value under the rule, and the metrics on test rows."""
 
     report: int
     stage: str = ""
@@ -26,27 +26,27 @@ class Selected(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What became of a cell. A result without a number always says why.
+    """The result of a cell. A result without a number always has a reason.
 
     Attributes:
         method_name: the method with the parameters that differ from the defaults; ``label`` in files.
-        dataset_name: the dataset with its options and all that is not usual about its bags; ``dataset_label`` in files.
-        selected: for each selection rule, the chosen report with its test metrics.
-        stages: the same for each stage of a fit that has several (``iteration-1``, ``iteration-2``).
-        phases: seconds by phase; ``other`` is what no phase names. Scoring reports is ``report_seconds``.
+        dataset_name: the dataset with its options and unusual conditions; ``dataset_label`` in files.
+        selected: for each selection rule, the selected report with its test metrics.
+        stages: the same for each stage of a fit with several (``iteration-1``, ``iteration-2``).
+        phases: seconds by phase; ``other`` is the rest. Scoring reports is ``report_seconds``.
         history: for each report, its value under every rule.
         pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
-        count_sd: standard deviation of the noise that was added to each count.
-        tuning_seconds: what the search for the cell's parameters took, when they were searched for.
-        folds_seconds: what the further fits of cross-validated rules took.
-        protocol: version of the protocol it was made under; files of version 1 do not say.
+        count_sd: standard deviation of the noise added to each count.
+        tuning_seconds: duration of the search for the cell's parameters, if there was one.
+        folds_seconds: duration of the further fits of cross-validated rules.
+        protocol: version of the protocol; files of version 1 do not have it.
         rules: version of each selection rule.
-        code: which code made it, by part (``method``, ``dataset``, ``harness``).
+        code: fingerprint of the code by part (``method``, ``dataset``, ``harness``).
         flags: settings of the process that can change the last bits of a number (threads, flags of a backend).
-        digests: of the data it was judged on (``test_labels``, ``test_bags``, ``features``).
-        rate: the known overall rate that decisions were made with: of class 1, or of every class of several.
-        card: what its training bags are like. Made from labels, after the method's process was started: no method
-            gets it. None for a bound, which does not depend on bags, and in results of before.
+        digests: of the data it was evaluated on (``test_labels``, ``test_bags``, ``features``).
+        rate: the known overall rate for decisions: of class 1, or of every class.
+        card: description of its training bags, computed from labels, so no method gets it. None for a bound and in old
+            results.
         failed_at: for a failure, the last line in the plugin's own file (``file:line: code``).
     """
 

@@ -1,4 +1,4 @@
-"""How a method lets its fitted models be saved: two functions, plain values, no pickle."""
+"""Saving fitted models: two functions of a method, with plain values and without pickle."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ State = Mapping[str, StateValue]
 class Restorable(Protocol):
     """A method whose fitted state can be saved and restored.
 
-    ``state`` may be called at every report, and after ``fit``; it gives all that ``predict_scores`` needs beside
-    the declared parameters. ``restore`` is called on a fresh object of the same parameters and leaves it as
-    ``fit`` would: ``predict_scores`` must then give the same scores, bit for bit.
+    ``state`` may be called at every report and after ``fit``. It returns everything that ``predict_scores`` needs
+    besides the declared parameters. ``restore`` is called on a new object with the same parameters, whose
+    ``predict_scores`` must then return the same scores, bit for bit.
     """
 
     def state(self) -> State:
-        """The fitted state: arrays of numbers or booleans, numbers and texts by name."""
+        """The fitted state: arrays of numbers or booleans, numbers and texts, by name."""
         ...
 
     def restore(self, state: State) -> Self:
-        """Restore a state and return self; raise ``ValueError`` or ``KeyError`` for one that does not fit."""
+        """Restore a state and return self; raise ``ValueError`` or ``KeyError`` for an invalid one."""
         ...
 
     def predict_scores(self, X: FloatArray) -> FloatArray:
@@ -42,17 +42,17 @@ def is_restorable(method: object) -> TypeGuard[Restorable]:
 
 
 HOW_TO = "implement state() -> {name: array, number or text} and restore(state) -> self (see docs/writing-a-method.md)"
-"""What a method without them has to do, for errors."""
+"""What to add to a method without them, for error messages."""
 
 ARRAY_KINDS = "biuf"
 """Kinds of arrays that can be saved: booleans, integers and floats."""
 
 
 def plain_state(method: str, state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    """Separate the arrays and the scalars of a method's state, each of a kind that can be saved.
+    """The arrays and the scalars of a method's state.
 
     Raises:
-        MethodError: with the value that cannot be saved.
+        MethodError: a value cannot be saved.
     """
     if not isinstance(state, Mapping):
         raise MethodError(f"{method}: state() must return a mapping, not {type(state).__name__}.")
@@ -61,7 +61,7 @@ def plain_state(method: str, state: State) -> tuple[dict[str, np.ndarray[Any, An
     for name, value in state.items():
         wrong = f"{method}: state() gives {name!r} as {type(value).__name__}"
         if not isinstance(name, str) or name == "__metadata__":
-            raise MethodError(f"{method}: state() must name its values by texts, not {name!r}.")
+            raise MethodError(f"{method}: the names in state() must be texts, not {name!r}.")
         if isinstance(value, np.ndarray | np.generic):
             array = np.asarray(value)
             if array.dtype.kind not in ARRAY_KINDS or array.dtype.itemsize > 8:
@@ -70,7 +70,7 @@ def plain_state(method: str, state: State) -> tuple[dict[str, np.ndarray[Any, An
         elif isinstance(value, bool | str) or (isinstance(value, int | float) and _fits(value)):
             scalars[name] = value
         else:
-            raise MethodError(f"{wrong}; give arrays, finite numbers (whole ones below 2^63), or texts.")
+            raise MethodError(f"{wrong}; values must be arrays, finite numbers (integers below 2^63) or texts.")
     return arrays, scalars
 
 

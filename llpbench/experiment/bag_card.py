@@ -30,7 +30,6 @@ from llpbench.experiment.forming import Formed, form_bags
 from llpbench.experiment.grid import RunSpec, plan_bags
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.split import load_split
-from llpbench.experiment.spread import pearson_spread
 from llpbench.plugins.registry import Registry
 
 _ROWS_AT_ONCE = 8192
@@ -87,6 +86,20 @@ def make_card(
         separation=separation(X.reshape(len(X), -1), offsets),
         uses_labels=uses_labels,
     )
+
+
+def pearson_spread(known: FloatArray, sizes: IntArray) -> float | None:
+    """The spread of true proportions (bags, C) relative to random bags of these sizes; None for one bag or one class.
+
+    The root of Pearson's statistic over its degrees of freedom; rare classes count as much as common ones.
+    """
+    overall = np.average(known, axis=0, weights=sizes)
+    there = overall > 0
+    freedom = (len(sizes) - 1) * (int(there.sum()) - 1)
+    if freedom == 0:
+        return None
+    apart = (known[:, there] - overall[there]) ** 2 / overall[there]
+    return math.sqrt(float((sizes * apart.sum(axis=1)).sum()) / freedom)
 
 
 def separation(X: FloatArray, offsets: IntArray) -> float | None:

@@ -18,12 +18,12 @@ from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.frames import fit_encoder
 from llpbench.experiment.seeds import derive_seed
-from llpbench.experiment.spread import class_shares
 from llpbench.owndata.fitting.memory import Memory
 from llpbench.owndata.fitting.method import choose_backend, find_method
 from llpbench.owndata.fitting.trainer import Trainer, hold_back
 from llpbench.owndata.judging.assessment import UnseenBags, assess
 from llpbench.owndata.judging.shrinkage import make_shrinkage
+from llpbench.owndata.judging.spread import class_shares
 from llpbench.owndata.model import LLPModel
 from llpbench.owndata.model_file import FORMAT, VERSION, Header
 from llpbench.owndata.reading.arguments import as_python, read_whole

@@ -145,7 +145,7 @@ def test_a_factory_must_be_a_module_and_an_attribute(factory: str) -> None:
 @pytest.mark.parametrize("address", ["arxiv.org/abs/1", "https://", "https://arxiv.org/abs 1", "javascript:alert(1)"])
 @pytest.mark.parametrize("what", ["paper", "code"])
 def test_a_link_that_is_no_address_is_refused(what: str, address: str) -> None:
-    with pytest.raises(PluginError, match=f"{what} .* is no address"):
+    with pytest.raises(PluginError, match=f"{what} .* is not an address"):
         spec(**{what: address})
     assert getattr(spec(**{what: "https://arxiv.org/abs/1709.04108"}), what).endswith("04108")
 

@@ -24,17 +24,17 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
 from llpbench.experiment.count_laws import all_classes
-from llpbench.experiment.spread import (
-    chance_variance,
-    class_shares,
-    intraclass_correlation,
-    spread_ratio,
-)
 from llpbench.owndata.judging.bag_card import make_own_card
 from llpbench.owndata.judging.facts import CalibrationPoint, FitFacts, HeldBackScore
 from llpbench.owndata.judging.findings import find_warnings, is_random
 from llpbench.owndata.judging.predictor import Predictor
 from llpbench.owndata.judging.shrinkage import SLOPES, JudgedBags, SlopeEvidence, join, predict_bags, weigh_slopes
+from llpbench.owndata.judging.spread import (
+    chance_variance,
+    class_shares,
+    intraclass_correlation,
+    spread_ratio,
+)
 
 MANY_BAGS = 20
 """Bags from which on one cut into halves may be enough."""

@@ -4,7 +4,7 @@ The card of a benchmark's setting (``experiment/bag_card.py``) is for readers an
 for the verdict on a fit, so it asks what could be chance: noise in the counts is taken into account, and features are
 compared by the *means* of bags (``mean_spread``), which show a difference of bags long before single rows lie visibly
 apart (the other card's separation). The spread of proportions is the same number for two classes and exact counts; with
-more classes common ones weigh more here. Both come from ``experiment/spread.py``.
+more classes common ones weigh more here. Both come from ``judging/spread.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
 from llpbench.experiment.count_laws import all_classes
-from llpbench.experiment.spread import chance_variance, class_shares, spread_ratio
+from llpbench.owndata.judging.spread import chance_variance, class_shares, spread_ratio
 
 PERCENTILES = (0, 25, 50, 75, 100)
 

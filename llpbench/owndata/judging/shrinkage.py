@@ -24,7 +24,7 @@ from llpbench.contracts.data import Bags, FloatArray
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.levelling import binary_shift, class_shifts
 from llpbench.experiment.rules import bag_means
-from llpbench.experiment.spread import bag_log_likelihood, within_variance
+from llpbench.owndata.judging.spread import bag_log_likelihood, within_variance
 
 SLOPES: tuple[float, ...] = (0.0, *np.geomspace(1.0 / 64.0, 1.0, 25).tolist())
 """The slopes that are weighed; the first is the constant, the last the model as it is."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray
 from llpbench.data.encoding.encoder import FittedColumn, TableEncoder
-from llpbench.experiment.spread import bag_log_likelihood
 from llpbench.owndata.judging.assessment import UnseenBags
 from llpbench.owndata.judging.shrinkage import join
+from llpbench.owndata.judging.spread import bag_log_likelihood
 
 _SHUFFLES = 5
 

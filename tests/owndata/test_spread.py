@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from llpbench.contracts.data import Bags, read_only
+from llpbench.experiment.bag_card import pearson_spread
 from llpbench.experiment.count_laws import all_classes
-from llpbench.experiment.spread import (
-    bag_log_likelihood,
-    chance_variance,
-    class_shares,
-    intraclass_correlation,
-    pearson_spread,
-    within_variance,
-)
 from llpbench.owndata.fitting.trainer import cut_in_halves
 from llpbench.owndata.judging.assessment import (
     Halves,
@@ -41,6 +34,13 @@ from llpbench.owndata.judging.shrinkage import (
     predict_bags,
     softmax,
     weigh_slopes,
+)
+from llpbench.owndata.judging.spread import (
+    bag_log_likelihood,
+    chance_variance,
+    class_shares,
+    intraclass_correlation,
+    within_variance,
 )
 
 

@@ -11,8 +11,6 @@ once, in columns.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray, IntArray
@@ -45,24 +43,6 @@ def spread_ratio(known: FloatArray, expected: FloatArray, shares: FloatArray, ch
     weights = shares * (1.0 - shares)
     ratio = ((known - expected) ** 2 / chance * weights).sum(axis=1) / weights.sum()
     return float(np.sqrt(ratio.mean()))
-
-
-def pearson_spread(known: FloatArray, sizes: IntArray) -> float | None:
-    """How many times wider than chance true proportions lie around those of all rows; None for one bag or one class.
-
-    The root of Pearson's statistic over its degrees of freedom; rare classes count as much as common ones.
-
-    Args:
-        known: (bags, C) proportions, without noise.
-        sizes: (bags,) rows.
-    """
-    overall = np.average(known, axis=0, weights=sizes)
-    there = overall > 0
-    freedom = (len(sizes) - 1) * (int(there.sum()) - 1)
-    if freedom == 0:
-        return None
-    apart = (known[:, there] - overall[there]) ** 2 / overall[there]
-    return math.sqrt(float((sizes * apart.sum(axis=1)).sum()) / freedom)
 
 
 def intraclass_correlation(known: FloatArray, shares: FloatArray, sizes: IntArray, count_sd: float = 0.0) -> float:
