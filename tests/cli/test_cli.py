@@ -285,8 +285,8 @@ def test_list_and_show_tell_all(tmp_path: Path) -> None:
 
 def test_show_tells_what_metrics_rules_and_long_parameters_are(tmp_path: Path) -> None:
     assert "\n  better    lower\n" in llpbench("show", "brier", cwd=tmp_path).stdout
-    assert "where it is named: --rule counts" in llpbench("show", "counts", cwd=tmp_path).stdout
-    assert "\n  labels    it looks at labels" in llpbench("show", "instances", cwd=tmp_path).stdout
+    assert "only if named: --rule counts" in llpbench("show", "counts", cwd=tmp_path).stdout
+    assert "\n  labels    it uses labels" in llpbench("show", "instances", cwd=tmp_path).stdout
     assert "group-by[columns=...]" in llpbench("show", "group-by", cwd=tmp_path).stdout
     lines = llpbench("show", "landscape", cwd=tmp_path).stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("    set "))

@@ -129,7 +129,7 @@ def run(folder: Path, plugin: Path, *words: str) -> CellResult:
     return result
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start: str) -> None:
     result = run(tmp_path / "out", student, "--folds", "3", "--start", start)
     assert result.status == "ok"
@@ -168,6 +168,7 @@ def test_impossible_folds_are_refused(tmp_path: Path, folds: str) -> None:
     assert "from 2 to 100 folds" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_search_by_folds_has_five_of_them(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     words = ("--methods", "mean-ridge", "--datasets", "synthetic[rows=400]", "--bags", "20", "--quiet")

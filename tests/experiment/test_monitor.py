@@ -182,7 +182,7 @@ def test_a_note_that_a_result_cannot_hold_fails_at_the_call(name: str, value: fl
 
 @quick
 @given(st.none() | st.booleans() | st.integers(-3, 50) | st.floats() | st.text(max_size=4))
-def test_the_patience_of_a_fit_is_a_whole_number_above_zero_or_the_usual_one(given: Scalar) -> None:
+def test_patience_is_a_positive_integer_or_the_default(given: Scalar) -> None:
     whole = type(given) is int and given > 0
     assert judge.patience_of({"patience": given}) == (given if whole else judge.USUAL_PATIENCE)
     assert judge.patience_of({}) == judge.USUAL_PATIENCE == 20

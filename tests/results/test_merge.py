@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
 from helpers import make_cell, make_plan, make_result, quick
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llpbench.contracts.errors import LLPBenchError, StoreError
@@ -276,7 +276,7 @@ def test_a_cell_that_a_run_holds_is_not_touched(tmp_path: Path) -> None:
 ENDS = st.one_of(st.none(), st.sampled_from([0.5, 0.6]), st.sampled_from([s for s in STATUSES if s != "ok"]))
 
 
-@quick
+@settings(quick, max_examples=15)
 @given(st.lists(st.dictionaries(st.integers(0, 3), ENDS, max_size=4), min_size=2, max_size=3))
 def test_every_cell_gets_the_best_that_any_folder_has(folders: list[dict[int, Any]]) -> None:
     with tempfile.TemporaryDirectory() as base:
