@@ -19,8 +19,7 @@ from llpbench.board.content.lines import is_unreleased
 from llpbench.board.schema.board import Board, encode_board
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.report import tables
-from llpbench.report.marks import Key
-from llpbench.report.tables import Entry, Table
+from llpbench.report.tables import Key, Table, TableEntry
 from llpbench.results.bootstrap import METRIC
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
@@ -201,12 +200,12 @@ def _joined(dataset: str, found: Iterable[Table]) -> Iterator[Table]:
 
 
 def _join(dataset: str, parts: list[Table]) -> Table:
-    entries: dict[tuple[str, Key], Entry] = {}
+    entries: dict[tuple[str, Key], TableEntry] = {}
     for number, table in enumerate(parts):
         entries |= {(method, number): entry for (method, _), entry in table.entries.items()}
         for bound in table.bounds:
             method, _, value = bound.partition(" ")
-            entries[f"{method} (bound)", number] = Entry(value)
+            entries[f"{method} (bound)", number] = TableEntry(value)
     bounds = [name for name in dict.fromkeys(name for name, _ in entries) if name not in parts[0].methods]
     return replace(
         parts[0],
