@@ -352,7 +352,9 @@ def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
         for line in t.methods
         for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
     ]
-    return _csv(_ENTRY, lines) if fmt == "csv" else _json([dict(zip(_ENTRY, line, strict=True)) for line in lines])
+    if fmt == "json":
+        return _json([dict(zip(_ENTRY, line, strict=True)) for line in lines])
+    return _csv(_ENTRY, lines)
 
 
 def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
