@@ -1,9 +1,14 @@
-"""What clusters add to llpbench: the executor ``dask``."""
+"""What work on several machines adds to llpbench: the executor ``dask`` and the verb ``results``."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from llpbench.contracts.hookspecs import hookimpl
 from llpbench.contracts.specs import ExecutorSpec, Param
+
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
@@ -20,3 +25,11 @@ def llpbench_executors() -> list[ExecutorSpec]:
             requires=("distributed",),
         )
     ]
+
+
+@hookimpl
+def llpbench_commands(group: click.Group) -> None:
+    """Add ``results``: list and merge results folders."""
+    from llpbench.cluster.verb import results
+
+    group.add_command(results)

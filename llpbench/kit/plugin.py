@@ -1,4 +1,4 @@
-"""What the conformance kit adds to llpbench: the verb ``check``."""
+"""What the kit for plugin authors adds to llpbench: the verbs ``check``, ``new`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 @hookimpl
 def llpbench_commands(group: click.Group) -> None:
-    """Add ``check``."""
+    """Add ``check``, ``new`` and ``doctor``."""
+    from llpbench.kit.doctor import doctor
+    from llpbench.kit.new import new
     from llpbench.kit.verb import check
 
-    group.add_command(check)
+    for command in (check, new, doctor):
+        group.add_command(command)

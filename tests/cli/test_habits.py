@@ -14,12 +14,12 @@ from cli_runner import FAULTY, llpbench
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llpbench.cluster.overview import list_results
 from llpbench.contracts.errors import StoreError, UnknownNameError
 from llpbench.data.cache import cache_folders, clean
 from llpbench.plugins.overview import plugin_facts
 from llpbench.plugins.registry import load_registry
 from llpbench.report.run_log import NAME, RunLog
-from llpbench.results.overview import list_results
 from llpbench.system.environment import VARIABLES
 from llpbench.system.quantities import format_bytes
 

@@ -10,11 +10,11 @@ import pytest
 from cli_runner import FAULTY, llpbench, llpbench_process, status
 from helpers import make_cell, make_plan, make_result
 
+from llpbench.cluster.merge import merge
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import PROTOCOL
 from llpbench.execution.jobs import wanted_cells
 from llpbench.plugins.registry import load_registry
-from llpbench.results.merge import merge
 from llpbench.results.reading import read_regular
 from llpbench.results.sealing import MOST_NOTES, Damaged, decode_result, encode_result
 from llpbench.results.store import Store

@@ -149,7 +149,7 @@ def test_templates_use_addresses_of_the_project_only() -> None:
     papers = (ROOT / "methods" / "llpbench_methods" / "bp" / "__init__.py").read_text()
     assert project["urls"]["Paper"] in papers
     named = set(project["urls"].values())
-    for template in (ROOT / "llpbench" / "cli" / "templates").rglob("*.txt"):
+    for template in (ROOT / "llpbench" / "kit" / "templates").rglob("*.txt"):
         found = set(re.findall(r"https?://[^\s)\"'>`]+", template.read_text())) - {"https://..."}
         assert found <= named, template
 

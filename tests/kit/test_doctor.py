@@ -10,7 +10,7 @@ import pytest
 from cli_runner import llpbench, llpbench_process
 from plugin_install import with_module
 
-from llpbench.cli import diagnosis
+from llpbench.kit import diagnosis
 from llpbench.system import sandbox
 
 

@@ -22,7 +22,7 @@ def doctor(imports: bool, as_json: bool, plugins: tuple[Path, ...], override: tu
     Backends and all modules of methods and datasets are imported in separate processes with a time limit, so that a
     broken installation is found here and not in a cell.
     """
-    from llpbench.cli.diagnosis import diagnose
+    from llpbench.kit.diagnosis import diagnose
     from llpbench.plugins.registry import load_registry
 
     report = diagnose(load_registry(plugins, override), imports=imports)
@@ -34,7 +34,7 @@ def doctor(imports: bool, as_json: bool, plugins: tuple[Path, ...], override: tu
 
 
 def _print(report: dict[str, Any]) -> None:
-    from llpbench.cli.diagnosis import python_line
+    from llpbench.kit.diagnosis import python_line
 
     facts, cells = report["machine"], report["cells"]
     say(python_line(report))

@@ -32,7 +32,7 @@ def new(kind: str, name: str, out: Path | None) -> None:
         raise UsageError(f"{folder} exists and {what}; choose another --out.")
     package = "llpbench_" + name.replace("-", "_")
     words = {"name": name, "package": package, "class_name": "".join(part.title() for part in name.split("-"))}
-    for path, text in _templates(files("llpbench.cli") / "templates" / kind):
+    for path, text in _templates(files("llpbench.kit") / "templates" / kind):
         target = folder / str(path).replace("package", package, 1).removesuffix(".txt")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

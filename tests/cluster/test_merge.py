@@ -12,10 +12,10 @@ from helpers import make_cell, make_plan, make_result, quick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llpbench.cluster.merge import merge
 from llpbench.contracts.errors import LLPBenchError, StoreError
 from llpbench.contracts.result import PROTOCOL, STATUSES
 from llpbench.experiment.plan import Planned
-from llpbench.results.merge import merge
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
 

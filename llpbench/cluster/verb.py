@@ -26,7 +26,7 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     A cell that several folders hold is kept once, with a number rather than without. Same cell, different metrics:
     the first folder's result is kept, the other one lies under conflicts/, and the exit code is 1.
     """
-    from llpbench.results.merge import merge as merge_folders
+    from llpbench.cluster.merge import merge as merge_folders
 
     report = merge_folders(folders, out or folders[0])
     for note in report.notes:
@@ -49,7 +49,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
     For each: how many of its cells have a result, when it was changed, and the command typed last. How its cells ended
     is what `llpbench status FOLDER` says.
     """
-    from llpbench.results.overview import list_results
+    from llpbench.cluster.overview import list_results
 
     base = folder or Path("results")
     found = list_results(base)
