@@ -22,8 +22,11 @@ from llpbench.board.built.about import FILES, GUIDES
 from llpbench.board.built.build import built_files
 from llpbench.board.content.folder import read_folder
 from llpbench.cli import cli
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import Setting
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
+from llpbench.tuning.settings import TuneSettings
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -80,7 +83,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     datasets = [entry.spec for entry in registry.datasets if entry.plugin.builtin]
     pages = {
         "index.md": _home((ROOT / "README.md").read_text(encoding="utf-8")),
-        "api/use.md": _reference("Python: running and fitting", "All names are public names of `llpbench`.", USE),
+        "api/use.md": _reference("Python: running and fitting", "All names are public names of `llpbench`.", USE)
+        + _settings(),
         "api/contracts.md": _reference(
             "Python: writing plugins",
             "Import these names from `llpbench`: `from llpbench import Bags`.",
@@ -185,6 +189,23 @@ def _reference(title: str, lead: str, chapters: dict[str, tuple[str, ...]]) -> s
     for chapter, names in chapters.items():
         lines += [f"## {chapter}", *(f"::: {name if '.' in name else _path(name)}" for name in names)]
     return "\n\n".join(lines) + "\n"
+
+
+def _settings() -> str:
+    """Every setting of a run and of a search: argument of the call, option of the command and key of a run file."""
+    run, tune = RunSettings.declared(), TuneSettings.declared()
+    lines = ["", *_table("run", "Most are also keys of a run file.", run.values())]
+    own = [setting for name, setting in tune.items() if run.get(name) is not setting]
+    lines += _table("tune", "All of `llpbench.run`, and these (in a run file: keys of the table `[search]`):", own)
+    return "\n\n".join(lines) + "\n"
+
+
+def _table(call: str, lead: str, settings: Iterable[Setting[Any, Any]]) -> Iterator[str]:
+    rows = ["| argument | option | default | what |", "|---|---|---|---|"]
+    for s in settings:
+        option = f"`{s.flags.split(',')[0]}`" if s.flags else ""
+        rows.append(f"| `{s.name}` | {option} | {_plain(s.shown)} | {_plain(s.help)} |")
+    yield from (f"## Arguments of llpbench.{call}", lead, "\n".join(rows))
 
 
 def _commands() -> str:

@@ -40,6 +40,7 @@ from .contracts.specs import Reference as Reference
 from .contracts.specs import RuleSpec as RuleSpec
 from .contracts.state import Restorable as Restorable
 from .contracts.state import State as State
+from .contracts.view import View as View
 from .data.cache import cache_root as cache_root
 from .data.encoding.encoder import Categories as Categories
 from .data.encoding.encoder import Numbers as Numbers

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.options import F, Names, plugin_options
+from llpbench.cli.options import F, SettingType, plugin_options
 from llpbench.cli.printing import say
+from llpbench.experiment.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec
@@ -34,7 +35,7 @@ def _chosen_specs(registry: Registry, names: list[str] | None) -> list[DatasetSp
 
 def _options(command: F) -> F:
     folder = click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
-    names = click.argument("datasets", required=False, type=Names("datasets"))
+    names = click.argument("datasets", required=False, type=SettingType(RunSettings.datasets))
     return names(folder(plugin_options(command)))
 
 
@@ -99,9 +100,9 @@ def fetch(
 
     An interrupted transfer is kept and resumed by the next fetch if the server supports it.
     """
+    from llpbench.data.fetch_files import fetch_files
     from llpbench.data.store import locate
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.progress import fetch_files
 
     for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
@@ -112,7 +113,7 @@ def fetch(
 
 
 @data.command(short_help="Compute expensive features now instead of in the first cell.")
-@click.argument("datasets", type=Names("datasets"))
+@click.argument("datasets", type=SettingType(RunSettings.datasets))
 @click.option("--data", "data_dir", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")
 @click.option("--encoder", default="", metavar="NAME", help="Encoder of the features.  [default: the dataset's own]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Option of the encoder; repeatable.")

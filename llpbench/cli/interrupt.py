@@ -1,17 +1,11 @@
-"""How a verb that runs cells is interrupted, and the command that goes on with it."""
+"""How a verb that runs cells is interrupted."""
 
 from __future__ import annotations
 
 import contextlib
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
-
-
-def typed_command() -> str:
-    """The command line as it was typed."""
-    return shlex.join(["llpbench", *sys.argv[1:]])
 
 
 @contextlib.contextmanager

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from llpbench.cli.options import Names, Numbers, plugin_options
+from llpbench.cli.options import SettingType, plugin_options
 from llpbench.cli.printing import print_json, say
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import KINDS
 
@@ -57,9 +58,15 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
 
 
 @click.command(short_help="Show a method's parameters, a dataset's facts or the contents of a suite.")
-@click.argument("name", type=str, shell_complete=lambda c, p, i: Names("methods").shell_complete(c, p, i))
-@click.option("-b", "--bags", type=Numbers(int), help="Of a dataset: the bag card for these bag sizes.")
-@click.option("--schemes", type=Names("schemes"), help="Of a dataset: the bag card for these ways of forming bags.")
+@click.argument("name", type=str, shell_complete=SettingType(RunSettings.methods).shell_complete)
+@click.option(
+    "-b", "--bags", type=SettingType(RunSettings.bags), help="Of a dataset: the bag card for these bag sizes."
+)
+@click.option(
+    "--schemes",
+    type=SettingType(RunSettings.schemes),
+    help="Of a dataset: the bag card for these ways of forming bags.",
+)
 @click.option("--split", type=click.Choice(["rows", "bags"]), help="Of a dataset: the bag card for this split.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
@@ -118,10 +125,9 @@ def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: s
     """Print the bag card of each requested setting of a dataset."""
     from llpbench.contracts.cell import setting_name
     from llpbench.experiment.bag_card import survey_bags
-    from llpbench.experiment.grid import RunSpec
     from llpbench.report.cards import card_words
 
-    cards = survey_bags(RunSpec(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
+    cards = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
     if as_json:
         print_json(
             [

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the types of their values."""
+"""Options of the command line, made from declared settings."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ import click
 from click.shell_completion import CompletionItem
 
 from llpbench.contracts.errors import LLPBenchError, UsageError
-from llpbench.plugins.options import split_list
-from llpbench.system.quantities import parse_duration, parse_memory
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import Files, Names, Setting, Settings, Switch, described
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Names(click.ParamType[list[str]]):
-    """A comma-separated list of registered names, completed by the shell."""
+class SettingType(click.ParamType[Any]):
+    """Reads a value on the command line as its setting does; names are completed by the shell."""
 
-    name = "names"
+    def __init__(self, setting: Setting[Any, Any]) -> None:
+        self.name, self.setting = setting.metavar.lower(), setting
 
-    def __init__(self, shelf: str = "") -> None:
-        self.shelf = shelf
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Cut the list at its commas."""
-        del param, ctx
-        return value if isinstance(value, list) else split_list(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the value, or say what one looks like."""
+        try:
+            return self.setting.read(value if isinstance(value, str) else str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that continue what is typed after the last comma."""
-        del ctx, param
+        if self.setting.name == "suite":
+            return complete_suites(ctx, param, incomplete)
         from llpbench.plugins.registry import load_registry
 
         head, comma, last = incomplete.rpartition(",")
         try:
-            entries = getattr(load_registry(), self.shelf) if self.shelf else ()
+            entries = getattr(load_registry(), self.setting.names) if self.setting.names else ()
         except LLPBenchError:
             return []
         return [
@@ -46,142 +47,55 @@ class Names(click.ParamType[list[str]]):
         ]
 
 
-class Numbers(click.ParamType[list[Any]]):
-    """A comma-separated list of numbers."""
-
-    name = "numbers"
-
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        """Read every number, or say what a list looks like."""
-        if isinstance(value, list):
-            return value
-        try:
-            return [self.kind(text.strip()) for text in str(value).split(",") if text.strip()]
-        except ValueError:
-            wanted = "whole numbers" if self.kind is int else "numbers"
-            self.fail(f"{value!r} is not a comma-separated list of {wanted}, e.g. 8,512.", param, ctx)
+NAMES = SettingType(Names("", []))
+"""Several names with commas between them."""
+_CLICK_TYPES = {
+    "TEXT": click.STRING,
+    "INTEGER": click.INT,
+    "FLOAT": click.FLOAT,
+    "DIRECTORY": click.Path(file_okay=False),
+}
 
 
-class Seeds(click.ParamType[Any]):
-    """How many seeds, or which."""
-
-    name = "seeds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | list[int]:
-        """Read a number, a list or a range, or say what they look like."""
-        from llpbench.experiment.grid import parse_seeds
-
-        try:
-            seeds = parse_seeds(value)
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-        if not seeds or (isinstance(seeds, int) and seeds < 1):
-            self.fail(f"{value!r}: at least one seed is needed (3 runs seeds 0, 1, 2).", param, ctx)
-        return seeds
+def option(setting: Setting[Any, Any], *, default_text: str = "") -> Callable[[F], F]:
+    """The option of a setting; None, or an empty tuple, when it is not given."""
+    flags = [f"-{setting.short}"] * bool(setting.short) + [*(setting.flags or "").split(","), setting.name]
+    text = f"{setting.help}  [default: {default_text}]" if default_text else described(setting)
+    if isinstance(setting, Switch):
+        return click.option(*flags, is_flag=True, default=None, help=text)
+    if setting.repeated:
+        files = click.Path(path_type=Path, dir_okay=False) if isinstance(setting, Files) else None
+        return click.option(*flags, multiple=True, type=files, metavar=None if files else "NAME", help=text)
+    kind = (
+        click.Choice(setting.choices) if setting.choices else _CLICK_TYPES.get(setting.metavar) or SettingType(setting)
+    )
+    return click.option(*flags, type=kind, help=text)
 
 
-class Quantity(click.ParamType[float]):
-    """A number with a unit, e.g. ``30m`` or ``8GB``."""
-
-    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
-        self.name, self.parse = name, parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the amount, or say what one looks like."""
-        try:
-            return self.parse(str(value))
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-
-
-DURATION = Quantity("duration", parse_duration)
-MEMORY = Quantity("memory", parse_memory)
-
-
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator; ``--help`` lists them in the order given."""
+def setting_options(settings: type[Settings], *without: str) -> Callable[[F], F]:
+    """The options of a class of settings but for some; ``--help`` lists them in the order of declaration."""
 
     def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
+        for name, setting in reversed(settings.declared().items()):
+            if setting.flags and name not in without:
+                command = option(setting)(command)
         return command
 
     return decorate
 
 
-def option_names(options: Callable[[Callable[[], None]], Callable[[], None]]) -> list[str]:
-    """The names of the options that a decorator adds, in the order in which ``--help`` lists them."""
-
-    def command() -> None:
-        """Nothing but its options."""
-
-    added: list[click.Parameter] = vars(options(command))["__click_params__"]
-    return [option.name for option in reversed(added) if option.name]
+def plugin_options(command: F) -> F:
+    """``--plugin`` and ``--plugin-override``."""
+    return option(RunSettings.override)(option(RunSettings.plugins)(command))
 
 
-grid_options = together(
-    click.option("-d", "--datasets", type=Names("datasets"), help="Datasets, e.g. adult,marketing.  [default: adult]"),
-    click.option("-b", "--bags", type=Numbers(int), help="Bag sizes.  [default: 8,32,128,512,1024,2048]"),
-    click.option("--schemes", type=Names("schemes"), help="Ways of forming bags.  [default: random]"),
-    click.option(
-        "--split",
-        type=click.Choice(["rows", "bags"]),
-        help="What goes to training, validation and test: rows, with bags formed within each part, or whole bags.  "
-        "[default: rows]",
-    ),
-    click.option("--noise", type=Names(), help="Privacy noise on counts: none,medium,high.  [default: none]"),
-    click.option(
-        "--epsilon",
-        type=Numbers(float),
-        help="Noise levels by their epsilon, e.g. 3,0.5, beside those of --noise; without --noise, these alone.",
-    ),
-    click.option("--delta", type=float, help="Delta of the privacy noise.  [default: 1e-5]"),
-    click.option(
-        "--mechanism",
-        type=click.Choice(["gaussian", "analytic"]),
-        help="How noise is sized: gaussian (the classic formula: no guarantee above epsilon 1) or analytic (the least "
-        "valid noise at any epsilon).  [default: gaussian]",
-    ),
-    click.option(
-        "--feature-noise", type=Numbers(float), help="Standard deviation of noise on features, e.g. 0.05,0.1."
-    ),
-    click.option("--backend", help="Backend of the networks: jax, tensorflow or torch.  [default: jax]"),
-    click.option(
-        "--folds", type=int, help="Fit K more times, on K folds over the bags: adds rule bags-cv.  [default: 0]"
-    ),
-)
-"""The axes of a grid, without its methods and seeds."""
-
-cell_options = together(
-    click.option(
-        "--executor", help="Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].  [default: local]"
-    ),
-    click.option("-j", "--jobs", type=int, help="Cells at once.  [default: cores / threads]"),
-    click.option("--threads", type=int, help="Threads (and cores) of each cell.  [default: 1]"),
-    click.option("--timeout", type=DURATION, help="Wall time a cell may take, e.g. 90, 30m, 2h.  [default: 1h]"),
-    click.option(
-        "--memory", type=MEMORY, help="Resident memory a cell may hold.  [default: 8GB, less on a small machine]"
-    ),
-    click.option(
-        "--start", type=click.Choice(["fork", "spawn"]), help="How processes start.  [default: fork on Linux]"
-    ),
-    click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA)."),
-    click.option("--offline", is_flag=True, default=None, help="Never ask the network for data."),
-)
-"""Where cells run, and what each is given."""
-
-
-remake_options = together(
-    click.option("--timeout", type=DURATION, help="Wall time a cell may take.  [default: as it was made]"),
-    click.option("--memory", type=MEMORY, help="Memory a cell may hold.  [default: as it was made]"),
-    click.option("--threads", type=click.IntRange(min=1), help="Threads of a cell.  [default: as it was made]"),
-    click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA)."),
-    click.option("--offline", is_flag=True, help="Never ask the network for data."),
-)
-"""How published cells are made again."""
+def remake_options(command: F) -> F:
+    """How published cells are run again."""
+    for setting in (RunSettings.offline, RunSettings.data):
+        command = option(setting)(command)
+    for limit in (RunSettings.threads, RunSettings.memory, RunSettings.timeout):
+        command = option(limit, default_text="as it was made")(command)
+    return command
 
 
 def complete_suites(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -195,24 +109,6 @@ def complete_suites(ctx: click.Context, param: click.Parameter, incomplete: str)
     except LLPBenchError:
         return []
     return [CompletionItem(name) for name in known if name.startswith(incomplete)]
-
-
-def plugin_options(command: F) -> F:
-    """``--plugin`` and ``--plugin-override``."""
-    command = click.option(
-        "--plugin",
-        "plugins",
-        multiple=True,
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="A plugin in a single Python file; may be repeated.",
-    )(command)
-    return click.option(
-        "--plugin-override",
-        "override",
-        multiple=True,
-        metavar="NAME",
-        help="Where two plugins claim NAME, the one loaded last wins instead of an error.",
-    )(command)
 
 
 def folder_argument(command: F) -> F:

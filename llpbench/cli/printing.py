@@ -9,7 +9,7 @@ import click
 from llpbench.contracts.errors import printable
 
 if TYPE_CHECKING:
-    from llpbench.execution.driver import View
+    from llpbench.contracts.view import View
     from llpbench.results.metric_style import MetricStyle
 
 
@@ -25,8 +25,8 @@ def print_json(content: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
 
 
-def progress_of(quiet: bool, verbose: bool, metric: MetricStyle) -> bool | View:
-    """What a verb that runs cells shows: the usual progress, nothing, or a line with the time for all that happens."""
-    from llpbench.report.progress import VerboseView
+def verbose_view(verbose: bool, metric: MetricStyle) -> View | None:
+    """The view for ``--verbose``; None without it."""
+    from llpbench.report.progress import LineView
 
-    return VerboseView(metric) if verbose else not quiet
+    return LineView(metric, verbose=True) if verbose else None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.interrupt import exit_on_interrupt, typed_command
-from llpbench.cli.options import Names, Seeds, cell_options, complete_suites, grid_options, plugin_options
-from llpbench.cli.printing import progress_of, say
+from llpbench.cli.interrupt import exit_on_interrupt
+from llpbench.cli.options import plugin_options, setting_options
+from llpbench.cli.printing import say, verbose_view
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
 from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import printable
 from llpbench.contracts.result import FAILURES
+from llpbench.experiment.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from llpbench.api import RunRequest
@@ -24,55 +24,20 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run a grid of cells and print its table.")
-@click.option("-m", "--methods", type=Names("methods"), help="Methods, e.g. dllp,mean-ridge or dllp[lr=1e-3;1e-2].")
-@grid_options
-@click.option(
-    "-s", "--seeds", type=Seeds(), help="How many (3 runs seeds 0, 1 and 2), or which: 0,1,2 or 3-5.  [default: 3]"
-)
-@click.option("--preset", help="Named settings of the methods that have them, e.g. paper.")
-@click.option("--params", help="Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.")
-@click.option("--params-rule", type=str, help="Use those tuned by this rule.  [default: bags]")
-@click.option(
-    "--suite",
-    shell_complete=complete_suites,
-    help="A frozen grid by name, or a part of it: llpbench-2026.1/random. --methods, --datasets, --schemes, "
-    "--bags, --noise and --seeds take some of it; a method of your own is run wherever all of the suite's are.",
-)
-@click.option("--config", help="A TOML file with these settings, or the name of a built-in one; flags win over it.")
-@click.option("-o", "--out", help="Results folder.  [default: results/NAME, the same for the same request]")
-@click.option("--metric", help="What progress and the table show.  [default: auroc]")
-@click.option(
-    "--rerun",
-    type=click.Choice(["missing", "failed", "stale", "all"]),
-    help="Which cells to run again: failed ones too, those of other versions or code too, or all.  [default: missing]",
-)
-@click.option("-x", "--exitfirst", is_flag=True, default=None, help="Stop at the first cell that fails.")
-@cell_options
-@click.option("--predictions/--no-predictions", default=None, help="Keep test scores of every cell.  [default: keep]")
+@setting_options(RunSettings, "override", "plugins")
 @click.option("--dry-run", is_flag=True, help="List the cells that would really run now, and run nothing.")
 @click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
 @click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
 @click.option("--quiet", is_flag=True, help="No progress, only the table.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
 @plugin_options
-def run(
-    suite: str | None,
-    config: str | None,
-    dry_run: bool,
-    debug: bool,
-    verbose: bool,
-    quiet: bool,
-    as_json: bool,
-    plugins: tuple[Path, ...],
-    override: tuple[str, ...],
-    **flags: Any,
-) -> None:
+def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
     With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites).
 
     Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
-    or by other code of a plugin that is no release. Ctrl-C loses nothing but the cells that were running.
+    or by other code of a plugin that is not a release. Ctrl-C loses only the cells that were running.
 
     The results folder also gets run.log (what ran when) and report.html (tables and charts to look at in a browser).
 
@@ -80,7 +45,7 @@ def run(
     """
     from llpbench.api import plan_run
 
-    request = plan_run(flags, config=config, suite=suite, plugins=plugins, override=override)
+    request = plan_run({**settings, "progress": not (quiet or as_json)})
     if dry_run:
         _print_plan(request)
         return
@@ -88,9 +53,9 @@ def run(
         _debug(request)
         return
     with exit_on_interrupt():
-        results = request.run(progress_of(quiet or as_json, verbose, request.metric), typed_command())
-    if suite and not as_json:
-        _print_suite(results, suite)
+        results = request.run(verbose_view(verbose, request.metric))
+    if settings["suite"] and not as_json:
+        _print_suite(results, settings["suite"])
     else:
         _print_results(results, as_json)
     if not as_json:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +18,11 @@ from llpbench.contracts.result import FAILURES, PROTOCOL
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
-    from llpbench.execution.jobs import Rerun
     from llpbench.experiment.plan import Planned
+    from llpbench.experiment.run_settings import Rerun
+    from llpbench.results.request import Command
     from llpbench.results.store import Store
 
-_COMMANDS = (("llpbench", "run"), ("llpbench", "tune"))
-_CALLS = ("llpbench.run(", "llpbench.tune(")
 _SEARCHES = ("llpbench tune", "llpbench.tune(")
 
 
@@ -85,14 +80,15 @@ def status(
             "troubles": troubles,
             "other_protocol": older,
             "other_code": other,
-            "commands": commands,
+            "commands": [str(command) for command in commands],
         }
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
         return
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
-    _print_advice(counts, [in_folder(command, store.root) for command in commands], older, other)
+    here = [command if isinstance(command, str) else command.into(store.root) for command in commands]
+    _print_advice(counts, here, older, other)
 
 
 def _suite_status(
@@ -155,128 +151,42 @@ def _made_by_other_code(results: list[CellResult], plugins: tuple[Path, ...], ov
     return len(known_cells(results, lambda result: "other" if provenance.other_code(result) else ""))
 
 
-def with_rerun(command: str, which: Rerun) -> str:
-    """A command as it was typed, or a call as it was written, with the cells it is to make again.
+def rerun_text(command: Command, which: Rerun) -> str:
+    """The command, or call, that runs cells again; for a search, one that searches in another folder.
 
-    A search keeps its trials as they ended, and does not go on with those of other code: it is made in a new folder.
+    A search keeps its trials as they ended, and does not continue with trials of other code.
     """
-    if command.startswith(_SEARCHES):
-        return in_folder(command, _beside(_folder_of_search(command)))
-    if not command.startswith("llpbench.run("):
-        return f"{command} --rerun {which}"
-    others = re.sub(r", rerun='\w+'|(?<=\()rerun='\w+', ", "", command)
-    return f"{others.removesuffix(')')}, rerun={which!r})"
-
-
-def in_folder(command: str, folder: Path) -> str:
-    """A command or call whose results go to this folder: one of merged folders names the folder that it ran for.
-
-    One that names no folder fills one of its own, ``results/NAME``, and is given this one.
-    """
-    if command.startswith(_CALLS):
-        return _call_in_folder(command, folder)
-    try:
-        words = shlex.split(command)
-    except ValueError:  # edited by hand
-        return command
-    if tuple(words[:2]) not in _COMMANDS:
-        return command
-    named = _named_folders(words)
-    if not named:
-        return f"{command} --out {shlex.quote(str(folder))}"
-    if Path(named[-1].folder).resolve() == folder.resolve():  # the last one counts
-        return command
-    for place in reversed(named):
-        words[place.start : place.end] = []
-    start = named[0].start
-    return shlex.join([*words[:start], "--out", str(folder), *words[start:]])
-
-
-def _folder_of_search(command: str) -> Path:
-    """The folder that a search fills."""
+    if isinstance(command, str):
+        return f"{command} (with {'another --out' if is_search(command) else f'--rerun {which}'})"
+    if command.verb == "run":
+        return str(command.replace(rerun=which))
     from llpbench.experiment.tuned import OUT
 
-    if command.startswith(_CALLS):
-        body = _called(command)
-        given = None if body is None else _given_folder(body)
-        return Path(str(given.value) if isinstance(given, ast.Constant) else OUT)
-    try:
-        named = _named_folders(shlex.split(command))
-    except ValueError:  # edited by hand
-        named = []
-    return Path(named[-1].folder if named else OUT)
+    folder = Path(command.settings.get("out", OUT))
+    return str(command.replace(out=f"{folder if folder.name.strip('.') else folder.resolve()}-again"))
 
 
-def _beside(folder: Path) -> Path:
-    """A folder for what is made again, beside the one that has it."""
-    return Path(f"{folder if folder.name.strip('.') else folder.resolve()}-again")
+def is_search(command: Command) -> bool:
+    """Whether a command searches for parameters."""
+    return command.startswith(_SEARCHES) if isinstance(command, str) else command.verb == "tune"
 
 
-@dataclass(frozen=True)
-class _Named:
-    """Where a command names a folder: from one word up to another."""
-
-    start: int
-    end: int
-    folder: str
-
-
-def _named_folders(words: list[str]) -> list[_Named]:
-    """The folders that the words of a command name: ``-o DIR``, ``-oDIR``, ``--out DIR`` and ``--out=DIR``."""
-    found = []
-    for i, word in enumerate(words):
-        if word in ("-o", "--out") and i + 1 < len(words):
-            found.append(_Named(i, i + 2, words[i + 1]))
-        elif word.startswith("--out=") or (word.startswith("-o") and word != "-o"):
-            found.append(_Named(i, i + 1, word.removeprefix("--out=" if word.startswith("--") else "-o")))
-    return found
-
-
-def _call_in_folder(call: str, folder: Path) -> str:
-    """A call of ``llpbench.run`` whose ``out`` is this folder; as it is where it is no call any more."""
-    body = _called(call)
-    if body is None:
-        return call
-    given = _given_folder(body)
-    if given is None:
-        before = ", " if body.args or body.keywords else ""
-        return f"{call.rstrip().removesuffix(')')}{before}out={str(folder)!r})"
-    if isinstance(given, ast.Constant) and Path(str(given.value)).resolve() == folder.resolve():
-        return call
-    text = call.encode()  # places in it are counted in bytes
-    return (text[: given.col_offset] + repr(str(folder)).encode() + text[given.end_col_offset :]).decode()
-
-
-def _called(call: str) -> ast.Call | None:
-    """What a call is made of; None where it is no call any more."""
-    try:
-        body = ast.parse(call, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # edited by hand
-        return None
-    return body if isinstance(body, ast.Call) and "\n" not in call else None
-
-
-def _given_folder(body: ast.Call) -> ast.expr | None:
-    """The folder that a call names; None where it names none."""
-    return next((keyword.value for keyword in body.keywords if keyword.arg == "out"), None)
-
-
-def _print_advice(counts: Counter[str], commands: list[str], older: int, other: int) -> None:
-    command = printable(commands[-1]) if commands else "llpbench run ..."
-    search = command.startswith(_SEARCHES)
+def _print_advice(counts: Counter[str], commands: list[Command], older: int, other: int) -> None:
+    command = commands[-1] if commands else "llpbench run ..."
+    search = is_search(command)
     if older:
         then = "a search does not go on with them" if search else "the next run makes them again"
         say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): {then}")
     if other:
-        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {with_rerun(command, 'stale')}")
+        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {rerun_text(command, 'stale')}")
     if (counts["missing"] or counts["damaged"]) and not (search and older):
         say(f"go on with: {command}")
     elif (search and older) or any(counts[name] for name in FAILURES):
         what = "trials stay as they ended; search again with" if search else "run failed cells again with"
-        say(f"{what}: {with_rerun(command, 'failed')}")
+        say(f"{what}: {rerun_text(command, 'failed')}")
     elif not other:
         return
-    different = {re.sub(r" --rerun[ =]\w+", "", known) for known in commands}
+    different = {str(known if isinstance(known, str) else known.replace(rerun=None)) for known in commands}
     if len(different) > 1:
         more = plural(len(different) - 1, "other command")
         say(f"that is the last command; {more} filled the folder, too (llpbench status --json lists them)")

@@ -19,6 +19,7 @@ from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.result import STATUSES, CellResult, Selected
 from llpbench.experiment.plan import Planned
 from llpbench.results.reading import OTHER_BYTES, read_regular
+from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
@@ -107,13 +108,13 @@ def _holds_some(store: Store, cells: Iterable[str]) -> bool:
     return any(cell_id in planned or store.result_path(cell_id).exists() for cell_id in cells)
 
 
-def _plan(stores: list[Store], report: MergeReport) -> tuple[dict[str, Planned], list[str]]:
+def _plan(stores: list[Store], report: MergeReport) -> tuple[dict[str, Planned], list[Command]]:
     """The cells of all plans and of unplanned results, and all commands."""
     planned: dict[str, Planned] = {}
-    commands: dict[str, None] = {}
+    commands: list[Command] = []
     manifests = [(store, store.manifest()) for store in stores]
     for store, manifest in manifests:
-        commands |= dict.fromkeys(manifest.commands)
+        commands += [command for command in manifest.commands if command not in commands]
         for cell_id, plan in manifest.planned.items():
             if plan.cell.id != cell_id:
                 report.conflicts.append(f"{store.manifest_path}: the entry {cell_id!r} is not of the cell it holds")
@@ -138,7 +139,7 @@ def _plan(stores: list[Store], report: MergeReport) -> tuple[dict[str, Planned],
             elif path.stem not in planned and found.result is not None:
                 planned[path.stem] = Planned.of(found.result)
                 report.notes.append(f"{path.stem}: added a result of {store.root} that was in no plan")
-    return planned, list(commands)
+    return planned, commands
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:

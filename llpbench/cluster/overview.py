@@ -69,7 +69,7 @@ def _facts(folder: Path, base: Path) -> FolderFacts:
         planned=len(manifest.planned),
         created=printable(manifest.created),
         changed=changed,
-        commands=[printable(command) for command in manifest.commands],
+        commands=[printable(str(command)) for command in manifest.commands],
     )
 
 

@@ -9,49 +9,22 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from llpbench.contracts.executor import Executor, Outcome
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
-from llpbench.execution.settle import Stamp, settle, stamp
+from llpbench.contracts.view import View, notify
+from llpbench.execution.settle import settle
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged
-from llpbench.results.store import Store
+from llpbench.results.store import Stamp, Store
 from llpbench.system.locks import Claim
 
 _WAIT = 0.5  # seconds to wait for a running cell before looking for new work
 _PAUSE = 0.2  # seconds between two looks when all that is left runs elsewhere
-
-
-class View(Protocol):
-    """Somebody who watches a run."""
-
-    def begin(self, total: int, kept: int) -> None:
-        """The run starts: ``total`` cells are wanted, ``kept`` of them are there already."""
-        ...
-
-    def started(self, job: Job) -> None:
-        """A cell was started."""
-        ...
-
-    def finished(self, result: CellResult) -> None:
-        """A cell has a result."""
-        ...
-
-    def warn(self, message: str) -> None:
-        """Something went wrong, the run goes on."""
-        ...
-
-    def note(self, message: str) -> None:
-        """Something the user should know."""
-        ...
-
-    def end(self) -> None:
-        """The run is over, or was interrupted."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -86,8 +59,8 @@ class Work(Protocol):
 class Driver:
     """Drives work through an executor until it is over."""
 
-    def __init__(self, store: Store, registry: Registry, executor: Executor, view: View) -> None:
-        self.store, self.registry, self.executor, self.view = store, registry, executor, view
+    def __init__(self, store: Store, registry: Registry, executor: Executor, views: Sequence[View]) -> None:
+        self.store, self.registry, self.executor, self.views = store, registry, executor, views
         self._running: dict[str, tuple[Task, Claim]] = {}
 
     def run(self, work: Work) -> None:
@@ -128,17 +101,16 @@ class Driver:
             return True
         self.store.make_way(cell_id)
         self._running[cell_id] = (task, claim)
-        self.view.started(task.job)
+        notify(self.views, "started", task.job)
         self.executor.submit(task.job)
         return True
 
     def _made_elsewhere(self, task: Task) -> CellResult | None:
         """The sound result that somebody else wrote since the task was made, if any."""
-        cell_id = task.job.cell.id
-        if stamp(self.store.result_path(cell_id)) == task.before:
+        if self.store.stamp(task.job.cell.id) == task.before:
             return None
         try:
-            return self.store.read(cell_id)
+            return self.store.read(task.job.cell.id)
         except Damaged:
             return None
 
@@ -151,7 +123,7 @@ class Driver:
         self._record(work, task, result)
 
     def _record(self, work: Work, task: Task, result: CellResult) -> None:
-        self.view.finished(result)
+        notify(self.views, "finished", result)
         self.registry.cell_finished(result.cell, result)
         work.finished(task, result)
 
@@ -172,7 +144,7 @@ class Cells:
     @classmethod
     def of(cls, jobs: Iterable[Job], store: Store, *, exitfirst: bool = False) -> Cells:
         """The work of running these jobs."""
-        tasks = deque(Task(job, stamp(store.result_path(job.cell.id))) for job in jobs)
+        tasks = deque(Task(job, store.stamp(job.cell.id)) for job in jobs)
         return cls(tasks, exitfirst=exitfirst)
 
     @property
@@ -205,9 +177,15 @@ class Cells:
 
 
 def run_jobs(
-    jobs: Iterable[Job], store: Store, registry: Registry, executor: Executor, view: View, *, exitfirst: bool = False
+    jobs: Iterable[Job],
+    store: Store,
+    registry: Registry,
+    executor: Executor,
+    views: Sequence[View] = (),
+    *,
+    exitfirst: bool = False,
 ) -> Cells:
     """Run jobs until each has a result, or one failed (``exitfirst``); returns how they ended."""
     cells = Cells.of(jobs, store, exitfirst=exitfirst)
-    Driver(store, registry, executor, view).run(cells)
+    Driver(store, registry, executor, views).run(cells)
     return cells

@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
 
+from llpbench.contracts.executor import Executor, ExecutorSettings
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import Rerun, RunSettings
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import Provenance, count_reasons
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
-
-Rerun = Literal["missing", "failed", "stale", "all"]
-"""Which cells to run: those without a result, also the failed ones, also those of other versions, all."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What each cell is given: the same for all, whatever else runs."""
-
-    threads: int = 1
-    timeout: float = 3600.0
-    memory_mb: float = 8192.0
-
-
-@dataclass(frozen=True)
-class Context:
-    """Where cells find data and plugins."""
-
-    data: str = ""
-    offline: bool = False
-    plugins: tuple[str, ...] = ()
-    override: tuple[str, ...] = ()
-    predictions: bool = True
+from llpbench.system.machine import total_memory_mb
 
 
 def wanted_cells(
@@ -75,9 +54,26 @@ def wanted_cells(
     return run, kept
 
 
-def make_jobs(
-    planned: Iterable[Planned], store: Store, registry: Registry, limits: Limits, context: Context
-) -> list[Job]:
+def make_executor(settings: RunSettings, registry: Registry) -> Executor:
+    """The executor that the settings name."""
+    return registry.executor(settings.executor, ExecutorSettings(settings.jobs, settings.threads, settings.start))
+
+
+def fetch_data(planned: Iterable[Planned], registry: Registry, settings: RunSettings, *, quiet: bool) -> None:
+    """Fetch the files of datasets before their cells start."""
+    from llpbench.data.fetch_files import fetch_files
+
+    folder = Path(settings.data) if settings.data else None
+    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
+        fetch_files(registry.datasets[name], folder, offline=settings.offline, quiet=quiet)
+
+
+def default_memory_mb() -> float:
+    """8 GiB for each cell, or four fifths of a smaller machine; never what happens to be free."""
+    return min(8192.0, 0.8 * total_memory_mb())
+
+
+def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, settings: RunSettings) -> list[Job]:
     """Jobs for cells. Cells of one backend share what is imported for them beforehand."""
     planned = list(planned)
     preload: dict[str, set[str]] = {}
@@ -85,28 +81,28 @@ def make_jobs(
         spec = registry.methods[plan.cell.method]
         keras = ("keras",) if plan.cell.backend else ()
         preload.setdefault(plan.cell.backend, set()).update(keras, spec.preload)
-    provenance = Provenance(registry, context.plugins)
+    provenance = Provenance(registry, settings.plugin_files)
     return [
         Job(
             cell=plan.cell,
             method_name=plan.method_name,
             dataset_name=plan.dataset_name,
             out=str(store.root.resolve()),
-            data=context.data,
-            offline=context.offline,
-            plugins=context.plugins,
-            override=context.override,
+            data=settings.data_folder,
+            offline=settings.offline,
+            plugins=settings.plugin_files,
+            override=tuple(settings.override),
             judge_plugins=provenance.judge_files(plan.cell),
             method=method_facts(registry, plan.cell.method),
             code=provenance.code(plan.cell),
             origins=provenance.origins(plan.cell),
             requires=provenance.requires(plan.cell),
             preload=tuple(sorted(preload[plan.cell.backend])),
-            threads=limits.threads,
-            timeout=limits.timeout,
-            memory_mb=limits.memory_mb,
+            threads=settings.threads,
+            timeout=settings.timeout,
+            memory_mb=settings.memory or default_memory_mb(),
             resources=dict(registry.methods[plan.cell.method].resources),
-            predictions=context.predictions,
+            predictions=settings.predictions,
             tuning_seconds=plan.tuning_seconds,
         )
         for plan in planned

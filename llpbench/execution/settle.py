@@ -7,21 +7,9 @@ from pathlib import Path
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.result import FAILURES, CellResult
-from llpbench.execution.worker import blank_result
+from llpbench.results.blank import blank_result
 from llpbench.results.sealing import Damaged
-from llpbench.results.store import Store
-
-Stamp = tuple[int, int]
-"""What tells a result file from the one written before it."""
-
-
-def stamp(path: Path) -> Stamp:
-    """The stamp of a file, whatever the clock did since it was written; zeros when it is not there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
+from llpbench.results.store import Stamp, Store
 
 
 def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
@@ -33,13 +21,12 @@ def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
     Args:
         store: where results are.
         outcome: how the cell's process ended.
-        before: ``stamp`` of its result file when it was started.
+        before: the stamp of its result file when it was started.
 
     Raises:
         StoreError: there is no room for results.
     """
-    path = store.result_path(outcome.job.cell.id)
-    if stamp(path) == before:
+    if store.stamp(outcome.job.cell.id) == before:
         return _write_blank(store, outcome, outcome.reason or "the process ended without a result")
     try:
         result = store.read(outcome.job.cell.id)
@@ -48,7 +35,7 @@ def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
     if result is None:
         return _write_blank(store, outcome, outcome.reason or "its result file is gone")
     if result.status in FAILURES:
-        _take_back_if_disk_is_full(store, path)
+        _take_back_if_disk_is_full(store, store.result_path(result.id))
     return result
 
 

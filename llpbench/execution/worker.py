@@ -22,7 +22,7 @@ import numpy as np
 
 from llpbench.contracts.errors import Skip, describe, where_it_failed
 from llpbench.contracts.job import Job
-from llpbench.contracts.result import PROTOCOL, CellResult, Status
+from llpbench.contracts.result import CellResult
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, hear
 from llpbench.execution.registries import shared_registry
@@ -42,6 +42,7 @@ from llpbench.experiment.fit_cell import (
 from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
 from llpbench.plugins.registry import Registry
+from llpbench.results.blank import blank_result
 from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
 from llpbench.system.machine import machine, machine_id
@@ -170,24 +171,6 @@ def _write(store: Store, job: Job, result: CellResult, predictions: Predictions)
     store.keep_predictions(job.cell.id, buffer.getvalue())
     store.write(result)
     store.write_machine(machine_id(), machine())
-
-
-def blank_result(job: Job, status: Status, reason: str = "") -> CellResult:
-    """A result that holds what is known before anything ran."""
-    return CellResult(
-        id=job.cell.id,
-        cell=job.cell,
-        status=status,
-        reason=reason,
-        method_name=job.method_name,
-        dataset_name=job.dataset_name,
-        protocol=PROTOCOL,
-        code=job.code,
-        limits={"timeout": job.timeout, "memory_mb": job.memory_mb, "threads": job.threads},
-        tuning_seconds=job.tuning_seconds,
-        machine=machine_id(),
-        started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    )
 
 
 def choose_backend(job: Job) -> None:

@@ -27,8 +27,9 @@ from llpbench.contracts.bag_card import SIZE_PERCENTILES, BagCard
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.job import Job
 from llpbench.experiment.forming import Formed, form_bags
-from llpbench.experiment.grid import RunSpec, plan_bags
+from llpbench.experiment.grid import plan_bags
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import Registry
 
@@ -36,7 +37,7 @@ _ROWS_AT_ONCE = 8192
 
 
 def survey_bags(
-    spec: RunSpec, registry: Registry, *, data: str = "", offline: bool = False
+    spec: RunSettings, registry: Registry, *, data: str = "", offline: bool = False
 ) -> Iterator[tuple[Planned, BagCard]]:
     """The bags that a request would form, each with its card; the methods of ``spec`` are ignored."""
     for plan in plan_bags(spec, registry):

@@ -2,109 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell, SplitBy
+from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_name
+from llpbench.experiment.run_settings import DEFAULT_BAGS, RunSettings
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Catalog, Registry
 from llpbench.system.backend import BACKENDS
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
 
-MOST_SEEDS = 100_000
-_MOST_DIGITS = 9  # of a seed that is written as text
-_SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 MOST_FOLDS = 100
 USUAL_FOLDS = 5
 """The default number of folds of a search by a cross-validated rule."""
-DEFAULT_BAGS = [8, 32, 128, 512, 1024, 2048]
-
-
-class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run: the axes of the grid."""
-
-    methods: list[str]
-    datasets: list[str] = msgspec.field(default_factory=lambda: ["adult"])
-    bags: list[int] = msgspec.field(default_factory=lambda: list(DEFAULT_BAGS))
-    seeds: int | list[int] = 3
-    schemes: list[str] = msgspec.field(default_factory=lambda: ["random"])
-    noise: list[str] = msgspec.field(default_factory=lambda: ["none"])
-    delta: float = 1e-5
-    mechanism: str = "gaussian"
-    feature_noise: list[float] = msgspec.field(default_factory=lambda: [0.0])
-    backend: str = "jax"
-    preset: str = ""
-    params: str = ""
-    params_rule: str = "bags"
-    folds: int = 0
-    split: str = "rows"
-
-    @property
-    def seed_list(self) -> list[int]:
-        """The seeds as a list (``listed_seeds``)."""
-        return listed_seeds(self.seeds)
-
-    @property
-    def name(self) -> str:
-        """The folder name of a request: what it runs, and a hash.
-
-        Settings that were added later enter the hash only if they are used, so that existing folders keep their names.
-        """
-        words = [parse_options(text)[0] for text in (*self.methods, *self.datasets)]
-        slug = "-".join(dict.fromkeys(words))[:48].rstrip("-")
-        later = {"mechanism": "gaussian", "params": "", "params_rule": "bags", "folds": 0, "split": "rows"}
-        axes = {k: v for k, v in msgspec.to_builtins(self).items() if k not in later or v != later[k]}
-        return f"{slug}-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
-
-
-def listed_seeds(seeds: int | list[int]) -> list[int]:
-    """The seeds as a list; a number stands for the first seeds.
-
-    Raises:
-        UsageError: the number is so large that a single seed must be meant.
-    """
-    if not isinstance(seeds, int):
-        return seeds
-    if seeds > MOST_SEEDS:
-        one = f"{seeds}-{seeds}" if len(str(seeds)) <= _MOST_DIGITS else f"[{seeds}] in a run file or a call"
-        raise UsageError(f"--seeds {seeds} is a number of seeds; for this single seed write {one}.")
-    return list(range(seeds))
-
-
-def parse_seeds(given: str | int | list[int]) -> int | list[int]:
-    """Parse seeds: a number of seeds (``3``), a list (``0,1,2``) or a range (``3-5``).
-
-    The first seeds are always returned as a number, so that ``0-2`` and ``3`` are the same request.
-    """
-    if isinstance(given, int):
-        return given
-    seeds: list[int] = []
-    for part in given.split(",") if isinstance(given, str) else given:
-        match = _SEEDS.fullmatch(part) if isinstance(part, str) else None
-        if isinstance(part, int) and not isinstance(part, bool):
-            seeds.append(part)
-        elif match is not None:
-            first, last = int(match[1]), int(match[2] or match[1])
-            if not 0 <= last - first < MOST_SEEDS:
-                raise UsageError(f"--seeds {part}: a range must be increasing and have at most {MOST_SEEDS:,} seeds.")
-            seeds += range(first, last + 1)
-        elif str(part).strip():
-            raise UsageError(f"--seeds {given!r}: give a number (3: seeds 0, 1, 2), a list (0,1,2) or a range (3-5).")
-    if isinstance(given, str) and given.strip().isdecimal():
-        return int(given)
-    seeds = list(dict.fromkeys(seeds))
-    return len(seeds) if seeds and seeds == list(range(len(seeds))) else seeds
 
 
 @dataclass(frozen=True)
@@ -141,7 +60,7 @@ FindTuned = Callable[[Cell, Mapping[str, Scalar]], Tuned | None]
 """Finds the tuned parameters for a cell and its given parameters; None if its method was not tuned."""
 
 
-def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None) -> list[Planned]:
+def plan_cells(spec: RunSettings, registry: Registry, tuned: FindTuned | None = None) -> list[Planned]:
     """All cells of a request, validated; the seed varies slowest, so that tables with one seed are complete first.
 
     A bound (a method that is given labels) does not depend on bags or noise and is run once for each dataset and seed,
@@ -187,7 +106,7 @@ def plan_cells(spec: RunSpec, registry: Registry, tuned: FindTuned | None = None
     return list(planned.values())
 
 
-def plan_bags(spec: RunSpec, registry: Registry) -> list[Planned]:
+def plan_bags(spec: RunSettings, registry: Registry) -> list[Planned]:
     """The bags of a request as cells without a method: every dataset, scheme, size and seed once."""
     check_axes(spec)
     datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
@@ -202,7 +121,9 @@ def plan_bags(spec: RunSpec, registry: Registry) -> list[Planned]:
     return list(planned.values())
 
 
-def _bags(spec: RunSpec, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme], bag_size: int) -> dict[str, Any]:
+def _bags(
+    spec: RunSettings, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme], bag_size: int
+) -> dict[str, Any]:
     size = OWN_SIZES if scheme.spec.sizes_itself else _checked_size(bag_size, dataset.spec)
     split = {} if spec.split == USUAL.split else {"split": spec.split}
     return {"bag_size": size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, **split}
@@ -241,7 +162,7 @@ def named_settings(
     return method.spec.resolve({**values, **method.given}), name, preset
 
 
-def check_axes(spec: RunSpec) -> None:
+def check_axes(spec: RunSettings) -> None:
     """Raise an error for a request that is invalid for every dataset, naming the axis."""
     for axis in ("methods", "datasets", "bags", "schemes", "noise", "feature_noise"):
         if not getattr(spec, axis):
@@ -249,8 +170,6 @@ def check_axes(spec: RunSpec) -> None:
     for size in spec.bags:
         if size < 1:
             raise UsageError(f"bag size {size} is not possible: it must be an integer of at least 1.")
-    if not spec.seed_list:
-        raise UsageError(f"--seeds {spec.seeds}: at least one seed is needed (3 runs seeds 0, 1, 2).")
     if min(spec.seed_list) < 0:
         raise UsageError(f"--seeds {spec.seeds}: seeds must be integers from 0.")
     for sigma in spec.feature_noise:
@@ -260,8 +179,6 @@ def check_axes(spec: RunSpec) -> None:
         raise UsageError(f"--folds {spec.folds}: give from 2 to {MOST_FOLDS} folds, or 0 for none.")
     if spec.backend not in BACKENDS:
         raise UsageError(f"unknown backend {spec.backend!r}. Available: {', '.join(BACKENDS)}.")
-    if spec.split not in get_args(SplitBy):
-        raise UsageError(f"unknown split {spec.split!r}. Available: {', '.join(get_args(SplitBy))}.")
     for text in spec.noise:
         count_noise_sd(epsilon_of(text), spec.delta, spec.mechanism)
     if spec.params and spec.preset:
@@ -279,7 +196,7 @@ def _checked_size(bag_size: int, dataset: DatasetSpec) -> int:
     return bag_size
 
 
-def unused_sizes(spec: RunSpec, planned: Iterable[Planned]) -> list[str]:
+def unused_sizes(spec: RunSettings, planned: Iterable[Planned]) -> list[str]:
     """Notes for bag sizes that were requested and are ignored, because a scheme sizes its bags itself."""
     if spec.bags == DEFAULT_BAGS:
         return []
@@ -288,7 +205,7 @@ def unused_sizes(spec: RunSpec, planned: Iterable[Planned]) -> list[str]:
     return [f"{scheme} sizes its bags itself: --bags is ignored for it{cut}" for scheme in schemes]
 
 
-def _check_preset(spec: RunSpec, methods: Iterable[MethodSpec]) -> None:
+def _check_preset(spec: RunSettings, methods: Iterable[MethodSpec]) -> None:
     known = {name for method in methods for name, _ in method.presets}
     if spec.preset and spec.preset not in known:
         raise UnknownNameError("preset of these methods:", spec.preset, known)

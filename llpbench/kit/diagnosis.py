@@ -63,8 +63,8 @@ def diagnose(registry: Registry, *, imports: bool = True) -> dict[str, Any]:
 
     With ``imports``, backends and the modules of plugins are imported, each in its own process.
     """
+    from llpbench.execution.jobs import default_memory_mb
     from llpbench.execution.launch import FORK_IS_SAFE
-    from llpbench.execution.session import default_memory_mb
     from llpbench.system.machine import machine, usable_cores
 
     problems: list[str] = []

@@ -14,12 +14,12 @@ from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
 from llpbench.execution.method_process import MethodProcess, hear
-from llpbench.execution.worker import blank_result
 from llpbench.experiment.fit_cell import Prepared
 from llpbench.experiment.judge import Answer, Judge, patience_of
 from llpbench.experiment.rules import make_rules
 from llpbench.kit.problem import Problem, classes_of, shuffled_inside_bags
 from llpbench.plugins.registry import Entry
+from llpbench.results.blank import blank_result
 
 
 @dataclass

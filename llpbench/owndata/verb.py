@@ -9,24 +9,28 @@ from typing import Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt
-from llpbench.cli.options import Names
+from llpbench.cli.options import NAMES, SettingType
 from llpbench.cli.printing import say
 from llpbench.contracts.errors import UsageError
+from llpbench.experiment.run_settings import RunSettings
 
 
 @click.command(short_help="Compare methods on a table of your own: bags and counts, no labels.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--bag", required=True, metavar="COLUMN", help="Column with the bag of each row.")
-@click.option("--count", type=Names(), help="Column with the bag's count of class 1, or one for each class: a,b,c.")
-@click.option("--proportion", type=Names(), help="The same with shares of the bag's rows instead of counts.")
+@click.option("--count", type=NAMES, help="Column with the bag's count of class 1, or one for each class: a,b,c.")
+@click.option("--proportion", type=NAMES, help="The same with shares of the bag's rows instead of counts.")
 @click.option(
     "--counts-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="A second file with the counts: one line for each bag, or the columns BAG, class and count.",
 )
-@click.option("--drop", type=Names(), help="Columns that are no features.")
+@click.option("--drop", type=NAMES, help="Columns that are no features.")
 @click.option(
-    "-m", "--methods", type=Names("methods"), help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]"
+    "-m",
+    "--methods",
+    type=SettingType(RunSettings.methods),
+    help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]",
 )
 @click.option("--count-sd", type=float, default=0.0, help="Standard deviation of noise in the counts.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of bags.")

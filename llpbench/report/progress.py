@@ -1,12 +1,10 @@
-"""What one sees while a grid runs: a live view on a terminal, plain lines elsewhere, nothing when quiet."""
+"""Progress of a run: a live view on a terminal, plain lines elsewhere, only warnings when quiet."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,28 +15,30 @@ from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
-from llpbench.experiment.plan import Planned
-from llpbench.plugins.registry import Registry
+from llpbench.contracts.view import View
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import value_of
 
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
-    from rich.progress import TaskID
+    from rich.live import Live
     from rich.text import Text
 
-    from llpbench.contracts.specs import DatasetSpec
-    from llpbench.data.sources import Progress
-    from llpbench.execution.driver import View
+    from llpbench.results.request import Request
 
 _STYLE = {"ok": "green", "skipped": "yellow"}
 
 
-def make_view(quiet: bool, metric: MetricStyle) -> View:
+def make_view(quiet: bool, metric: MetricStyle) -> QuietView:
     """The view that suits where standard error goes; finished cells are shown with ``metric``."""
     if quiet:
         return QuietView()
     return LiveView(metric) if sys.stderr.isatty() else LineView(metric)
+
+
+def stopped(what: str, folder: Path, request: Request) -> str:
+    """The message after Ctrl-C: where finished work is, and how to continue."""
+    return f"\nstopped. Finished {what} are in {folder}; the same command goes on:\n  {request}"
 
 
 def describe_job(job: Job) -> str:
@@ -47,7 +47,7 @@ def describe_job(job: Job) -> str:
     return printable(f"{where}  seed {job.cell.seed}  {job.method_name}")
 
 
-def describe_result(result: CellResult, metric: MetricStyle) -> str:
+def describe_result(result: CellResult, metric: MetricStyle | None) -> str:
     """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
     cell = result.cell
     where = setting_name(result.dataset_name, cell.bag_size, "  ")
@@ -56,8 +56,8 @@ def describe_result(result: CellResult, metric: MetricStyle) -> str:
     if result.status != "ok":
         where = f" (at {result.failed_at})" if result.failed_at else ""
         return printable(f"{head}{noise}  {result.status}: {result.reason}{where}")
-    value = value_of(result, metric.name, DEFAULT_RULE)
-    shown = "ok" if value is None else f"{metric.words} {metric.scale * value:.{metric.digits}f}"
+    value = None if metric is None else value_of(result, metric.name, DEFAULT_RULE)
+    shown = "ok" if metric is None or value is None else f"{metric.words} {metric.scale * value:.{metric.digits}f}"
     return printable(f"{head}{noise}  {shown}  {result.wall_seconds:.1f} s")
 
 
@@ -79,93 +79,56 @@ def _line(text: str, style: str) -> Text:
     return Text(f"  {text}", style=style, overflow="ellipsis", no_wrap=True)
 
 
-class QuietView:
-    """Shows warnings only."""
-
-    shows_progress = False
-
-    def begin(self, total: int, kept: int) -> None:
-        """Show nothing."""
-
-    def started(self, job: Job) -> None:
-        """Show nothing."""
-
-    def finished(self, result: CellResult) -> None:
-        """Show nothing."""
+class QuietView(View):
+    """Shows warnings and notes only."""
 
     def warn(self, message: str) -> None:
         """Print a warning."""
-        click.echo(f"warning: {printable(message, lines=True)}", err=True)
+        self.note(f"warning: {message}")
 
     def note(self, message: str) -> None:
         """Print a sentence."""
         click.echo(printable(message, lines=True), err=True)
 
-    def end(self) -> None:
-        """Show nothing."""
-
 
 class LineView(QuietView):
-    """A line for each finished cell: for logs and pipes."""
+    """A line for each finished cell; ``verbose``, with the time, also for each cell that starts."""
 
-    shows_progress = True
-
-    def __init__(self, metric: MetricStyle) -> None:
-        self.metric = metric
+    def __init__(self, metric: MetricStyle, verbose: bool = False) -> None:
+        self.metric, self.verbose = metric, verbose
         self.total = self.done = 0
 
     def begin(self, total: int, kept: int) -> None:
         """Say how much there is to do."""
         self.total, self.done = total, kept
-        click.echo(f"{total} {'cell' if total == 1 else 'cells'}, {kept} already done", err=True)
-
-    def finished(self, result: CellResult) -> None:
-        """Print the cell."""
-        self.done += 1
-        click.echo(f"[{self.done}/{self.total}] {describe_result(result, self.metric)}", err=True)
-
-
-class VerboseView(QuietView):
-    """A line with the time for all that happens: cells as they start and as they end, notes and warnings."""
-
-    shows_progress = True
-
-    def __init__(self, metric: MetricStyle) -> None:
-        self.metric = metric
-
-    def begin(self, total: int, kept: int) -> None:
-        """Say how much there is to do."""
-        self._say(f"{total} cells, {kept} already done")
+        self.note(f"{total} {'cell' if total == 1 else 'cells'}, {kept} already done")
 
     def started(self, job: Job) -> None:
-        """Print the cell and its id."""
-        self._say(f"start  {job.cell.id}  {describe_job(job)}")
+        """Print the cell and its id, if verbose."""
+        if self.verbose:
+            self.note(f"start  {job.cell.id}  {describe_job(job)}")
 
     def finished(self, result: CellResult) -> None:
-        """Print the cell, its id and how it ended."""
-        self._say(f"end    {result.id}  {describe_result(result, self.metric)}")
-
-    def warn(self, message: str) -> None:
-        """Print a warning."""
-        self._say(f"warning: {message}")
+        """Print the cell and how it ended."""
+        self.done += 1
+        head = f"end    {result.id} " if self.verbose else f"[{self.done}/{self.total}]"
+        self.note(f"{head} {describe_result(result, self.metric)}")
 
     def note(self, message: str) -> None:
-        """Print a sentence."""
-        self._say(message)
-
-    @staticmethod
-    def _say(text: str) -> None:
-        for line in printable(text, lines=True).strip().splitlines():
-            click.echo(f"{stamp()}  {line}", err=True)
+        """Print a sentence, with the time if verbose."""
+        if not self.verbose:
+            super().note(message)
+            return
+        for line in message.strip().splitlines():
+            super().note(f"{stamp()}  {line}")
 
 
 class LiveView(QuietView):
     """Cells done, running and failed, time left and the last results, redrawn in place."""
 
-    shows_progress = True
-
     def __init__(self, metric: MetricStyle) -> None:
         self.metric = metric
+        self.live: Live | None = None
 
     def begin(self, total: int, kept: int) -> None:
         """Start drawing."""
@@ -176,7 +139,7 @@ class LiveView(QuietView):
         self.began = time.monotonic()
         self.running: dict[str, tuple[Job, float]] = {}
         self.last: deque[CellResult] = deque(maxlen=6)
-        self.live: Live | None = Live(
+        self.live = Live(
             get_renderable=self._draw,
             console=Console(stderr=True, highlight=False),
             refresh_per_second=4,
@@ -196,18 +159,17 @@ class LiveView(QuietView):
         self.skipped += result.status == "skipped"
         self.last.append(result)
 
-    def warn(self, message: str) -> None:
-        """Print a warning above the view."""
-        if getattr(self, "live", None) is not None:
-            self.live.console.print(f"warning: {printable(message)}", markup=False)  # type: ignore[union-attr]
+    def note(self, message: str) -> None:
+        """Print a sentence, above the drawing where there is one."""
+        if self.live is not None:
+            self.live.console.print(printable(message, lines=True), markup=False)
         else:
-            super().warn(message)
+            super().note(message)
 
     def end(self) -> None:
         """Stop drawing and leave one line."""
-        if getattr(self, "live", None) is None:
+        if self.live is None:
             return
-        assert self.live is not None
         self.live.stop()
         self.live = None
         spent = duration(time.monotonic() - self.began)
@@ -243,57 +205,3 @@ class LiveView(QuietView):
         ]
         lines += [_line(describe_result(result, self.metric), _STYLE.get(result.status, "red")) for result in self.last]
         return Group(*lines)
-
-
-def fetch_files(spec: DatasetSpec, data_dir: Path | None, *, offline: bool, quiet: bool = False) -> list[Path]:
-    """Fetch the files of a dataset, with a progress bar on a terminal."""
-    from llpbench.data import store
-
-    if quiet or not sys.stderr.isatty() or all(item.state == "ok" for item in store.locate(spec, data_dir)):
-        return store.fetch(spec, data_dir, offline=offline)
-    with _transfer_bars() as show:
-        return store.fetch(spec, data_dir, offline=offline, progress=show)
-
-
-def fetch_data(
-    planned: Iterable[Planned], executor: object, registry: Registry, data: str, *, offline: bool, quiet: bool
-) -> None:
-    """Fetch the files of datasets before their cells start; machines elsewhere fetch their own.
-
-    Args:
-        planned: the cells.
-        executor: where they run.
-        registry: what is registered.
-        data: the folder with data files; empty for the usual one.
-        offline: never ask the network.
-        quiet: show no progress.
-    """
-    if getattr(executor, "remote", False):
-        return
-    for name in dict.fromkeys(plan.cell.dataset for plan in planned):
-        fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=quiet)
-
-
-def stopped(what: str, folder: Path, command: str) -> str:
-    """What whoever interrupts is told: where finished work is, and how to go on."""
-    return f"\nstopped. Finished {what} are in {folder}; the same command goes on:\n  {command}"
-
-
-@contextmanager
-def _transfer_bars() -> Iterator[Progress]:
-    """One bar on the terminal for each transfer; gives the function that is told of transfers."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bars
-
-    title = TextColumn("{task.description}", markup=False)
-    columns = (title, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def show(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(printable(what), total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        yield show

@@ -1,8 +1,8 @@
 """The log of a results folder: what ran when, in plain lines that outlive the terminal.
 
 ``run.log`` lies beside the manifest. Every run on the folder appends to it: the command and the versions, each cell as
-it ends, notes and warnings, how the run ended. It is there to be read; nothing depends on it, so a log that cannot be
-written is no error. It never grows beyond ``MOST_BYTES``: then its older half goes.
+it ends, notes and warnings, how the run ended. Nothing depends on it, so a log that cannot be written is not an error.
+When it exceeds ``MOST_BYTES``, its older half is removed.
 """
 
 from __future__ import annotations
@@ -14,28 +14,53 @@ import stat
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from llpbench import __version__
 from llpbench.contracts.errors import printable
-from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
+from llpbench.contracts.view import View
 from llpbench.report.progress import describe_result, duration, stamp
 from llpbench.results.metric_style import MetricStyle
 from llpbench.system.files import write_atomically
-
-if TYPE_CHECKING:
-    from llpbench.execution.driver import View
 
 NAME = "run.log"
 MOST_BYTES = 4 << 20
 
 
-class RunLog:
-    """A text file that lines are appended to; several processes may do so at once."""
+class RunLog(View):
+    """A text file that a run is written to as it happens; several processes may append at once."""
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
-        self.path, self.most_bytes = folder / NAME, most_bytes
+    def __init__(self, folder: Path, metric: MetricStyle | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self.path, self.metric, self.most_bytes = folder / NAME, metric, most_bytes
+        self._counts: Counter[str] = Counter()
+        self._began = time.monotonic()
+
+    def start(self, command: object) -> None:
+        """Write the command and the versions."""
+        self.write(f"start: {command}")
+        self.write(f"llpbench {__version__}, Python {platform.python_version()}, {platform.platform()}")
+
+    def begin(self, total: int, kept: int) -> None:
+        """Write how much there is to do."""
+        self.write(f"{total} cells, {kept} already done")
+
+    def finished(self, result: CellResult) -> None:
+        """Write how the cell ended."""
+        self._counts[result.status] += 1
+        self.write(f"{result.id} {describe_result(result, self.metric)}")
+
+    def warn(self, message: str) -> None:
+        """Write the warning."""
+        self.write(f"warning: {message}")
+
+    def note(self, message: str) -> None:
+        """Write the sentence."""
+        self.write(message)
+
+    def end(self) -> None:
+        """Write how the run ended."""
+        counts = ", ".join(f"{n} {status}" for status, n in self._counts.items()) or "no cell was run"
+        self.write(f"end: {counts}, after {duration(time.monotonic() - self._began)}")
 
     def write(self, text: str) -> None:
         """Append a text with the time and the process before each of its lines; what fails is left out."""
@@ -64,49 +89,3 @@ class RunLog:
         """Keep the newer half, from the beginning of a line."""
         tail = self.path.read_bytes()[-self.most_bytes // 2 :]
         write_atomically(self.path, b"(older lines were dropped)\n" + tail.partition(b"\n")[2])
-
-
-class LoggedView:
-    """Passes all on to another view, and writes it to the log of the folder."""
-
-    def __init__(self, view: View, folder: Path, metric: MetricStyle, command: str) -> None:
-        self.view, self.log, self.metric = view, RunLog(folder), metric
-        self.shows_progress = bool(getattr(view, "shows_progress", True))
-        self._counts: Counter[str] = Counter()
-        self._began = time.monotonic()
-        self._ended = False
-        self.log.write(f"start: {command}")
-        self.log.write(f"llpbench {__version__}, Python {platform.python_version()}, {platform.platform()}")
-
-    def begin(self, total: int, kept: int) -> None:
-        """Write how much there is to do."""
-        self.log.write(f"{total} cells, {kept} already done")
-        self.view.begin(total, kept)
-
-    def started(self, job: Job) -> None:
-        """Pass it on."""
-        self.view.started(job)
-
-    def finished(self, result: CellResult) -> None:
-        """Write how the cell ended."""
-        self._counts[result.status] += 1
-        self.log.write(f"{result.id} {describe_result(result, self.metric)}")
-        self.view.finished(result)
-
-    def warn(self, message: str) -> None:
-        """Write the warning."""
-        self.log.write(f"warning: {message}")
-        self.view.warn(message)
-
-    def note(self, message: str) -> None:
-        """Write the sentence."""
-        self.log.write(message)
-        self.view.note(message)
-
-    def end(self) -> None:
-        """Write how the run ended, once."""
-        self.view.end()
-        if not self._ended:
-            self._ended = True
-            counts = ", ".join(f"{n} {status}" for status, n in self._counts.items()) or "no cell was run"
-            self.log.write(f"end: {counts}, after {duration(time.monotonic() - self._began)}")

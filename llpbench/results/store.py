@@ -31,6 +31,7 @@ from llpbench.contracts.errors import StoreError, describe, printable
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.results.reading import MANIFEST_BYTES, is_odd, read_regular
+from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import Claim, file_lock
@@ -49,20 +50,30 @@ def is_results_folder(folder: Path) -> bool:
 
 
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a folder is meant to hold."""
+    """What a folder is meant to hold.
+
+    Attributes:
+        version: the llpbench that created it.
+        commands: the requests that filled it, the latest one last.
+    """
 
     created: str
     version: str
-    commands: list[str] = []
+    commands: list[Command] = []
     planned: dict[str, Planned] = {}
 
 
+Stamp = tuple[int, int, int]
+"""Inode, size and time of change: what tells a result file from the one written before it."""
+
+
 class Store:
-    """One results folder."""
+    """One results folder. A result is decoded once, and again only when its file has changed."""
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
         self._cells: tuple[int, int] | None = None
+        self._decoded: dict[str, tuple[Stamp, CellResult]] = {}
 
     @property
     def manifest_path(self) -> Path:
@@ -85,10 +96,10 @@ class Store:
         """Where a cell's test scores lie."""
         return self.root / "predictions" / f"{cell_id}.npz"
 
-    def plan(self, planned: Iterable[Planned], command: str, version: str) -> Manifest:
+    def plan(self, planned: Iterable[Planned], command: Command, version: str) -> Manifest:
         """Write the manifest before anything runs; a folder that has one gains the new cells.
 
-        The command that was given last is the last one, also when it was given before.
+        The request that was made last is the last one, also when it was made before.
         """
         try:
             for folder in ("cells", "logs", "predictions", "machines", "claims"):
@@ -137,8 +148,26 @@ class Store:
                 manifest.planned[cell_id] = changed
         return manifest
 
+    def stamp(self, cell_id: str) -> Stamp:
+        """The stamp of a result file; zeros when there is none."""
+        try:
+            status = self.result_path(cell_id).stat()
+        except OSError:
+            return 0, 0, 0
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
     def read(self, cell_id: str) -> CellResult | None:
         """The result of a cell; None when there is none. Raises ``Damaged`` when the file is not sound."""
+        stamp = self.stamp(cell_id)  # before the file is read: a newer one is then read again
+        known = self._decoded.get(cell_id)
+        if known is None or known[0] != stamp:
+            result = self._read(cell_id)
+            if result is None:
+                return None
+            known = self._decoded[cell_id] = stamp, result
+        return msgspec.structs.replace(known[1])
+
+    def _read(self, cell_id: str) -> CellResult | None:
         try:
             data = read_regular(self.result_path(cell_id))
         except FileNotFoundError:

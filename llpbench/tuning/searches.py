@@ -3,60 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import MethodSpec, RuleSpec, Scalar
-from llpbench.experiment.grid import USUAL_FOLDS, RunSpec, plan_cells
+from llpbench.experiment.grid import USUAL_FOLDS, plan_cells
 from llpbench.experiment.plan import Planned
-from llpbench.experiment.tuned import UNSTEERED, History, Setting, bare
+from llpbench.experiment.tuned import History, Setting, bare
 from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry
+from llpbench.tuning.settings import TuneSettings
 from llpbench.tuning.space import Dimension, check_ranges, narrowed, ranges_of, search_space, space_digest
-from llpbench.tuning.study import SAMPLERS, STEERED, Journal, Study
-
-
-@dataclass(frozen=True)
-class TuneSpec:
-    """What to tune, and how: the grid's settings, the rules, the number of trials, how they are drawn.
-
-    Attributes:
-        shared: one set of trials serves all rules. None of them may steer the draws, so these are random; and a trial
-            is given up only where it lags under each of them.
-        ranges: what is searched, where it is not all that methods declare (``space.Ranges``).
-    """
-
-    run: RunSpec
-    rules: tuple[str, ...]
-    trials: int = 20
-    per_seed: bool = False
-    shared: bool = False
-    sampler: str = STEERED
-    sampler_seed: int = 0
-    prune: bool = True
-    at_once: int = 1
-    ranges: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise UnknownNameError("sampler", self.sampler, SAMPLERS)
-        for name in ("trials", "at_once"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        if self.shared and self.sampler != UNSTEERED:
-            raise UsageError(
-                f"the sampler {self.sampler!r} follows the values of one rule, which would favour it in trials that "
-                f"several rules share. Shared trials are drawn with --sampler {UNSTEERED}."
-            )
-        if self.shared and len(set(self.rules)) < 2:
-            raise UsageError(
-                f"trials are shared by several rules, and only {', '.join(self.rules)} judges. "
-                "Name more (--rule all, --rule instances,bags), or leave --shared out."
-            )
+from llpbench.tuning.study import Journal, Study
 
 
 @dataclass
@@ -76,7 +36,7 @@ class Search:
     name: str
     study: Study
     wanted: int
-    spec: TuneSpec
+    spec: TuneSettings
     running: int = 0
     ended: bool = False
 
@@ -104,37 +64,33 @@ class Search:
         )
 
 
-def judged_by(run: RunSpec, names: Sequence[str] | None, registry: Registry) -> tuple[RunSpec, tuple[str, ...]]:
-    """The rules that judge trials, and the grid with the folds that they need.
+def judged_by(settings: TuneSettings, registry: Registry) -> TuneSettings:
+    """The settings with every rule by name, and with the folds that cross-validated rules need.
 
-    Args:
-        run: the grid.
-        names: of the rules; None for all that need not be named, those on folds only where the grid has folds.
-        registry: what is registered.
+    ``all`` stands for the rules that need not be named, those on folds only where the grid has folds.
     """
-    if names is None:
+    if settings.rule == ["all"]:
         shown = [spec for spec in registry.rules.specs if spec.name not in registry.rules_on_request]
-        rules = [spec for spec in shown if run.folds or not spec.cross_validated]
+        rules = [spec for spec in shown if settings.folds or not spec.cross_validated]
     else:
-        rules = [registry.rules[name] for name in names]
-    if any(spec.cross_validated for spec in rules) and not run.folds:
-        run = msgspec.structs.replace(run, folds=USUAL_FOLDS)
-    return run, tuple(spec.name for spec in rules)
+        rules = [registry.rules[name] for name in settings.rule]
+    needs_folds = any(spec.cross_validated for spec in rules) and not settings.folds
+    return settings.replace(rule=[spec.name for spec in rules], folds=USUAL_FOLDS if needs_folds else settings.folds)
 
 
-def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[Search]:
+def plan_searches(spec: TuneSettings, registry: Registry, journal: Journal) -> list[Search]:
     """A study for every method, setting and rule (and seed, when each has its own)."""
     check_ranges(spec.ranges, registry.methods.specs)
     searches: dict[str, Search] = {}
-    for text in spec.run.methods:
+    for text in spec.methods:
         name, options = parse_options(text)
         method = registry.methods[name]
         for given in expand(method, options):
             stated = method.resolve(given)
             fixed = {key: value for key, value in given.items() if key in stated}
-            one = msgspec.structs.replace(spec.run, methods=[format_options(name, fixed)], seeds=1)
+            one = spec.replace(methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
-                rules = [registry.rules[name] for name in dict.fromkeys(spec.rules)]
+                rules = [registry.rules[name] for name in dict.fromkeys(spec.rule)]
                 for rule in rules:
                     for seeds in _seed_sets(spec):
                         prune_rules = sorted(rules, key=lambda r: r.name) if spec.shared else [rule]
@@ -143,13 +99,13 @@ def plan_searches(spec: TuneSpec, registry: Registry, journal: Journal) -> list[
     return list(searches.values())
 
 
-def _seed_sets(spec: TuneSpec) -> list[list[int]]:
-    seeds = spec.run.seed_list
+def _seed_sets(spec: TuneSettings) -> list[list[int]]:
+    seeds = spec.seed_list
     return [[seed] for seed in seeds] if spec.per_seed else [seeds]
 
 
 def _make_search(
-    spec: TuneSpec,
+    spec: TuneSettings,
     method: MethodSpec,
     fixed: dict[str, Scalar],
     plan: Planned,

@@ -24,10 +24,6 @@ from llpbench.experiment.tuned import UNSTEERED, Trial
 from llpbench.system.locks import Claim, file_lock
 from llpbench.tuning.space import Dimension, start_values
 
-STEERED = "tpe"
-"""The sampler that draws where earlier trials were good under the rule of the study."""
-SAMPLERS = (STEERED, UNSTEERED)
-
 
 def import_optuna() -> Any:
     """Optuna, or what to install."""

@@ -20,14 +20,15 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.job import Job, Prune
 from llpbench.contracts.result import CellResult
 from llpbench.execution.driver import Task
-from llpbench.execution.jobs import Context, Limits, make_jobs
-from llpbench.execution.settle import stamp
+from llpbench.execution.jobs import make_jobs
 from llpbench.experiment.judge import pruned_by
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.tuned import Chosen, Trial, write_chosen, write_history
 from llpbench.plugins.options import format_options
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import Provenance
+from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 from llpbench.tuning.pruning import cut_where_given_up, pruning_limits
@@ -59,10 +60,9 @@ class Trials:
         searches: the studies.
         store: where cells are kept.
         registry: what is registered.
-        limits: what each cell is given.
-        context: where cells find data and plugins.
+        settings: how cells are run.
         on_trial: told of every trial as it ends.
-        command: the command line, for the manifest.
+        request: what was asked for, for the manifest.
         version: that of llpbench, for the manifest.
     """
 
@@ -71,20 +71,19 @@ class Trials:
         searches: list[Search],
         store: Store,
         registry: Registry,
-        limits: Limits,
-        context: Context,
+        settings: RunSettings,
         *,
         on_trial: Callable[[Search, Trial], None],
-        command: str,
+        request: Command,
         version: str,
     ) -> None:
         self.searches, self.store, self.registry = searches, store, registry
-        self.limits, self.context, self.on_trial = limits, context, on_trial
-        self.command, self.version = command, version
+        self.settings, self.on_trial = settings, on_trial
+        self.request, self.version = request, version
         self._due: deque[_RunningTrial] = deque()  # trials whose next cell may start
         self._begun: list[_RunningTrial] = []  # trials that have not ended
         self._planned: set[str] = set()  # cells that the manifest has
-        self._provenance = Provenance(registry, context.plugins)
+        self._provenance = Provenance(registry, settings.plugin_files)
         self._refuse_outdated()
 
     @property
@@ -158,7 +157,7 @@ class Trials:
         while len(trial.results) < len(seeds) and all(r.status == "ok" for r in trial.results):
             plan = self._plan(trial, seeds[len(trial.results)])
             trial.prune = self._prune(trial, plan)
-            before = stamp(self.store.result_path(plan.cell.id))
+            before = self.store.stamp(plan.cell.id)
             known = self._known(plan.cell.id, trial.search)
             if known is None:
                 return _TrialTask(self._job(trial, plan), before, trial)
@@ -178,9 +177,9 @@ class Trials:
 
     def _job(self, trial: _RunningTrial, plan: Planned) -> Job:
         if plan.cell.id not in self._planned:
-            self.store.plan([plan], self.command, self.version)
+            self.store.plan([plan], self.request, self.version)
             self._planned.add(plan.cell.id)
-        (job,) = make_jobs([plan], self.store, self.registry, self.limits, self.context)
+        (job,) = make_jobs([plan], self.store, self.registry, self.settings)
         return msgspec.structs.replace(job, prune=trial.prune)
 
     def _known(self, cell_id: str, search: Search) -> CellResult | None:

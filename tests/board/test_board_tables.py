@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from page_runner import ROOT, module_of_docs
 
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import load_registry
 
 board_tables = module_of_docs("board_tables")
@@ -112,7 +113,7 @@ GROUPS = {"schemes": ["group-by[columns=education]"]}
 )
 def test_bounds_are_found_at_the_cells_of_a_run(settings: dict[str, Any]) -> None:
     """The name and the bag size of a bound are those of the plan, not a convention of the page."""
-    spec = RunSpec(methods=["mean-ridge", "supervised"], bags=[8], seeds=1, **settings)
+    spec = RunSettings(methods=["mean-ridge", "supervised"], bags=[8], seeds=1, **settings)
     mine, bound = plan_cells(spec, load_registry())
     at = board_tables.Column(mine.dataset_name, str(mine.cell.bag_size), "bags", "none")
     assert board_tables._of_bound(at)[:2] == (bound.dataset_name, str(bound.cell.bag_size))

@@ -17,9 +17,8 @@ from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import encode_line
-from llpbench.board.reproduce.rerun import compare, limits_again, this_type
+from llpbench.board.reproduce.rerun import Limits, compare, limits_again, this_type
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.execution.jobs import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = (
@@ -251,8 +250,8 @@ def test_other_versions_of_llpbench_and_plugins_must_give_the_same_bits(board: P
 
 def test_limits_are_those_of_the_cell_unless_given() -> None:
     result = published(limits={"timeout": 60.0, "memory_mb": 100.0, "threads": 4.0})
-    assert limits_again(result) == Limits(threads=4, timeout=60.0, memory_mb=100.0)
-    assert limits_again(result, 5.0, 700.0, 1) == Limits(threads=1, timeout=5.0, memory_mb=700.0)
+    assert limits_again(result) == Limits(threads=4, timeout=60.0, memory=100.0)
+    assert limits_again(result, 5.0, 700.0, 1) == Limits(threads=1, timeout=5.0, memory=700.0)
 
 
 @pytest.mark.slow

@@ -17,12 +17,12 @@ from llpbench.board.built.build import built_files, differences
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.content.lines import seal
 from llpbench.board.reproduce import verify as room
-from llpbench.board.reproduce.rerun import TOLERANCE, Verdict
+from llpbench.board.reproduce.rerun import TOLERANCE, Limits, Verdict
 from llpbench.board.verbs.verification import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
-from llpbench.execution.jobs import Context, Limits
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.report.progress import QuietView
 
 Make = Callable[[CellResult], CellResult]
@@ -120,7 +120,7 @@ def fake_runs(
 
 def verified(monkeypatch: pytest.MonkeyPatch, content: Content, make: Make, seeds: list[int]) -> room.Verification:
     fake_runs(monkeypatch, content, make)
-    return room.verify(room.candidates(content), content, shared(), Context(), QuietView(), seeds=seeds)
+    return room.verify(room.candidates(content), content, shared(), RunSettings(), QuietView(), seeds=seeds)
 
 
 def with_auroc(result: CellResult, value: float) -> CellResult:
@@ -183,7 +183,7 @@ def test_a_fresh_seed_that_fails_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_methods_that_are_not_installed_are_doubts() -> None:
     content = content_of(grid({"a": [0.8]}))
-    report = room.verify(room.candidates(content), content, shared(), Context(), QuietView())
+    report = room.verify(room.candidates(content), content, shared(), RunSettings(), QuietView())
     assert report.doubts[0].endswith("a, toy is not installed")
 
 
@@ -267,7 +267,7 @@ def test_after_ctrl_c_the_report_covers_the_cells_that_were_done(monkeypatch: py
     content = content_of(grid({m: [0.8] for m in "abcd"}))
     fake_runs(monkeypatch, content, lambda r: r, 8, ctrl_c)
     drawn = room.candidates(content)
-    report = room.verify(drawn, content, shared(), Context(), QuietView(), seeds=FRESH[:2])
+    report = room.verify(drawn, content, shared(), RunSettings(), QuietView(), seeds=FRESH[:2])
     assert report.stopped
     assert [result.id for result, _ in report.remade] == [result.id for result in drawn[:2]]
     assert {cell for test in report.fresh for cell in test.cells} == {result.id for result in drawn[:2]}
@@ -282,7 +282,7 @@ def test_processes_that_ctrl_c_ended_are_not_doubts(monkeypatch: pytest.MonkeyPa
         return make_result(r.cell, None, status="crashed", reason="ended") if r.id == second.id else r
 
     fake_runs(monkeypatch, content, ended, 2, ctrl_c)
-    report = room.verify(drawn, content, shared(), Context(), QuietView())
+    report = room.verify(drawn, content, shared(), RunSettings(), QuietView())
     assert ([result.id for result, _ in report.remade], report.doubts) == ([first.id], [])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import FAULTY, llpbench, table
@@ -12,10 +14,17 @@ from click.testing import CliRunner
 from helpers import make_cell, make_plan, make_result
 
 from llpbench import UsageError
-from llpbench.cli.status import in_folder, status, with_rerun
+from llpbench import run as llpbench_run
+from llpbench import tune as llpbench_tune
+from llpbench.cli.run import run
+from llpbench.cli.status import rerun_text, status
 from llpbench.contracts.result import PROTOCOL
 from llpbench.execution.local import cells_at_once
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import given_settings
+from llpbench.results.request import Command, Request
 from llpbench.results.store import Store
+from llpbench.tuning.settings import NOT_FOR_SEARCHES, TuneSettings
 from llpbench.tuning.verb import tune
 
 SMALL = "synthetic[rows=400;dim=4]"
@@ -148,53 +157,79 @@ def test_newest_results_are_the_default(finished: Path) -> None:
     assert "24 ok" in done.stdout
 
 
+def asked(verb: Any = "run", python: bool = False, **settings: Any) -> Request:
+    return Request(verb=verb, settings=settings, python=python)
+
+
 @pytest.mark.parametrize(
-    ("command", "advice"),
+    ("request_", "text"),
     [
-        ("llpbench run -m guess", "llpbench run -m guess --rerun failed"),
-        ("llpbench.run(methods='guess', bags=[8])", "llpbench.run(methods='guess', bags=[8], rerun='failed')"),
-        ("llpbench.run(rerun='stale', config='a')", "llpbench.run(config='a', rerun='failed')"),
-        ("llpbench.run(methods='a', rerun='stale', out='b')", "llpbench.run(methods='a', out='b', rerun='failed')"),
+        (asked(methods=["a", "b[x=1;2]"], bags=[8, 512]), "llpbench run --methods 'a,b[x=1;2]' --bags 8,512"),
+        (asked(seeds=[3]), "llpbench run --seeds 3-3"),
+        (asked(seeds=3, feature_noise=[0.05]), "llpbench run --seeds 3 --feature-noise 0.05"),
+        (asked(offline=True, predictions=False), "llpbench run --offline --no-predictions"),
+        (asked(plugins=["a b.py", "c.py"]), "llpbench run --plugin 'a b.py' --plugin c.py"),
+        (asked(timeout=90.0, out="x y"), "llpbench run --timeout 90 --out 'x y'"),
+        (asked("tune", prune=False, shared=False), "llpbench tune --no-prune --no-shared"),
+        (asked(python=True, methods="a", bags=[8]), "llpbench.run(methods='a', bags=[8])"),
+        (asked("tune", True, ranges={"lr": [1, 2]}), "llpbench.tune(ranges={'lr': [1, 2]})"),
     ],
 )
-def test_advice_can_be_typed_as_it_stands(tmp_path: Path, command: str, advice: str) -> None:
-    assert with_rerun(command, "failed") == advice
+def test_requests_are_rendered_as_commands_that_parse_to_the_same_settings(request_: Request, text: str) -> None:
+    assert str(request_) == text
+    if not request_.python:
+        command = {"run": run, "tune": tune}[request_.verb]
+        parsed = command.make_context(request_.verb, shlex.split(text)[2:]).params
+        known = {name: value for name, value in parsed.items() if name in TuneSettings.declared()}
+        assert given_settings(known, TuneSettings) == request_.settings
+
+
+def test_status_advises_how_to_run_failed_cells_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.plan([make_plan()], command, "0.1.0")
+    for before in (asked(methods=["guess"]), asked(methods=["guess"], rerun="stale", out="elsewhere")):
+        store.plan([make_plan()], before, "0.1.0")
+        store.write(make_result(status="failed", reason="because"))
+        shown = CliRunner().invoke(status, [str(tmp_path)]).stdout
+        assert f"again with: {before.replace(out=str(tmp_path), rerun='failed')}\n" in shown
+        assert "other command" not in shown or before.settings["out"] == "elsewhere"
+
+
+def test_status_shows_commands_of_older_manifests_as_they_are(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.plan([make_plan()], "llpbench run -m guess 'by hand", "0.1.0")
+    assert "go on with: llpbench run -m guess 'by hand\n" in CliRunner().invoke(status, [str(tmp_path)]).stdout
     store.write(make_result(status="failed", reason="because"))
-    shown = CliRunner().invoke(status, [str(tmp_path)])
-    assert f"again with: {with_rerun(in_folder(command, tmp_path), 'failed')}\n" in shown.stdout
+    shown = CliRunner().invoke(status, [str(tmp_path)]).stdout
+    assert "again with: llpbench run -m guess 'by hand (with --rerun failed)\n" in shown
+    assert json.loads(CliRunner().invoke(status, [str(tmp_path), "--json"]).stdout)["commands"] == [
+        "llpbench run -m guess 'by hand"
+    ]
 
 
 @pytest.mark.parametrize(
-    ("command", "advice"),
+    ("command", "text"),
     [
-        ("llpbench tune -m guess --out tuned", "llpbench tune -m guess --out tuned-again"),
-        ("llpbench tune -o 'x y/t' -m guess", "llpbench tune --out 'x y/t-again' -m guess"),
-        ("llpbench tune -m guess", "llpbench tune -m guess --out tuned-again"),
-        ("llpbench.tune(methods=['guess'], out='tuned')", "llpbench.tune(methods=['guess'], out='tuned-again')"),
-        ("llpbench.tune(methods='guess')", "llpbench.tune(methods='guess', out='tuned-again')"),
-        ("llpbench tune --out .", f"llpbench tune --out {shlex.quote(f'{Path().resolve()}-again')}"),
-        ("llpbench tune 'by hand", "llpbench tune 'by hand"),
+        (asked("tune", methods=["guess"], out="x y/t"), "llpbench tune --methods guess --out 'x y/t-again'"),
+        (asked("tune", methods=["guess"]), "llpbench tune --methods guess --out tuned-again"),
+        (asked("tune", True, methods="guess"), "llpbench.tune(methods='guess', out='tuned-again')"),
+        (asked("tune", out="."), f"llpbench tune --out {shlex.quote(f'{Path().resolve()}-again')}"),
+        ("llpbench tune -m guess", "llpbench tune -m guess (with another --out)"),
     ],
 )
-def test_advice_for_a_search_has_no_option_that_tune_lacks(command: str, advice: str) -> None:
+def test_searches_are_made_again_in_another_folder(command: Command, text: str) -> None:
     """A search takes no --rerun: its trials stay as they ended, and those of other code are refused."""
-    for which in ("failed", "stale"):
-        assert with_rerun(command, which) == advice
-    if advice != command and not advice.startswith("llpbench.tune("):
-        assert tune.make_context("tune", shlex.split(advice)[2:]).params["out"]
+    assert rerun_text(command, "failed") == rerun_text(command, "stale") == text
 
 
 def test_the_status_of_a_search_says_how_to_search_again(tmp_path: Path) -> None:
     store, cell = Store(tmp_path / "tuned"), make_cell(tuning=True)
-    store.plan([make_plan(cell)], "llpbench tune -m guess", "0.1.0")
-    going = f"llpbench tune -m guess --out {store.root}"
+    store.plan([make_plan(cell)], asked("tune", methods=["guess"]), "0.1.0")
+    going = f"llpbench tune --methods guess --out {store.root}"
     assert f"\ngo on with: {going}\n" in CliRunner().invoke(status, [str(store.root)]).stdout
     store.write(make_result(cell, status="failed", reason="because", protocol=PROTOCOL))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
     assert f"\ntrials stay as they ended; search again with: {going}-again\n" in shown
-    store.plan([make_plan(make_cell(tuning=True, seed=1))], "llpbench tune -m guess", "0.1.0")
+    store.plan([make_plan(make_cell(tuning=True, seed=1))], asked("tune", methods=["guess"]), "0.1.0")
     store.write(make_result(cell, 0.5, protocol=1))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
     assert f"1 cell of another protocol (this is {PROTOCOL}): a search does not go on with them\n" in shown
@@ -203,40 +238,25 @@ def test_the_status_of_a_search_says_how_to_search_again(tmp_path: Path) -> None
 
 
 def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
-    """The command of a folder that was merged into it made that one's cells again, and this one's never."""
+    """A command of a folder that was merged into this one would fill the former."""
     store = Store(tmp_path / "all")
-    for command in ("llpbench run -m a -o one", "llpbench run -m guess --out=two -b 8", "llpbench run -m guess -o two"):
+    for command in (asked(methods=["a"], out="one"), asked(methods=["guess"], bags=[8], out="two")):
         store.plan([make_plan()], command, "0.1.0")
+    store.plan([make_plan()], asked(methods=["guess"], out="two"), "0.1.0")
     store.write(make_result(status="failed", reason="because"))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
-    assert f"again with: llpbench run -m guess --out {store.root} --rerun failed\n" in shown
+    assert f"again with: llpbench run --methods guess --out {store.root} --rerun failed\n" in shown
     assert "that is the last command; 2 other commands filled the folder, too" in shown
 
 
-@pytest.mark.parametrize(
-    ("command", "advice"),
-    [
-        ("llpbench run --out=two -b 8", "llpbench run --out 'x y' -b 8"),
-        ("llpbench run -otwo -b 8", "llpbench run --out 'x y' -b 8"),
-        ("llpbench run -o two -b 8 --out three", "llpbench run --out 'x y' -b 8"),
-        ("llpbench run -o 'x y' -b 8", "llpbench run -o 'x y' -b 8"),
-        ("llpbench run '-ox y' -b 8", "llpbench run '-ox y' -b 8"),
-        ("llpbench run -b 8", "llpbench run -b 8 --out 'x y'"),
-        ("llpbench run --suite a --offline", "llpbench run --suite a --offline --out 'x y'"),
-        ("llpbench tune -m bp", "llpbench tune -m bp --out 'x y'"),
-        ("llpbench rerun", "llpbench rerun"),
-        ("llpbench run 'by hand", "llpbench run 'by hand"),
-        ("llpbench.run(methods='a')", "llpbench.run(methods='a', out='x y')"),
-        ("llpbench.run()", "llpbench.run(out='x y')"),
-        ("llpbench.run(methods='é', out='two', bags=[8])", "llpbench.run(methods='é', out='x y', bags=[8])"),
-        ("llpbench.run(out='x y', bags=[8])", "llpbench.run(out='x y', bags=[8])"),
-        ("llpbench.run(methods='a[out=b]')", "llpbench.run(methods='a[out=b]', out='x y')"),
-        ("llpbench.run(methods='by hand'", "llpbench.run(methods='by hand'"),
-    ],
-)
-def test_advice_fills_the_folder_it_is_given_for(command: str, advice: str) -> None:
-    """One that names no folder would fill results/NAME: another one, where folders were merged."""
-    assert in_folder(command, Path("x y")) == advice
+def test_every_setting_is_an_option_an_argument_and_documented() -> None:
+    for verb, call, settings in ((run, llpbench_run, RunSettings), (tune, llpbench_tune, TuneSettings)):
+        options = {parameter.name for parameter in verb.params}
+        arguments = inspect.signature(call).parameters
+        assert list(arguments) == list(settings.declared())
+        for name, setting in settings.declared().items():
+            assert f"{name}: {setting.help.split()[0]}" in (call.__doc__ or "")
+            assert name in options or not setting.flags or name in NOT_FOR_SEARCHES
 
 
 def test_a_number_of_jobs_below_zero_is_refused_by_itself() -> None:

@@ -81,7 +81,7 @@ def test_verbose_has_times_and_every_cell(work: Path) -> None:
 def test_the_log_has_command_versions_cells_and_end(work: Path) -> None:
     text = (work / "results" / "mine" / NAME).read_text()
     assert all(re.match(rf"{STAMP} \[\d+\] ", line) for line in text.splitlines())
-    assert "start: llpbench run -m mean-ridge,best-feature" in text
+    assert "start: llpbench run --methods mean-ridge,best-feature" in text
     assert re.search(r"llpbench \S+, Python 3", text)
     assert len(re.findall(r"AUROC \d", text)) == 4
     assert text.splitlines()[-1].partition("] ")[2].startswith("end: 4 ok")
@@ -161,7 +161,7 @@ def test_results_list(work: Path) -> None:
     assert (facts.name, facts.done, facts.planned, facts.trouble) == ("mine", 4, 4, "")
     shown = llpbench("results", "list", cwd=work).stdout
     assert "4/4 cells" in shown
-    assert "llpbench run -m mean-ridge" in shown
+    assert "llpbench run --methods mean-ridge" in shown
     (as_json,) = json.loads(llpbench("results", "list", "results/mine", "--json", cwd=work).stdout)
     assert (as_json["name"], as_json["done"]) == ("mine", 4)
 

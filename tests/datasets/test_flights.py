@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 from llpbench import Categories, Numbers, Split
 from llpbench.contracts.errors import DataUnavailableError, UnknownNameError
 from llpbench.data.store import DataStore, fetch
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import load_registry
 from llpbench_datasets.flights import BAGS, FILES, FLIGHTS
 from llpbench_datasets.flights.load import AFTER_DEPARTURE, WEATHER, load, read
@@ -191,7 +192,7 @@ def test_options_are_checked() -> None:
 
 
 def test_only_without_bags_of_its_own_are_bags_drawn() -> None:
-    spec = RunSpec(methods=["mean-ridge"], datasets=[f"flights[bags={';'.join(BAGS)}]"], bags=[128], seeds=1)
+    spec = RunSettings(methods=["mean-ridge"], datasets=[f"flights[bags={';'.join(BAGS)}]"], bags=[128], seeds=1)
     assert [plan.cell.scheme for plan in plan_cells(spec, load_registry())] == ["own-bags"] * 4 + ["random"]
 
 

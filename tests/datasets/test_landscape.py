@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 from llpbench import Numbers, Split
 from llpbench.contracts.errors import DataUnavailableError, UnknownNameError
 from llpbench.data.store import DataStore
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import load_registry
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import published_on, references_of
@@ -170,7 +171,7 @@ def test_the_seed_a_user_types_is_the_run() -> None:
     from llpbench.experiment.split import load_split, split_seed
 
     registry = load_registry()
-    spec = RunSpec(methods=["mean-ridge"], datasets=["landscape"], bags=[ROWS], seeds=[7])
+    spec = RunSettings(methods=["mean-ridge"], datasets=["landscape"], bags=[ROWS], seeds=[7])
     (plan,) = plan_cells(spec, registry)
     assert plan.cell.scheme == "own-bags"
     job = Job(cell=plan.cell, method_name="", dataset_name="", out="unused")
@@ -187,7 +188,7 @@ def test_published_results_stand_beside_ours() -> None:
     references = llpbench_references()
     assert len(references) == 52 * 8 * 3 * 2
     name = "simple-large-equal-far-global-cluster-None-None"
-    spec = RunSpec(methods=["dllp"], datasets=["landscape", f"landscape[set={name}]"], bags=[ROWS], seeds=1)
+    spec = RunSettings(methods=["dllp"], datasets=["landscape", f"landscape[set={name}]"], bags=[ROWS], seeds=1)
     for plan in plan_cells(spec, load_registry()):
         known = references_of(references, plan.dataset_name)
         assert len(known) == 8 * 3 * 2
@@ -216,5 +217,7 @@ def test_published_methods_have_the_names_that_rows_have() -> None:
     """An option that is the default is not in a row's name: the published mean map found no row."""
     registry = load_registry()
     for name in filter(None, METHODS.values()):
-        (plan,) = plan_cells(RunSpec(methods=[name], datasets=["landscape"], schemes=["own-bags"], seeds=1), registry)
+        (plan,) = plan_cells(
+            RunSettings(methods=[name], datasets=["landscape"], schemes=["own-bags"], seeds=1), registry
+        )
         assert plan.method_name == name

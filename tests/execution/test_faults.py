@@ -19,7 +19,7 @@ from helpers import PATIENCE, make_cell
 
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution.settle import settle, stamp
+from llpbench.execution.settle import settle
 from llpbench.execution.watch import Launcher, Watched
 from llpbench.results.store import Store
 
@@ -220,11 +220,12 @@ def test_a_sound_result_stands_though_its_process_was_killed_afterwards(tmp_path
     store = Store(tmp_path / "out")
     (result,) = store.results()
     job = Job(cell=result.cell, method_name="", dataset_name="", out=str(store.root))
-    path = store.result_path(result.id)
     killed = Outcome(job, "crashed", "the process was killed by SIGKILL")
-    assert settle(store, killed, before=(0, 0)).status == "ok"
+    assert settle(store, killed, before=(0, 0, 0)).status == "ok"
     assert store.predictions_path(result.id).exists()
-    assert settle(store, killed, before=stamp(path)).status == "crashed"  # the file is from before: it has no result
+    assert (
+        settle(store, killed, before=store.stamp(result.id)).status == "crashed"
+    )  # the file is from before: it has no result
     assert not store.predictions_path(result.id).exists()
 
 

@@ -13,7 +13,6 @@ import time
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from cli_runner import FAULTY, llpbench, status, table
@@ -150,11 +149,6 @@ class Scripted:
         self.closed = True
 
 
-class Quiet:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
-
 @pytest.mark.parametrize("left", ["nothing", "a failed result"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 def test_a_disk_that_refuses_is_no_fault_of_the_cell(
@@ -172,7 +166,7 @@ def test_a_disk_that_refuses_is_no_fault_of_the_cell(
     monkeypatch.setattr(files.os, "fsync", refuse)
     jobs = [Job(cell=cell, method_name="guess", dataset_name="toy", out=str(store.root)) for cell in cells]
     with pytest.raises(StoreError, match=f"{os.strerror(number)}. Finished cells are kept"):
-        run_jobs(jobs, store, load_registry(), executor, Quiet())
+        run_jobs(jobs, store, load_registry(), executor)
     assert [result.cell.seed for result in store.results()] == [0]
     assert executor.closed
     assert list((store.root / "claims").iterdir()) == []

@@ -19,10 +19,10 @@ from llpbench.contracts.data import Part, Split
 from llpbench.contracts.job import Job
 from llpbench.contracts.specs import NO_BAG, BagScheme
 from llpbench.execution import method_process
-from llpbench.execution.worker import blank_result
 from llpbench.experiment import bag_card, fit_cell, forming
 from llpbench.experiment.forming import deal_bags, form_bags, split_by_bags
 from llpbench.plugins.registry import load_registry
+from llpbench.results.blank import blank_result
 
 REGISTRY = load_registry()
 

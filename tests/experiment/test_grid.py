@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from llpbench import BagScheme, DatasetSpec, MethodSpec, Param, UsageError
 from llpbench.contracts.errors import UnknownNameError
-from llpbench.experiment.grid import RunSpec, parse_seeds, plan_cells
+from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import parse_seeds
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
 
@@ -39,8 +41,8 @@ def registry() -> Registry:
     return registry
 
 
-def request(**changes: object) -> RunSpec:
-    return RunSpec(**{"methods": ["plain"], "datasets": ["big"], "bags": [8], "seeds": 1, **changes})  # type: ignore[arg-type]
+def request(**changes: object) -> RunSettings:
+    return RunSettings(**{"methods": ["plain"], "datasets": ["big"], "bags": [8], "seeds": 1, **changes})  # type: ignore[arg-type]
 
 
 def test_one_seed_of_many_digits_is_written_as_a_range(registry: Registry) -> None:

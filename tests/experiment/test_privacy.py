@@ -19,7 +19,7 @@ from llpbench.contracts.data import Part, Split
 from llpbench.contracts.job import Job
 from llpbench.execution.settings import combine
 from llpbench.execution.worker import run_job
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.privacy import (
     add_count_noise,
     count_noise_sd,
@@ -28,6 +28,7 @@ from llpbench.experiment.privacy import (
     log_gaussian_delta,
     noise_name,
 )
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.seeds import derive_seed, secret_rng
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
@@ -210,28 +211,24 @@ def loaded(job: Job) -> Split:
 def test_noise_by_flag_wins_over_that_of_the_file_in_either_form(
     file: dict[str, list[object]], flags: dict[str, list[object]], noise: list[str]
 ) -> None:
-    spec, _ = combine({"methods": ["mean-ridge"], **file}, flags)
+    spec = combine({"methods": ["mean-ridge"], **file}, flags, RunSettings)
     assert spec.noise == noise
 
 
 def test_noise_levels_by_epsilon_are_cells_of_their_own() -> None:
     flags = {"methods": ["mean-ridge"], "datasets": ["synthetic"], "bags": [8], "seeds": 1}
-    spec, _ = combine({}, {**flags, "epsilon": [10.0, 3.0, 1.0, 0.3]})
+    spec = combine({}, {**flags, "epsilon": [10.0, 3.0, 1.0, 0.3]}, RunSettings)
     plans = plan_cells(spec, REGISTRY)
     assert [p.cell.noise for p in plans] == ["medium", "epsilon=3", "high", "epsilon=0.3"]
-    other = plan_cells(RunSpec(**{**_fields(spec), "mechanism": "analytic"}), REGISTRY)
+    other = plan_cells(spec.replace(mechanism="analytic"), REGISTRY)
     assert all(p.cell.mechanism == "analytic" for p in other)
     assert not {p.cell.id for p in plans} & {p.cell.id for p in other}
-    named = plan_cells(RunSpec(**{**_fields(spec), "mechanism": "".join(["gauss", "ian"])}), REGISTRY)
+    named = plan_cells(spec.replace(mechanism="".join(["gauss", "ian"])), REGISTRY)
     assert [p.cell.id for p in named] == [p.cell.id for p in plans]
-    quiet = RunSpec(**{**_fields(spec), "mechanism": "analytic", "noise": ["none"]})
+    quiet = spec.replace(mechanism="analytic", noise=["none"])
     assert plan_cells(quiet, REGISTRY)[0].cell.mechanism == "gaussian"  # without noise there is no mechanism
-    with pytest.raises(UsageError, match="unknown noise mechanism"):
-        plan_cells(RunSpec(**{**_fields(spec), "mechanism": "laplace"}), REGISTRY)
-
-
-def _fields(spec: RunSpec) -> dict[str, object]:
-    return {name: getattr(spec, name) for name in spec.__struct_fields__}
+    with pytest.raises(UsageError, match="unknown mechanism 'laplace'"):
+        spec.replace(mechanism="laplace")
 
 
 @pytest.mark.parametrize("classes", [2, 3])

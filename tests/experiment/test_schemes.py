@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from llpbench import Column, DatasetError, UsageError
 from llpbench.contracts.errors import UnknownNameError
 from llpbench.contracts.specs import NO_BAG, BagScheme
-from llpbench.experiment.grid import RunSpec, plan_cells, unused_sizes
+from llpbench.experiment.grid import plan_cells, unused_sizes
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.schemes import (
     check_groups,
     cluster_dirichlet_bags,
@@ -153,7 +154,7 @@ def test_own_bags_above_most_are_cut() -> None:
 
 
 def test_a_scheme_that_sizes_its_bags_is_planned_once_and_says_so() -> None:
-    spec = RunSpec(
+    spec = RunSettings(
         methods=["mean-ridge", "supervised"],
         datasets=["synthetic"],
         bags=[8, 64],
@@ -166,7 +167,7 @@ def test_a_scheme_that_sizes_its_bags_is_planned_once_and_says_so() -> None:
     assert sum(p.oracle for p in planned) == 1
     assert unused_sizes(spec, planned) == ["group-by sizes its bags itself: --bags is ignored for it"]
     # A size that is too large for the data is no matter to it.
-    huge = RunSpec(methods=["mean-ridge"], datasets=["adult"], bags=[10**9], schemes=["group-by[columns=sex]"])
+    huge = RunSettings(methods=["mean-ridge"], datasets=["adult"], bags=[10**9], schemes=["group-by[columns=sex]"])
     assert len(plan_cells(huge, REGISTRY)) == 3
 
 

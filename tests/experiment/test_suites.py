@@ -27,7 +27,8 @@ from llpbench.cli.suite import list_suites, methods_by_role
 from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param
 from llpbench.execution.suite_run import plan_suite_run
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.suites.coverage import coverage, own_coverage, suite_coverage
 from llpbench.experiment.suites.file import Suite, find_suite, read_suite, suite_files
 from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
@@ -107,7 +108,7 @@ def with_default(spec: MethodSpec, name: str, default: float) -> MethodSpec:
 def test_the_cells_are_those_of_ordinary_runs(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     (mixed,) = plan_suite(suite, registry, Limits(part="mixed"))
-    spec = RunSpec(
+    spec = RunSettings(
         methods=suite.methods, datasets=[SMALL], schemes=["cluster-dirichlet"], bags=[8], noise=["none", "high"],
         seeds=1,
     )  # fmt: skip
@@ -204,7 +205,7 @@ def test_what_a_suite_does_not_have_is_an_error(
 )
 def test_what_a_suite_settles_cannot_be_set(draft: Path, registry: Registry, settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=f"--{next(iter(settings))} does not go with --suite"):
-        plan_suite_run(str(draft), settings, registry)
+        plan_suite_run({**settings, "suite": str(draft)}, registry)
 
 
 def test_a_suite_that_is_not_there(tmp_path: Path, registry: Registry) -> None:
@@ -265,7 +266,7 @@ def test_frozen_numbers_come_back_bit_for_bit(value: float) -> None:
     spec = REGISTRY.methods["bag-logistic"]
     frozen = {"bag-logistic": {p.name: p.default for p in spec.params} | {"penalty": float(value)}}
     text = with_frozen(REGISTRY.methods, "bag-logistic", frozen)  # type: ignore[arg-type]
-    (plan,) = plan_cells(RunSpec(methods=[text], datasets=[SMALL], bags=[8], seeds=1), REGISTRY)
+    (plan,) = plan_cells(RunSettings(methods=[text], datasets=[SMALL], bags=[8], seeds=1), REGISTRY)
     assert plan.cell.params["penalty"] == float(value)
 
 

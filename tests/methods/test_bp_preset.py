@@ -10,6 +10,7 @@ import llpbench_methods
 from llpbench import UsageError
 from llpbench.execution.settings import combine, read_run_file, run_files
 from llpbench.experiment.grid import plan_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.options import parse_options
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp.preset import paper, rows
@@ -46,7 +47,7 @@ def test_what_is_not_there_is_named():
 
 
 def test_the_preset_reaches_the_cells():
-    spec, _ = combine(read_run_file(run_files(REGISTRY)["paper-preset"]), {})
+    spec = combine(read_run_file(run_files(REGISTRY)["paper-preset"]), {}, RunSettings)
     planned = plan_cells(spec, REGISTRY)
     assert len(planned) == 2 * 6 * 3
     for plan in planned:
@@ -71,7 +72,7 @@ def test_run_file_plans(path):
     if missing:
         # A dataset to come: the rest of the file must hold on one that is there.
         content["datasets"] = ["synthetic"]
-    spec, _ = combine(content, {})
+    spec = combine(content, {}, RunSettings)
     planned = plan_cells(spec, REGISTRY)
     assert planned
     assert {plan.cell.method for plan in planned} == {parse_options(label)[0] for label in spec.methods}

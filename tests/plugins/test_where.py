@@ -13,7 +13,8 @@ from cli_runner import llpbench, llpbench_process, status
 
 import llpbench as package
 from llpbench.contracts.errors import UsageError, describe, printable, shortened, where_it_failed
-from llpbench.experiment.grid import RunSpec, parse_seeds
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import parse_seeds
 from llpbench.report.progress import describe_result
 from llpbench.results.metric_style import OWN_METRICS
 
@@ -200,9 +201,9 @@ def test_wrong_seeds_are_refused(given: object) -> None:
 
 
 def test_a_number_and_its_list_are_one_request() -> None:
-    spec = RunSpec(methods=["bp"], seeds=3)
-    assert RunSpec(methods=["bp"], seeds=parse_seeds("0-2")).name == spec.name
-    assert RunSpec(methods=["bp"], seeds=[3, 4]).name != spec.name
+    spec = RunSettings(methods=["bp"], seeds=3)
+    assert RunSettings(methods=["bp"], seeds=parse_seeds("0-2")).name == spec.name
+    assert RunSettings(methods=["bp"], seeds=[3, 4]).name != spec.name
     assert spec.seed_list == [0, 1, 2]
 
 

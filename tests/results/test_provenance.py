@@ -17,10 +17,12 @@ from plugin_install import with_module
 
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult
-from llpbench.execution.jobs import Context, Limits, make_jobs, wanted_cells
+from llpbench.execution.jobs import make_jobs, wanted_cells
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.fingerprint import code_name, distribution_of, fingerprint, is_own, is_released
 from llpbench.plugins.registry import load_registry
 from llpbench.results.provenance import Provenance, numeric_flags, recorded_code, recorded_versions
+from llpbench.results.request import Request
 from llpbench.results.store import Store
 
 METHOD = """
@@ -171,8 +173,7 @@ def job_for(tmp_path: Path, *files: Path, **changes: str) -> Job:
     method, dataset = changes.pop("method", "mean-ridge"), changes.pop("dataset", "synthetic")
     cell = make_cell(method=method, dataset=dataset, **changes)
     store = Store(tmp_path / "out")
-    context = Context(plugins=tuple(str(file.resolve()) for file in files))
-    (job,) = make_jobs([make_plan(cell)], store, registry, Limits(), context)
+    (job,) = make_jobs([make_plan(cell)], store, registry, RunSettings(plugins=files))
     return job
 
 
@@ -272,7 +273,7 @@ def planned_store(folder: Path, *facts: dict[str, object], method: str = "mean-r
     """A folder with a result for each seed, made as of today but for the given facts."""
     store, registry = Store(folder), load_registry()
     cells = [make_cell(method=method, dataset="synthetic", seed=seed) for seed in range(len(facts))]
-    store.plan([make_plan(cell) for cell in cells], "llpbench run", "0.1.0")
+    store.plan([make_plan(cell) for cell in cells], Request(verb="run"), "0.1.0")
     provenance = Provenance(registry)
     for cell, changes in zip(cells, facts, strict=True):
         known = {"protocol": PROTOCOL, "code": provenance.code(cell), "rules": provenance.rules()}

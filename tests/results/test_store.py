@@ -15,7 +15,8 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.job import Job
 from llpbench.execution.worker import run_job
 from llpbench.plugins.registry import load_registry
-from llpbench.results.sealing import Damaged
+from llpbench.results.request import Request
+from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store, newest_store
 from llpbench.system import files
 from llpbench.system.files import write_atomically
@@ -163,6 +164,30 @@ def test_results_come_in_the_order_of_the_plan_with_its_labels(store: Store) -> 
     assert [r.cell.seed for r in store.results()] == [0, 2]
     assert {r.method_name for r in store.results()} == {"guess"}
     assert store.read(make_cell(seed=1).id) is None
+
+
+def test_a_result_is_decoded_once_until_its_file_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    monkeypatch.setattr(
+        "llpbench.results.store.decode_result", lambda data: decoded.append(data) or decode_result(data)
+    )
+    store.write(make_result(make_cell(seed=0), 0.5))
+    first = store.read(make_cell(seed=0).id)
+    assert first is not None
+    first.reason = "changed by a reader"
+    assert store.results()[0].reason == ""
+    assert len(decoded) == 1
+    store.write(make_result(make_cell(seed=0), 0.75))
+    assert store.results()[0].selected["bags"].metrics["auroc"] == 0.75
+    store.result_path(first.id).unlink()
+    assert store.read(first.id) is None
+    assert len(decoded) == 2
+
+
+def test_requests_are_kept_as_data_beside_texts_of_older_folders(store: Store) -> None:
+    request = Request(verb="run", settings={"methods": ["guess"], "bags": [8], "offline": True})
+    store.plan([], request, "0.1.0")
+    assert store.manifest().commands == ["llpbench run --methods guess", request]
 
 
 def test_a_result_that_nobody_planned_is_not_shown(store: Store) -> None:

@@ -30,24 +30,25 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
 from llpbench.execution.driver import Driver
-from llpbench.execution.jobs import Context, Limits
-from llpbench.execution.worker import blank_result, run_job, run_job_here, telling
-from llpbench.experiment.grid import RunSpec, plan_cells
+from llpbench.execution.worker import run_job, run_job_here, telling
+from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.judge import Pruned
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.tuned import History, Setting, Trial, TunedParams, read_chosen
 from llpbench.plugins.registry import load_registry
-from llpbench.report.progress import QuietView
+from llpbench.results.blank import blank_result
 from llpbench.results.store import Store
 from llpbench.tuning.pruning import FIRST_REPORTS, FIRST_TRIALS, cut_where_given_up, pruning_limits
 from llpbench.tuning.request import plan_tune
 from llpbench.tuning.results import TuneResults
-from llpbench.tuning.searches import Search, TuneSpec, plan_searches
+from llpbench.tuning.searches import Search, plan_searches
+from llpbench.tuning.settings import TuneSettings
 from llpbench.tuning.space import NUMBER, Dimension, narrowed, ranges_of, search_space, start_values
 from llpbench.tuning.study import Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
-from llpbench.tuning.verb import run_command
+from llpbench.tuning.verb import run_request
 
 PLUGIN = Path(__file__).parents[1] / "support" / "tunable" / "tunable.py"
 REGISTRY = load_registry([PLUGIN])
@@ -79,20 +80,18 @@ class Inline:
         pass
 
 
-def request(*methods: str, trials: int = 8, rules: tuple[str, ...] = ("bags",), seeds: int = 1, **how: Any) -> TuneSpec:
-    run = RunSpec(methods=list(methods), datasets=["halves"], bags=[4], seeds=seeds)
-    return TuneSpec(run, rules, trials, **how)
+def request(*methods: str, trials: int = 8, rules: tuple[str, ...] = ("bags",), **how: Any) -> TuneSettings:
+    grid: dict[str, Any] = {"methods": methods, "datasets": "halves", "bags": 4}
+    return TuneSettings(**grid, trials=trials, rule=rules, plugins=PLUGIN, timeout=60, memory=4096, **how)
 
 
-def search(out: Path, spec: TuneSpec) -> tuple[list[Search], Inline]:
+def search(out: Path, spec: TuneSettings) -> tuple[list[Search], Inline]:
     store, executor = Store(out), Inline()
     store.plan([], "test", "0")
     searches = plan_searches(spec, REGISTRY, Journal(out))
-    context = Context(plugins=(str(PLUGIN),), predictions=True)
-    limits = Limits(1, 60.0, 4096.0)
-    work = Trials(searches, store, REGISTRY, limits, context, on_trial=lambda *_: None, command="test", version="0")
+    work = Trials(searches, store, REGISTRY, spec, on_trial=lambda *_: None, request="test", version="0")
     try:
-        Driver(store, REGISTRY, executor, QuietView()).run(work)
+        Driver(store, REGISTRY, executor, ()).run(work)
     finally:
         work.release()
     write_searches(out, searches)
@@ -403,7 +402,7 @@ def test_spoilt_test_rows_change_nothing_in_the_history(
     spoilt, _ = search(tmp_path / "spoilt", spec)
     assert [without_seconds(s.history()) for s in sound] == [without_seconds(s.history()) for s in spoilt]
     # The check can fail: an ordinary cell does look.
-    (plan,) = plan_cells(RunSpec(methods=["tilt"], datasets=["halves"], bags=[4], seeds=1), REGISTRY)
+    (plan,) = plan_cells(RunSettings(methods=["tilt"], datasets=["halves"], bags=[4], seeds=1), REGISTRY)
     job = Job(cell=plan.cell, method_name="", dataset_name="", out=str(tmp_path / "cell"), plugins=(str(PLUGIN),))
     looked = run_job(job)
     monkeypatch.setenv("SPOIL_TEST", "")
@@ -477,7 +476,7 @@ def test_one_set_of_trials_serves_several_rules(tmp_path: Path) -> None:
 
 def test_shared_trials_need_several_rules_and_draws_that_none_of_them_steers() -> None:
     with pytest.raises(UsageError, match=r"'tpe' follows the values of one rule.*--sampler random"):
-        request("tilt", rules=("bags", "instances"), shared=True)
+        request("tilt", rules=("bags", "instances"), shared=True, sampler="tpe")
     with pytest.raises(UsageError, match=r"only bags judges.*--rule all"):
         request("tilt", rules=("bags",), shared=True, sampler="random")
 
@@ -486,25 +485,25 @@ def test_a_run_file_states_a_search(tmp_path: Path) -> None:
     file = tmp_path / "protocol.toml"
     grid = 'methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\nseeds = 2\n'
     file.write_text(f'{grid}[search]\ntrials = 3\nrule = ["instances", "bags"]\nshared = true\nper_seed = true\n')
-    spec = plan_tune({"out": "tuned"}, config=file, plugins=[PLUGIN]).spec
-    assert (spec.run.methods, spec.run.seeds, spec.rules) == (["tilt"], 2, ("instances", "bags"))
+    spec = plan_tune({"out": "tuned", "config": file, "plugins": [PLUGIN]}).settings
+    assert (spec.methods, spec.seeds, spec.rule) == (["tilt"], 2, ["instances", "bags"])
     assert (spec.trials, spec.shared, spec.per_seed, spec.sampler, spec.prune) == (3, True, True, "random", True)
     flags = {"trials": 5, "rule": ["bags"], "shared": False, "seeds": 1, "out": "tuned"}
-    spec = plan_tune(flags, config=file, plugins=[PLUGIN]).spec
-    assert (spec.trials, spec.rules, spec.sampler, spec.run.seeds, spec.per_seed) == (5, ("bags",), "tpe", 1, True)
+    spec = plan_tune({**flags, "config": file, "plugins": [PLUGIN]}).settings
+    assert (spec.trials, spec.rule, spec.sampler, spec.seeds, spec.per_seed) == (5, ["bags"], "tpe", 1, True)
     # The same file is a grid for run, which leaves the search aside.
-    assert [plan.cell.bag_size for plan in plan_run({}, config=file, plugins=[PLUGIN]).planned] == [4, 4]
-    assert plan_tune({"methods": ["tilt"], "out": "tuned"}, plugins=[PLUGIN]).spec.run.seeds == 1
+    assert [plan.cell.bag_size for plan in plan_run({"config": file, "plugins": [PLUGIN]}).planned] == [4, 4]
+    assert plan_tune({"methods": ["tilt"], "out": "tuned", "plugins": [PLUGIN]}).settings.seeds == 1
     for wrong, words in (
         ("[search]\ntrails = 3", "key in the table search .*'trails'.*Did you mean 'trials'"),
-        ("search = 3", "search is a table"),
+        ("search = 3", "search must be a table"),
         ('[search]\ntrials = "many"', "trials"),
         ("[search]\ntrials = 0", "at least 1"),
         ('[search]\nrule = "bagz"', "bagz"),
     ):
         file.write_text(f"{grid}{wrong}\n")
         with pytest.raises(UsageError, match=words):
-            plan_tune({"out": "tuned"}, config=file, plugins=[PLUGIN])
+            plan_tune({"out": "tuned", "config": file, "plugins": [PLUGIN]})
 
 
 @pytest.mark.parametrize(
@@ -516,9 +515,9 @@ def test_a_folder_holds_trials_or_cells_of_a_run_never_both(tmp_path: Path, tuni
     file, store, there = tmp_path / "run.toml", Store(tmp_path / "mine"), make_plan(make_cell(tuning=tuning))
     file.write_text(f'methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\nout = "{store.root}"\n')
     store.plan([there], "llpbench any", "0")
-    asked = (plan_run if tuning else plan_tune)({}, config=file, plugins=[PLUGIN])
+    asked = (plan_run if tuning else plan_tune)({"config": file, "plugins": [PLUGIN], "progress": False})
     with pytest.raises(StoreError, match=rf"{words} a folder of its own.*--out"):
-        asked.run(progress=False, command="llpbench any other")
+        asked.run()
     assert list(store.manifest().planned.values()) == [there]
     assert store.manifest().commands == ["llpbench any"]
 
@@ -529,7 +528,7 @@ def test_a_folder_holds_trials_or_cells_of_a_run_never_both(tmp_path: Path, tuni
 )
 def test_the_run_that_is_advised_has_a_folder_of_its_own(search: str, run: str) -> None:
     by_bags: Any = SimpleNamespace(rule=SimpleNamespace(name="bags"))
-    words = shlex.split(run_command({"config": "mine.toml"}, TuneResults(Path(search), [by_bags]), 0))
+    words = shlex.split(str(run_request({"config": "mine.toml"}, 0, TuneResults(Path(search), [by_bags]))))
     assert words == ["llpbench", "run", "--config", "mine.toml", "--params", search, "--out", run]
 
 
@@ -587,7 +586,7 @@ def test_tuned_parameters_enter_the_plan(tmp_path: Path) -> None:
     (tilt,), _ = search(tmp_path, request("tilt", trials=6))
     best = tilt.history().best
     assert best is not None
-    run = RunSpec(methods=["tilt", "plain"], datasets=["halves"], bags=[4], seeds=2)
+    run = RunSettings(methods=["tilt", "plain"], datasets=["halves"], bags=[4], seeds=2)
     tuned = TunedParams(tmp_path, "bags")
     plans = plan_cells(run, REGISTRY, tuned)
     assert [p.method_name for p in plans] == ["tilt[params=tuned-bags]", "plain"] * 2
@@ -632,12 +631,12 @@ def test_a_file_that_holds_no_parameters_is_refused(tmp_path: Path, content: str
 
 
 def test_folders_and_cells_keep_their_names() -> None:
-    spec = RunSpec(methods=["dllp"], bags=[8, 512])
+    spec = RunSettings(methods=["dllp"], bags=[8, 512])
     old = {"methods", "datasets", "bags", "seeds", "schemes", "noise", "delta", "feature_noise", "backend", "preset"}
-    axes = {k: v for k, v in msgspec.to_builtins(spec).items() if k in old}
+    axes = {k: v for k, v in vars(spec).items() if k in old}
     assert spec.name == f"dllp-adult-{hashlib.sha256(msgspec.json.encode(axes, order='sorted')).hexdigest()[:6]}"
     for change in ({"mechanism": "analytic"}, {"params": "tuned"}, {"params": "x", "params_rule": "instances"}):
-        assert msgspec.structs.replace(spec, **change).name != spec.name
+        assert spec.replace(**change).name != spec.name
     assert make_cell(tuning=False).id == make_cell().id
     assert make_cell(tuning=True).id != make_cell().id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -10,8 +9,9 @@ from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import LLPBenchError, PluginError, UnknownNameError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, RuleSpec, Scalar
-from llpbench.execution.jobs import Limits
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import Catalog, Entry, Registry
+from llpbench.results.request import Command
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme, RuleSpec)
 
@@ -37,14 +37,10 @@ def check_traced(result: CellResult, registry: Registry) -> None:
     _check_settings(dataset, result.cell.dataset_options)
 
 
-def check_commands(commands: Iterable[str]) -> None:
+def check_commands(commands: Iterable[Command]) -> None:
     """Raise ``Unsound`` if a file may have replaced an installed plugin in a run."""
     for command in commands:
-        try:
-            words = shlex.split(command)
-        except ValueError:
-            words = command.split()
-        if any(word.partition("=")[0] == "--plugin-override" for word in words):
+        if "--plugin-override" in command if isinstance(command, str) else "override" in command.settings:
             raise Unsound("its run used --plugin-override; results must come from installed packages")
 
 
@@ -61,8 +57,7 @@ def registered(shelf: Catalog[S], name: str) -> Entry[S]:
 
 def _check_limits(result: CellResult) -> None:
     """A method that was stopped must have had the time and memory that every cell has."""
-    usual = Limits()
-    for limit, least, unit in (("timeout", usual.timeout, "s"), ("memory_mb", usual.memory_mb, "MB")):
+    for limit, least, unit in (("timeout", RunSettings.timeout.default, "s"), ("memory_mb", 8192.0, "MB")):
         had = result.limits.get(limit, 0.0)
         if had < least:
             raise Unsound(f"it was stopped with a {limit} of {had:g} {unit}; at least {least:g} {unit} are required")

@@ -7,16 +7,18 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from llpbench.board.content.facts import MachineFacts
 from llpbench.board.content.folder import read_folder, read_machine
 from llpbench.board.validate import Unsound, check_machine, clip
 from llpbench.contracts.errors import StoreError, UsageError
-from llpbench.contracts.executor import ExecutorSettings
 from llpbench.contracts.result import CellResult
-from llpbench.execution.driver import View, run_jobs
-from llpbench.execution.jobs import Context, Limits, make_jobs
+from llpbench.contracts.view import View
+from llpbench.execution.driver import run_jobs
+from llpbench.execution.jobs import make_executor, make_jobs
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import Registry
 from llpbench.results.store import Store
 from llpbench.system.machine import machine
@@ -80,10 +82,18 @@ def choose(results: dict[str, CellResult], wanted: str | None, folder: Path) -> 
     return result
 
 
+class Limits(NamedTuple):
+    """The limits of a published cell, as settings of a run."""
+
+    threads: int
+    timeout: float
+    memory: float
+
+
 def run_cells(
     plans: Iterable[tuple[Planned, Limits]],
     registry: Registry,
-    context: Context,
+    settings: RunSettings,
     view: View,
     *,
     jobs: int = 1,
@@ -105,9 +115,10 @@ def run_cells(
             with tempfile.TemporaryDirectory(prefix="llpbench-rerun-") as folder:
                 store = Store(Path(folder))
                 store.plan(of, "llpbench rerun", __version__)
-                executor = registry.executor("local", ExecutorSettings(jobs=jobs, threads=limits.threads))
+                limited = settings.replace(jobs=jobs, **limits._asdict())
+                executor = make_executor(limited, registry)
                 try:
-                    run_jobs(make_jobs(of, store, registry, limits, context), store, registry, executor, view)
+                    run_jobs(make_jobs(of, store, registry, limited), store, registry, executor, [view])
                 finally:
                     found = ((plan.cell.id, store.read(plan.cell.id)) for plan in of)
                     made |= {cell_id: result for cell_id, result in found if result is not None}
@@ -124,7 +135,7 @@ def limits_again(
     return Limits(
         threads=threads or int(given.get("threads", 1)),
         timeout=timeout or float(given.get("timeout", 3600.0)),
-        memory_mb=memory or float(given.get("memory_mb", 8192.0)),
+        memory=memory or float(given.get("memory_mb", 8192.0)),
     )
 
 

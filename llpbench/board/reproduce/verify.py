@@ -26,14 +26,14 @@ from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.marks import FreshMark, Mark, digest_of_numbers
 from llpbench.board.maths.statistics import holm, student_p
-from llpbench.board.reproduce.rerun import Verdict, compare, limits_again, run_cells, type_of
+from llpbench.board.reproduce.rerun import Limits, Verdict, compare, limits_again, run_cells, type_of
 from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
 from llpbench.contracts.errors import DataUnavailableError, StoreError
 from llpbench.contracts.result import CellResult
-from llpbench.execution.driver import View
-from llpbench.execution.jobs import Context, Limits
+from llpbench.contracts.view import View
 from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import Registry
 from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import setting_of, value_of
@@ -133,7 +133,7 @@ def verify(
     drawn: Sequence[CellResult],
     content: Content,
     registry: Registry,
-    context: Context,
+    settings: RunSettings,
     view: View,
     *,
     seeds: Sequence[int] = (),
@@ -148,7 +148,7 @@ def verify(
         drawn: published cells.
         content: the leaderboard.
         registry: what is installed; cells of anything else are doubts.
-        context: where cells find data.
+        settings: how cells are run: data, plugins.
         view: shows the progress.
         seeds: the fresh seeds.
         limits: timeout, memory and threads that replace those of the cells.
@@ -176,7 +176,7 @@ def verify(
             plans.setdefault(plan.cell.id, (plan, own))
     made = report.made
     try:
-        run_cells(plans.values(), registry, context, view, jobs=jobs, made=made)
+        run_cells(plans.values(), registry, settings, view, jobs=jobs, made=made)
     except KeyboardInterrupt:
         report.stopped = True
         for cell_id in [cell_id for cell_id, result in made.items() if result.status == "crashed"]:

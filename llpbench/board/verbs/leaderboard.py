@@ -205,9 +205,10 @@ def verify(
     from llpbench.board.content.shipped import shipped_board
     from llpbench.board.reproduce import verify as room
     from llpbench.contracts.errors import UsageError
-    from llpbench.execution.session import context_of
+    from llpbench.data.fetch_files import fetch_files
+    from llpbench.experiment.run_settings import RunSettings
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.progress import fetch_files, make_view
+    from llpbench.report.progress import make_view
     from llpbench.results.bootstrap import METRIC
     from llpbench.results.metric_style import known_styles
 
@@ -229,13 +230,13 @@ def verify(
         f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}"
     )
     registry = load_registry(plugins, override)
-    context = context_of(data, offline, plugins, override, predictions=False)
+    settings = RunSettings(data=data, offline=offline, plugins=plugins, override=override, predictions=False)
     limits = (timeout, memory, threads)
     with exit_on_interrupt():
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
-            fetch_files(registry.datasets[name], Path(data) if data else None, offline=offline, quiet=True)
+            fetch_files(registry.datasets[name], Path(data) if data else None, offline=bool(offline), quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
-        report = room.verify(drawn, content, registry, context, view, seeds=seeds, limits=limits, jobs=jobs)
+        report = room.verify(drawn, content, registry, settings, view, seeds=seeds, limits=limits, jobs=jobs)
         tell_verification(report)
         if report.stopped:
             click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)

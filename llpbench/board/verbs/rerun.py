@@ -57,10 +57,11 @@ def rerun(
         run_cells,
     )
     from llpbench.contracts.errors import UsageError
-    from llpbench.execution.session import context_of
+    from llpbench.data.fetch_files import fetch_files
     from llpbench.experiment.plan import Planned
+    from llpbench.experiment.run_settings import RunSettings
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.progress import QuietView, fetch_files
+    from llpbench.report.progress import QuietView
 
     if (cell is None) != at_random:
         raise UsageError("give the id of a cell or --random.")
@@ -77,10 +78,10 @@ def rerun(
     registry = load_registry(plugins, override)
     registry.methods.entry(before.cell.method)
     _describe(before)
-    fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=offline, quiet=True)
-    context = context_of(data, offline, plugins, override, predictions=False)
+    fetch_files(registry.datasets[before.cell.dataset], Path(data) if data else None, offline=bool(offline), quiet=True)
+    settings = RunSettings(data=data, offline=offline, plugins=plugins, override=override, predictions=False)
     plan = (Planned.of(before), limits_again(before, timeout, memory, threads))
-    now = run_cells([plan], registry, context, QuietView())[before.id]
+    now = run_cells([plan], registry, settings, QuietView())[before.id]
     verdict = compare(before, now, tolerance, machine_type(folder, before.machine))
     if verdict.lines:
         click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from llpbench.contracts.cell import OWN_SIZES
 from llpbench.contracts.errors import UnknownNameError, UsageError
-from llpbench.experiment.grid import RunSpec, listed_seeds, parse_seeds, plan_cells
+from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.plan import Planned
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.experiment.setting import listed_seeds, parse_seeds
 from llpbench.experiment.suites.file import Block, Suite, base_name
 from llpbench.experiment.suites.frozen import check_suite, with_frozen
 from llpbench.plugins.registry import Registry
@@ -75,7 +77,7 @@ def all_cells(blocks: Iterable[PlannedBlock]) -> list[Planned]:
     return list({plan.cell.id: plan for block in blocks for plan in block.cells}.values())
 
 
-def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> RunSpec | None:
+def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> RunSettings | None:
     """The block as the request of an ordinary run; None if nothing of it is selected."""
     methods = _methods(suite, block, limits.methods)
     datasets = [text for text in block.datasets if _is_asked(text, limits.datasets)]
@@ -87,7 +89,7 @@ def _spec(suite: Suite, block: Block, limits: Limits, registry: Registry) -> Run
     if not (methods and datasets and seeds) or unwanted:
         return None
     frozen = suite.frozen
-    return RunSpec(
+    return RunSettings(
         methods=[with_frozen(registry.methods, text, frozen.methods) for text in methods],
         datasets=[with_frozen(registry.datasets, text, frozen.datasets) for text in datasets],
         schemes=[with_frozen(registry.schemes, text, frozen.schemes) for text in schemes],
