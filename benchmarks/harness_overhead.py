@@ -31,6 +31,7 @@ class NoOp:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=60)
+    parser.add_argument("--start", default="fork,spawn", help="how cells are started")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = []
@@ -38,7 +39,7 @@ def main() -> None:
         (Path(folder) / "no_op.py").write_text(PLUGIN)
         command = [sys.executable, "-m", "llpbench", "run", "--plugin", "no_op.py", "--methods", "no-op"]
         command += ["--datasets", "synthetic", "--bags", "8", "--seeds", str(options.cells), "--quiet", "--out"]
-        for start in ("fork", "spawn"):
+        for start in options.start.split(","):
             seconds = timed([*command, start, "--start", start], folder)
             rows.append({"what": f"cell, {start}", "cells": options.cells, "seconds_each": seconds / options.cells})
         for verb in ("--help", "list"):

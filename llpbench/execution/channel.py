@@ -1,33 +1,30 @@
-"""The line between the two processes of a cell, and the first message on it.
+"""The connection between the two processes of a cell, and the first message on it.
 
-Nothing here imports numpy: a method's process reads its assignment and locks itself away before it has threads
+This module must not import numpy: a method's process reads its assignment and enters its sandbox before it has threads
 (``method_start``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import struct
+from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
 
 from llpbench.contracts.specs import Scalar
 
-_LENGTH = struct.Struct("<Q")
 SHORT = 1 << 20
-"""Bytes that a message may have beside its arrays."""
+"""Largest message without arrays, in bytes."""
 FROM_THE_JUDGE = 1 << 32
-"""Bytes that a message of the judge may have: a method's process trusts it."""
-_PIECE = 1 << 20
+"""Largest message of the judge, in bytes: a method's process trusts it."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method's process is told to do: nothing in it depends on a label.
+    """What a method's process is to do. Nothing in it depends on a label.
 
     Attributes:
-        locked, writable: what it keeps itself from, and where alone it may write (see ``confines``).
+        locked, writable: folders it cannot read, and the only ones it can write to (see ``confines``).
         scratch: its private folder.
         network: whether it may open TCP connections.
     """
@@ -44,51 +41,30 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     network: bool
 
 
-class Misspoken(Exception):  # noqa: N818 - not an error of ours
-    """The other process sent something that is no message."""
+class InvalidMessage(Exception):  # noqa: N818 - the other process's error
+    """The other process sent something that is not a message of the protocol."""
 
 
-class Channel:
-    """One end of the connection between the two processes."""
+def connection_pair() -> tuple[Connection, Connection]:
+    """Two connected ends, each to be used by one process."""
+    ours, theirs = socket.socketpair()
+    return Connection(ours.detach()), Connection(theirs.detach())
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
 
-    def fileno(self) -> int:
-        """For ``select``."""
-        return self.connection.fileno()
+def send(connection: Connection, message: Any) -> None:
+    """Send a message; ``OSError`` if the other end is closed."""
+    connection.send_bytes(msgspec.msgpack.encode(message))
 
-    def send(self, message: Any, handle: int | None = None) -> None:
-        """Send a message, and a file number with it."""
-        data = msgspec.msgpack.encode(message)
-        head = _LENGTH.pack(len(data))
-        if handle is None:
-            self.connection.sendall(head + data)
-        else:
-            socket.send_fds(self.connection, [head], [handle])
-            self.connection.sendall(data)
 
-    def receive(self, kind: Any, longest: int = SHORT) -> tuple[Any, list[int]]:
-        """The next message and the file numbers that came with it; ``EOFError`` when the other end is gone."""
-        head, handles = b"", []
-        while len(head) < _LENGTH.size:
-            with contextlib.suppress(InterruptedError):
-                data, new, _, _ = socket.recv_fds(self.connection, _LENGTH.size - len(head), 1)
-                handles += new
-                if not data:
-                    raise EOFError
-                head += data
-        (length,) = _LENGTH.unpack(head)
-        if length > longest:
-            raise Misspoken(f"a message of {length:,} bytes, where {longest:,} are the most")
-        pieces: list[bytes] = []
-        while length:
-            data = self.connection.recv(min(length, _PIECE))
-            if not data:
-                raise EOFError
-            pieces.append(data)
-            length -= len(data)
-        try:
-            return msgspec.msgpack.decode(b"".join(pieces), type=kind), handles
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise Misspoken(f"something that is no message: {error}") from None
+def receive(connection: Connection, kind: Any, longest: int = SHORT) -> Any:
+    """Wait for the next message; ``EOFError`` if the other end is closed."""
+    try:
+        data = connection.recv_bytes(longest)
+    except OSError as error:
+        if connection.readable:  # the other end was closed in the middle of a message
+            raise EOFError from error
+        raise InvalidMessage(f"a message of more than {longest:,} bytes") from None
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidMessage(f"an invalid message: {error}") from None

@@ -1,7 +1,7 @@
-"""What a method's process is kept from: it may write to its own folder only, and may not read results.
+"""What a method's process may read and write: it writes to its own folder only and cannot read results.
 
-A method that could write elsewhere would change how the next cell is judged: by code of the harness, by cached data, by
-a module in the working directory.
+A method that could write elsewhere could change how the next cell is judged: the code of the harness, cached data, or a
+module in the working directory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from llpbench.data.cache import CACHE_VARIABLE, COMPILED, cache_root
 from llpbench.results.store import is_results_folder
 
 SCRATCH = "llpbench-cell-"
-"""What the names of private folders of cells begin with."""
+"""Prefix of the names of private folders of cells."""
 _HOME = "home"
 _FOLDERS_OF_A_USER = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
 def out_of_reach(job: Job) -> tuple[str, ...]:
-    """The results folder of a cell and those beside it, which hold labels of test rows, and what other cells own."""
+    """Folders a method cannot read: results folders, which hold labels of test rows, and folders of other cells."""
     own = [Path(folder) for folder in (job.out, *job.locked)]
     results = [*own, *(other for folder in own for other in _beside(folder))]
     private = [other for folder in (Path(job.scratch), Path(job.out).parent) for other in _of_other_cells(folder)]
@@ -30,7 +30,7 @@ def out_of_reach(job: Job) -> tuple[str, ...]:
 
 
 def _beside(folder: Path) -> Iterator[Path]:
-    """The results folders beside a folder, and those that cannot be looked into."""
+    """The results folders beside a folder, and the folders that cannot be listed."""
     entries: list[Path] = []
     with contextlib.suppress(OSError):
         entries = list(folder.resolve().parent.iterdir())
@@ -40,19 +40,19 @@ def _beside(folder: Path) -> Iterator[Path]:
 def _may_hold_results(folder: Path) -> bool:
     try:
         return is_results_folder(folder)
-    except OSError:  # an entry that only others may look into
+    except OSError:  # a folder of another user
         return True
 
 
 def _of_other_cells(folder: Path) -> Iterator[Path]:
-    """All private folders beside a private one, also those yet to be made; ``lock_away`` spares what is the cell's."""
+    """All private folders beside a private one, present and future; ``lock_away`` leaves out the cell's own."""
     folder = folder.resolve()
     if folder.name.startswith(SCRATCH):
         yield folder.parent / f"{SCRATCH}*"
 
 
 def to_be_written(job: Job) -> tuple[str, ...]:
-    """The private folder of the cell, and the part of the cache for machine code."""
+    """Folders that a method can write to: its private folder and the part of the cache for machine code."""
     compiled = cache_root() / COMPILED
     with contextlib.suppress(OSError):
         compiled.mkdir(parents=True, exist_ok=True)
@@ -60,13 +60,13 @@ def to_be_written(job: Job) -> tuple[str, ...]:
 
 
 def move_home(scratch: str) -> None:
-    """Let this process keep temporary files, caches and settings in its private folder: it can write nowhere else.
+    """Move temporary files, caches and settings of this process into its private folder, the only one it can write to.
 
     llpbench's cache stays where it is, and so do the settings of Keras, which may have been read before a fork.
     """
     home = Path(scratch, _HOME)
     os.environ[CACHE_VARIABLE] = str(cache_root())
-    with contextlib.suppress(RuntimeError):  # a user without a home
+    with contextlib.suppress(RuntimeError):  # the user has no home folder
         os.environ.setdefault("KERAS_HOME", str(Path("~/.keras").expanduser()))
     for name in _FOLDERS_OF_A_USER:
         os.environ.pop(name, None)

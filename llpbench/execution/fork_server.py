@@ -1,8 +1,11 @@
 """A server that has the heavy imports done and forks the judge of each cell, which forks the method's process.
 
-It imports, it never computes: no device, no thread pool is started before a fork, so each child is as good as a
-fresh process but ready in a tenth of a second. It never loads data, so no label is in what it forks. Requests and
-events are JSON lines over a socket; when the other end of the socket closes, the server kills all below it and goes.
+It only imports: no device and no thread pool is started before a fork, so a child behaves like a fresh process but is
+ready in a tenth of a second. It never loads data, so no label is in the memory of what it forks. When the other end of
+its connection closes, the server kills everything below it and exits.
+
+``multiprocessing``'s forkserver has one environment for all children (a backend of Keras is chosen by the environment),
+imports the user's ``__main__`` again in each child, and leaves the children of a killed child running.
 """
 
 from __future__ import annotations
@@ -12,29 +15,25 @@ import faulthandler
 import gc
 import importlib
 import os
-import select
 import signal
-import socket
 import sys
-import time
 import warnings
+from importlib.metadata import distribution
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from llpbench.contracts.job import Job
-from llpbench.system.processes import adopt_orphans, die_with_parent, end_descendants, end_tree
+from llpbench.execution.channel import FROM_THE_JUDGE, receive, send
+from llpbench.execution.processes import adopt_orphans, die_with_parent, end_children, fork, print_to
 
-PRELOADED = (
-    *("llpbench", "llpbench_methods", "llpbench_datasets"),
-    *("numpy", "scipy", "pandas", "sklearn", "numba", "psutil", "keras", "jax", "jaxlib", "tensorflow", "torch"),
+_LIBRARIES = frozenset(
+    ("numpy", "scipy", "pandas", "sklearn", "numba", "psutil", "keras", "jax", "jaxlib", "tensorflow", "torch")
 )
-"""The packages that are imported here. Judges are forked from here: no module of somebody's method may be in them."""
-_SWEEP, _SWEEP_PAUSE = 5.0, 0.1  # seconds in which orphans of a killed cell are looked for, and between two looks
 
 
-class Request(msgspec.Struct):
+class ForkRequest(msgspec.Struct):
     """Run a job on the given cores; events about it carry its number."""
 
     number: int
@@ -42,7 +41,7 @@ class Request(msgspec.Struct):
     cores: list[int]
 
 
-class Event(msgspec.Struct, omit_defaults=True):
+class ForkEvent(msgspec.Struct, omit_defaults=True):
     """A cell was started (``code`` is None) or has ended (its exit code, negative for a signal)."""
 
     number: int
@@ -50,20 +49,22 @@ class Event(msgspec.Struct, omit_defaults=True):
     code: int | None = None
 
 
-def serve(connection: socket.socket, preload: list[str]) -> None:
-    """Import those modules of ``preload`` that are of well-known packages, then fork until the connection closes."""
-    for name in [module for module in preload if module.partition(".")[0] in PRELOADED]:
+def preloadable(modules: list[str]) -> list[str]:
+    """The modules that the server imports: those of well-known libraries and those that ship with llpbench.
+
+    Judges are forked from the server, so code of a third-party method must not be imported here.
+    """
+    shipped = {entry.module.partition(".")[0] for entry in distribution("llpbench").entry_points}
+    return [module for module in modules if module.partition(".")[0] in _LIBRARIES | shipped]
+
+
+def serve(connection: Connection, preload: list[str]) -> None:
+    """Import the ``preloadable`` modules, then fork a judge for each request until the connection closes."""
+    for name in preloadable(preload):
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")  # a cell that needs the module reports the failure itself
             importlib.import_module(name)
-    from llpbench.execution.registries import shared_registry
-    from llpbench.plugins.fingerprint import code_folders
-    from llpbench.system.machine import machine_id
-
-    machine_id()
-    with contextlib.suppress(Exception):
-        shared_registry((), ())
-        code_folders()
+    _fill_caches()
     gc.collect()
     gc.freeze()  # keep the collector off shared pages, so that children do not copy them
 
@@ -73,101 +74,75 @@ def serve(connection: socket.socket, preload: list[str]) -> None:
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    children: dict[int, int] = {}
-    sweep_until = 0.0
-    pending = b""
-    while True:
-        sweeping = time.monotonic() < sweep_until
-        ready, _, _ = select.select([connection.fileno(), wake_read], [], [], _SWEEP_PAUSE if sweeping else None)
-        if sweeping:
-            _end_orphans(children)
-        if wake_read in ready:
-            os.read(wake_read, 4096)
-            for event in _reap(children):
-                connection.sendall(msgspec.json.encode(event) + b"\n")
-                sweep_until = time.monotonic() + _SWEEP if event.code else sweep_until
-        if connection.fileno() in ready:
-            data = connection.recv(1 << 16)
-            if not data:
-                break
-            *lines, pending = (pending + data).split(b"\n")
-            for line in lines:
-                request = msgspec.json.decode(line, type=Request)
+    judges: dict[int, int] = {}
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            ready = wait([connection, wake_read])
+            if wake_read in ready:
+                os.read(wake_read, 4096)
+                for event in _reap(judges):
+                    send(connection, event)
+            if connection in ready:
+                request = receive(connection, ForkRequest, FROM_THE_JUDGE)
                 pid = _fork(request, connection, (wake_read, wake_write))
-                children[pid] = request.number
-                connection.sendall(msgspec.json.encode(Event(request.number, pid)) + b"\n")
-    end_descendants()
+                judges[pid] = request.number
+                send(connection, ForkEvent(request.number, pid))
+    end_children()
 
 
-def _reap(children: dict[int, int]) -> list[Event]:
+def _fill_caches() -> None:
+    """Compute what every cell needs, once."""
+    from llpbench.execution.registries import shared_registry
+    from llpbench.plugins.fingerprint import code_folders
+    from llpbench.system.machine import machine_id
+
+    machine_id()
+    with contextlib.suppress(Exception):
+        shared_registry((), ())
+        code_folders()
+
+
+def _reap(judges: dict[int, int]) -> list[ForkEvent]:
+    """Events for the judges that have ended. What a killed judge left behind is now below this process: kill it."""
     events = []
-    for pid in list(children):
+    for pid in list(judges):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            events.append(Event(children.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+            events.append(ForkEvent(judges.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+    if any(event.code for event in events):
+        end_children(keep=judges)
     return events
 
 
-def _end_orphans(children: dict[int, int]) -> None:
-    """End what a killed judge left behind: children of this process that are no judges."""
-    for process in psutil.Process().children():
-        if process.pid not in children:
-            end_tree(process.pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
-
-
-def _fork(request: Request, connection: socket.socket, wake: tuple[int, int]) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # backends warn of forks after threads; none is running here
-        pid = os.fork()
-    if pid:
-        with contextlib.suppress(OSError):
-            os.setpgid(pid, pid)
-        return pid
-    code = 70
-    try:
-        with contextlib.suppress(OSError):
-            os.setpgid(0, 0)
+def _fork(request: ForkRequest, connection: Connection, wake: tuple[int, int]) -> int:
+    def child() -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         connection.close()
         for handle in wake:
             os.close(handle)
         die_with_parent()
         if request.cores and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, request.cores)
-        code = run_in_child(request.job)
-    except BaseException:
-        import traceback
+        run_judge(request.job)
 
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+    return fork(child)
 
 
-def run_in_child(job: Job) -> int:
+def run_judge(job: Job) -> None:
     """Run the cell as its judge, whose output goes into the cell's log file."""
     from llpbench.execution.worker import run_as_process
     from llpbench.results.store import Store
 
-    handle = os.open(Store(Path(job.out)).log_path(job.cell.id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
-    os.close(handle)
+    print_to(Store(Path(job.out)).log_path(job.cell.id), os.O_TRUNC)
     faulthandler.enable()
     run_as_process(job, fork=True)
-    return 0
 
 
 def main() -> None:
-    """Serve on the socket whose file number is the first argument; preload the modules that follow."""
+    """Serve the connection whose file descriptor is the first argument; preload the modules that follow."""
     die_with_parent()
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+    serve(Connection(int(sys.argv[1])), sys.argv[2:])
 
 
 if __name__ == "__main__":

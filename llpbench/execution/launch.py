@@ -1,8 +1,8 @@
-"""Two ways to start a cell's process: fork it from a prepared server (Linux), or start Python anew.
+"""Two ways to start a cell's process: fork it from a prepared server (Linux), or start a new Python.
 
-A server is kept for each backend, because a backend is chosen by the environment before it is imported. All three
-backends were found to train correctly after a fork from a server that started no device; where fork is not to be
-had or not safe (macOS, Windows), cells are spawned, and ``doctor`` says so.
+There is a server for each backend, because a backend is chosen by the environment before it is imported. All three
+backends train correctly after a fork from a server that started no device. Where forking is not available or not safe
+(macOS, Windows), cells are spawned; ``doctor`` shows which of the two is used.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import contextlib
 import itertools
 import logging
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import msgspec
@@ -26,15 +25,16 @@ import psutil
 
 from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
-from llpbench.execution.fork_server import Event, Request
+from llpbench.execution.channel import InvalidMessage, connection_pair, receive, send
+from llpbench.execution.fork_server import ForkEvent, ForkRequest
+from llpbench.execution.processes import end_tree
 from llpbench.results.store import Store
-from llpbench.system.processes import end_tree, python
+from llpbench.system.machine import python_command
 
 log = logging.getLogger("llpbench")
 FORK_IS_SAFE = sys.platform == "linux"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_ANSWER = 10.0  # seconds for a request to be taken by a server's socket
-_TRIES = 3  # servers that may end under a cell before it is given up
+_MOST_STARTS = 3  # servers that may end under a cell before the cell counts as crashed
 _PRELOAD = (
     "numpy",
     "psutil",
@@ -50,7 +50,7 @@ _PRELOAD = (
 
 
 def cell_environment(job: Job) -> dict[str, str]:
-    """The environment of a cell: its backend, and as many threads as it was given."""
+    """The environment variables of a cell: its backend and its number of threads."""
     environment = dict(os.environ)
     environment.update({name: str(job.threads) for name in _THREAD_VARIABLES})
     environment["TF_CPP_MIN_LOG_LEVEL"] = environment.get("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -61,59 +61,46 @@ def cell_environment(job: Job) -> dict[str, str]:
     return environment
 
 
-class _Server:
-    """One fork server and the cells it was asked for."""
+class _ForkServer:
+    """A fork server's process and the connection to it."""
 
-    def __init__(self, job: Job, preload: tuple[str, ...]) -> None:
-        ours, theirs = socket.socketpair()
-        command = [*python(), "-m", "llpbench.execution.fork_server", str(theirs.fileno()), *preload]
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-        self.process = subprocess.Popen(
-            command,
-            env=cell_environment(job),
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._words,
-            start_new_session=True,
-        )
-        theirs.close()
-        self.connection = ours
-        self.connection.settimeout(_ANSWER)
-        self.pids: dict[int, int | None] = {}
-        self._pending = b""
-        self._gone = False
+    def __init__(self, job: Job) -> None:
+        self.connection, theirs = connection_pair()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        arguments = [str(theirs.fileno()), *_PRELOAD, *job.preload]
+        with theirs:
+            self.process = subprocess.Popen(
+                [*python_command(), "-m", "llpbench.execution.fork_server", *arguments],
+                env=cell_environment(job),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._output,
+                start_new_session=True,
+            )
+        self._closed = False
 
-    def start(self, request: Request) -> None:
+    def request(self, request: ForkRequest) -> None:
         """Ask for a cell."""
-        self.pids[request.number] = None
         try:
-            self.connection.sendall(msgspec.json.encode(request) + b"\n")
+            send(self.connection, request)
         except OSError:
-            self._gone = True
+            self._closed = True
 
-    def ended(self) -> list[tuple[int, int]]:
-        """Exit codes that have arrived."""
-        codes = []
-        while not self._gone and select.select([self.connection], [], [], 0)[0]:
-            try:
-                data = self.connection.recv(1 << 16)
-            except OSError:
-                data = b""
-            self._gone = not data
-            *lines, self._pending = (self._pending + data).split(b"\n")
-            for line in lines:
-                event = msgspec.json.decode(line, type=Event)
-                if event.code is None:
-                    self.pids[event.number] = event.pid
-                elif self.pids.pop(event.number, None) is not None:
-                    codes.append((event.number, event.code))
-        return codes
+    def events(self) -> list[ForkEvent]:
+        """The events that have arrived."""
+        events = []
+        try:
+            while not self._closed and self.connection.poll():
+                events.append(receive(self.connection, ForkEvent))
+        except (EOFError, OSError, InvalidMessage):
+            self._closed = True
+        return events
 
     @property
-    def well(self) -> bool:
-        """Whether it runs: not ended, not stopped by a signal."""
-        if self._gone or self.process.poll() is not None:
+    def alive(self) -> bool:
+        """Whether it runs: neither ended nor stopped by a signal."""
+        if self._closed or self.process.poll() is not None:
             return False
         try:
             return psutil.Process(self.process.pid).status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
@@ -121,122 +108,126 @@ class _Server:
             return False
 
     def close(self, seconds: float = 5.0) -> str:
-        """End it with all its cells; returns the last words it printed."""
+        """End it with all its cells; returns the end of what it printed."""
         self.connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         if self.process.poll() is None:
             end_tree(self.process.pid)
             self.process.wait()
-        for pid in self.pids.values():
-            if pid is not None:
-                end_tree(pid)
-        with self._words:
-            self._words.seek(max(0, self._words.seek(0, os.SEEK_END) - 400))
-            return self._words.read().decode(errors="replace").strip()
+        with self._output:
+            self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - 400))
+            return self._output.read().decode(errors="replace").strip()
 
 
 @dataclass
-class _Asked:
-    """A cell, the server it was asked of, and how often."""
+class _ForkedCell:
+    """A cell, its server and, once forked, its process."""
 
-    request: Request
-    server: _Server
-    tries: int = 1
+    job: Job
+    cores: list[int]
+    server: _ForkServer
+    pid: int | None = None
+    starts: int = 1
 
 
 class ForkLauncher:
-    """Cells forked from a server per backend. A server that ends or is stopped is replaced, its cells start again."""
+    """Cells forked from a server per backend. If a server ends or is stopped, it is replaced and its cells restart."""
 
     def __init__(self) -> None:
-        self._servers: dict[tuple[str, int, tuple[str, ...]], _Server] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._servers: dict[tuple[str, int, tuple[str, ...]], _ForkServer] = {}
+        self._cells: dict[int, _ForkedCell] = {}
         self._lost: list[tuple[int, int]] = []
         self._numbers = itertools.count(1)
 
     def start(self, job: Job, cores: list[int]) -> int:
-        """Fork a cell from the server of its backend (started on first use)."""
-        request = Request(next(self._numbers), job, cores)
-        server = self._server_for(job)
-        self._asked[request.number] = _Asked(request, server)
-        server.start(request)
-        return request.number
+        """Fork a cell from the server of its backend, which is started on first use."""
+        number = next(self._numbers)
+        cell = _ForkedCell(job, cores, self._server_for(job))
+        self._cells[number] = cell
+        cell.server.request(ForkRequest(number, job, cores))
+        return number
 
-    def _server_for(self, job: Job) -> _Server:
+    def _server_for(self, job: Job) -> _ForkServer:
         key = (job.cell.backend, job.threads, job.preload)
         if key not in self._servers:
-            self._servers[key] = _Server(job, (*_PRELOAD, *job.preload))
+            self._servers[key] = _ForkServer(job)
         return self._servers[key]
 
     def pid(self, number: int) -> int | None:
-        """The process of a cell; None while its server has not forked it."""
-        asked = self._asked.get(number)
-        return asked.server.pids.get(number) if asked else None
+        """The process of a cell; None until its server has forked it."""
+        cell = self._cells.get(number)
+        return cell.pid if cell else None
 
     def drop(self, number: int) -> None:
         """Give up a cell that its server does not start: the server is replaced."""
-        asked = self._asked.pop(number, None)
-        if asked is not None:
+        cell = self._cells.pop(number, None)
+        if cell is not None:
             self._lost.append((number, -signal.SIGKILL))
-            asked.server.pids.pop(number, None)
-            self._replace(asked.server)
+            self._replace(cell.server)
 
     def ended(self, seconds: float) -> list[tuple[int, int]]:
-        """Exit codes from all servers."""
-        lost, self._lost = self._lost, []
-        sockets = [s.connection for s in self._servers.values()]
-        if sockets and not lost:
-            select.select(sockets, [], [], seconds)
-        codes = [pair for server in self._servers.values() for pair in server.ended()]
-        for number, _ in codes:
-            self._asked.pop(number, None)
-        for server in [s for s in self._servers.values() if not s.well]:
-            self._replace(server)
-        return lost + codes
+        """Numbers and exit codes of cells that have ended; waits up to ``seconds`` for the first."""
+        codes, self._lost = self._lost, []
+        if self._servers and not codes:
+            wait([server.connection for server in self._servers.values()], seconds)
+        for server in list(self._servers.values()):
+            for event in server.events():
+                if event.code is not None:
+                    if self._cells.pop(event.number, None):
+                        codes.append((event.number, event.code))
+                elif event.number in self._cells:
+                    self._cells[event.number].pid = event.pid
+            if not server.alive:
+                self._replace(server)
+        return codes
 
-    def _replace(self, server: _Server) -> None:
-        """End a server; its cells are not to blame and start again, unless several servers ended under them."""
+    def _replace(self, server: _ForkServer) -> None:
+        """End a server and restart its cells, except those that several servers ended under."""
         self._servers = {key: other for key, other in self._servers.items() if other is not server}
-        words = server.close(seconds=0.0)
-        numbers = [number for number, asked in self._asked.items() if asked.server is server]
-        if numbers:
-            log.warning("a fork server ended%s; its cells start again", f" ({printable(words)})" if words else "")
-        for number in numbers:
-            asked = self._asked[number]
-            if asked.tries >= _TRIES:
-                del self._asked[number]
+        printed = server.close(seconds=0.0)
+        cells = {number: cell for number, cell in self._cells.items() if cell.server is server}
+        if cells:
+            log.warning("a fork server ended%s; restarting its cells", f" ({printable(printed)})" if printed else "")
+        for number, cell in cells.items():
+            if cell.pid is not None:
+                end_tree(cell.pid)
+            if cell.starts >= _MOST_STARTS:
+                del self._cells[number]
                 self._lost.append((number, -signal.SIGKILL))
                 continue
-            asked.server, asked.tries = self._server_for(asked.request.job), asked.tries + 1
-            asked.server.start(asked.request)
+            cell.server, cell.pid, cell.starts = self._server_for(cell.job), None, cell.starts + 1
+            cell.server.request(ForkRequest(number, cell.job, cell.cores))
 
     def close(self) -> None:
-        """End all servers."""
+        """End all servers and cells."""
         for server in self._servers.values():
             server.close()
+        for cell in self._cells.values():
+            if cell.pid is not None:
+                end_tree(cell.pid)
         self._servers.clear()
-        self._asked.clear()
+        self._cells.clear()
 
 
 class SpawnLauncher:
-    """Cells as fresh Python processes: slower to start, works everywhere. A cell's number is its process id."""
+    """Cells as new Python processes: slower to start, works everywhere. A cell's number is its process id."""
 
     def __init__(self) -> None:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, job: Job, cores: list[int]) -> int:
         """Start ``python -m llpbench.execution.worker`` with the job on its standard input."""
-        printed = Store(Path(job.out)).log_path(job.cell.id)
-        with printed.open("wb") as output:
+        with Store(Path(job.out)).log_path(job.cell.id).open("wb") as output:
             process = subprocess.Popen(
-                [*python(), "-X", "faulthandler", "-m", "llpbench.execution.worker"],
+                [*python_command(), "-X", "faulthandler", "-m", "llpbench.execution.worker"],
                 env=cell_environment(job),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-        # From outside, not by code between fork and exec: that would fork a parent that may be full of threads.
+        # From outside, not by code between fork and exec: that would fork a parent that may have many threads.
         with contextlib.suppress(ProcessLookupError):
             if cores and hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(process.pid, cores)
@@ -252,22 +243,22 @@ class SpawnLauncher:
         return number
 
     def drop(self, number: int) -> None:
-        """Never needed: a cell has its process from the start."""
+        """Never called: a cell has its process from the start."""
 
     def ended(self, seconds: float) -> list[tuple[int, int]]:
-        """Exit codes of processes that are gone."""
+        """Numbers and exit codes of cells that have ended; waits up to ``seconds`` for the first."""
         deadline = time.monotonic() + seconds
         while True:
-            done = [(pid, p.returncode) for pid, p in self._processes.items() if p.poll() is not None]
-            if done or time.monotonic() >= deadline:
+            codes = [(pid, p.returncode) for pid, p in self._processes.items() if p.poll() is not None]
+            if codes or time.monotonic() >= deadline:
                 break
             time.sleep(0.02)
-        for pid, _ in done:
+        for pid, _ in codes:
             del self._processes[pid]
-        return done
+        return codes
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill all cells that still run."""
         for pid, process in self._processes.items():
             end_tree(pid)
             process.wait()

@@ -1,7 +1,7 @@
-"""What the two processes of a cell say to each other on the line between them (``channel``).
+"""The messages between the two processes of a cell (sent over a ``channel``).
 
-The method's process is not trusted: the judge takes no message longer than it can be, no type it does not know and no
-array that is not plain numbers.
+The method's process is not trusted: the judge accepts only messages of known types and bounded length, and only arrays
+of plain numbers.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, Column
 from llpbench.contracts.errors import MethodError
-from llpbench.execution.channel import SHORT, Misspoken
-from llpbench.system.shared_arrays import Place
+from llpbench.execution.channel import SHORT, InvalidMessage
+from llpbench.execution.shared_arrays import SharedArray
 
 
-class Material(msgspec.Struct, frozen=True, kw_only=True):
-    """The data of a fit; the arrays lie in shared memory, whose file number comes with the message.
+class FitData(msgspec.Struct, frozen=True, kw_only=True):
+    """The data of a fit. Its arrays lie in shared memory, whose file descriptor follows the message.
 
-    ``last`` is false when another fit of the same method, on other bags, follows.
+    ``last`` is false if another fit of the same method, on other bags, follows.
     """
 
-    places: dict[str, Place]
+    arrays: dict[str, SharedArray]
     classes: int
     count_sd: float
     columns: tuple[Column, ...]
@@ -34,11 +34,11 @@ class Ready(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """The method is imported and waits for its data."""
 
 
-class Scoring(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """A report begins: the seconds from here on are those of scoring."""
+class ScoringStarted(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    """A report begins: the seconds from here on count as scoring."""
 
 
-class Numbers(msgspec.Struct, forbid_unknown_fields=True):
+class PackedArray(msgspec.Struct, forbid_unknown_fields=True):
     """An array of plain numbers."""
 
     dtype: str
@@ -46,19 +46,19 @@ class Numbers(msgspec.Struct, forbid_unknown_fields=True):
     data: bytes
 
 
-class Report(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """Scores of the held-back and of the test rows."""
+class ReportedScores(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    """Scores of the held-out and of the test rows."""
 
     stage: str
-    valid: Numbers
-    test: Numbers | None
+    valid: PackedArray
+    test: PackedArray | None
 
 
 class PseudoLabels(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """Pseudo-labels of the training rows."""
 
     stage: str
-    probabilities: Numbers
+    probabilities: PackedArray
 
 
 class Note(msgspec.Struct, tag=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ class Note(msgspec.Struct, tag=True, forbid_unknown_fields=True):
 
 
 class Ended(msgspec.Struct, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """The fit is over, well or not."""
+    """The fit has ended, successfully or not."""
 
     phases: dict[str, float]
     status: str = "ok"
@@ -78,53 +78,53 @@ class Ended(msgspec.Struct, tag=True, kw_only=True, forbid_unknown_fields=True):
     failed_at: str = ""
 
 
-class Reply(msgspec.Struct):
-    """What the judge answers: to a report, a function of bags alone; or why it refuses what it was sent."""
+class JudgeReply(msgspec.Struct):
+    """The judge's reply: to a report, a function of bags alone; or why a message was rejected."""
 
     improved: bool = False
     stop: bool = False
-    refused: str = ""
+    rejected: str = ""
 
 
-FromMethod = Ready | Scoring | Report | PseudoLabels | Note | Ended
+FromMethod = Ready | ScoringStarted | ReportedScores | PseudoLabels | Note | Ended
 
 
 def longest_message(rows: int, classes: int) -> int:
-    """The most bytes that a message with scores of so many rows may have."""
+    """Upper bound of the bytes of a message with scores of so many rows."""
     return SHORT + rows * max(classes, 1) * 16
 
 
-def pack(array: Any, what: str) -> Numbers:
-    """An array on its way; what is no array of plain numbers is refused where it comes from."""
+def pack(array: Any, what: str) -> PackedArray:
+    """Pack an array for a message; ``MethodError`` if it does not hold plain numbers."""
     numbers = np.asarray(array)
     if numbers.dtype.kind not in "biuf" or numbers.dtype.itemsize > 8:
-        raise MethodError(f"{what} returned {numbers.dtype}, not numbers")
-    return Numbers(numbers.dtype.str, numbers.shape, np.ascontiguousarray(numbers).tobytes())
+        raise MethodError(f"{what} must return an array of numbers, got dtype {numbers.dtype}")
+    return PackedArray(numbers.dtype.str, numbers.shape, np.ascontiguousarray(numbers).tobytes())
 
 
-def unpack(numbers: Numbers) -> np.ndarray:
-    """The array that was sent."""
+def unpack(packed: PackedArray) -> np.ndarray:
+    """The array that was packed."""
     try:
-        dtype = np.dtype(numbers.dtype)
+        dtype = np.dtype(packed.dtype)
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
-            raise Misspoken(f"an array of {dtype}")
-        return np.frombuffer(numbers.data, dtype).reshape(numbers.shape)
+            raise InvalidMessage(f"an array of dtype {dtype}, expected plain numbers")
+        return np.frombuffer(packed.data, dtype).reshape(packed.shape)
     except (TypeError, ValueError) as error:
-        raise Misspoken(f"an array that is none: {error}") from None
+        raise InvalidMessage(f"an invalid array: {error}") from None
 
 
 def arrays_of(bags: Bags) -> dict[str, np.ndarray]:
-    """The arrays of training and held-back bags, by name."""
+    """The arrays of training and held-out bags, by name."""
     assert bags.validation is not None
     parts = {"train": bags, "valid": bags.validation}
     return {f"{name}.{key}": getattr(part, key) for name, part in parts.items() for key in ("X", "offsets", "counts")}
 
 
-def bags_from(arrays: dict[str, np.ndarray], material: Material) -> Bags:
-    """The bags that ``arrays_of`` took apart."""
+def bags_from(arrays: dict[str, np.ndarray], data: FitData) -> Bags:
+    """The bags whose arrays ``arrays_of`` returned."""
 
     def bags(name: str, validation: Bags | None = None) -> Bags:
         X, offsets, counts = (arrays[f"{name}.{key}"] for key in ("X", "offsets", "counts"))
-        return Bags(X, offsets, counts, material.classes, material.count_sd, material.columns, validation)
+        return Bags(X, offsets, counts, data.classes, data.count_sd, data.columns, validation)
 
     return bags("train", bags("valid"))

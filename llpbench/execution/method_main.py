@@ -1,6 +1,6 @@
-"""The method's process of a cell: it has bags, rows to be scored and a line to the judge. No label is ever in it.
+"""The method's process of a cell: it has bags, rows to score and a connection to the judge. No label ever enters it.
 
-It has locked itself away (``method_start``) before anything here runs.
+It has entered its sandbox (``method_start``) before anything here runs.
 """
 
 from __future__ import annotations
@@ -9,48 +9,50 @@ import contextlib
 import os
 import traceback
 from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 from typing import Any
 
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
 from llpbench.contracts.protocols import Method, Predict
-from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, Channel
+from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive, send
 from llpbench.execution.messages import (
     Ended,
-    Material,
+    FitData,
+    JudgeReply,
     Note,
     PseudoLabels,
     Ready,
-    Reply,
-    Report,
-    Scoring,
+    ReportedScores,
+    ScoringStarted,
     bags_from,
     pack,
 )
+from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
 from llpbench.experiment.monitor import MethodView, PhaseClock
-from llpbench.system.shared_arrays import attach
 
 _LONGEST_TEXT = 20_000
 
 
-class Conversation:
+class RemoteMonitor:
     """The monitor of a method whose judge is another process (see ``protocols.Monitor``)."""
 
-    def __init__(self, channel: Channel, valid_rows: FloatArray, test_rows: FloatArray | None) -> None:
-        self.channel, self.valid_rows, self.test_rows = channel, valid_rows, test_rows
+    def __init__(self, connection: Connection, valid_rows: FloatArray, test_rows: FloatArray | None) -> None:
+        self.connection, self.valid_rows, self.test_rows = connection, valid_rows, test_rows
         self.clock = PhaseClock()
         self.reports = 0
         self.should_stop = False
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:
-        """Score the held-back and the test rows and hand the scores to the judge."""
+        """Score the held-out and the test rows and send the scores to the judge."""
         stage = checked_name(stage, "stage")
         with self.clock.phase("report"):
-            self.channel.send(Scoring())
+            send(self.connection, ScoringStarted())
             valid = pack(predict(self.valid_rows), "predict_scores")
             test = None if self.test_rows is None else pack(predict(self.test_rows), "predict_scores")
-            reply = self._ask(Report(stage, valid, test))
+            reply = self._ask(ReportedScores(stage, valid, test))
             self.reports += 1
             self.should_stop = reply.stop
             return reply.improved
@@ -60,32 +62,31 @@ class Conversation:
         return self.clock.own_phase(checked_name(name, "name of a phase"))
 
     def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
-        """Hand over pseudo-labels of the training rows; nothing comes back but a refusal."""
+        """Send pseudo-labels of the training rows; the reply says only whether they are valid."""
         with self.clock.phase("report"):
-            self.channel.send(Scoring())
+            send(self.connection, ScoringStarted())
             self._ask(PseudoLabels(checked_name(stage, "stage"), pack(probabilities, "pseudo_labels")))
 
     def note(self, name: str, value: float | str | bool) -> None:
-        """Hand over a fact about the fit."""
+        """Send a fact about the fit."""
         name, value = checked_note(name, value)
         self._ask(Note(name, value))
 
-    def _ask(self, message: Report | PseudoLabels | Note) -> Reply:
-        self.channel.send(message)
-        reply: Reply
-        reply, _ = self.channel.receive(Reply)
-        if reply.refused:
-            raise MethodError(reply.refused)
+    def _ask(self, message: ReportedScores | PseudoLabels | Note) -> JudgeReply:
+        send(self.connection, message)
+        reply: JudgeReply = receive(self.connection, JudgeReply)
+        if reply.rejected:
+            raise MethodError(reply.rejected)
         return reply
 
 
-def serve(channel: Channel, assignment: Assignment, trouble: Exception | None = None) -> None:
-    """Load the method, then fit it to all data that comes, one after the other; tell the judge how each fit ended.
+def serve(connection: Connection, assignment: Assignment, trouble: Exception | None = None) -> None:
+    """Load the method, fit it to each data set that arrives, and report to the judge how each fit ended.
 
     Args:
-        channel: the line to the judge.
+        connection: the connection to the judge.
         assignment: what to fit.
-        trouble: why this process could not be locked away; the judge is told, and the method is never loaded.
+        trouble: why the sandbox failed; it is reported to the judge, and the method is never loaded.
     """
     factory: Any = None
     more = True
@@ -96,10 +97,10 @@ def serve(channel: Channel, assignment: Assignment, trouble: Exception | None = 
                 raise trouble
             if factory is None:
                 factory = load_method(assignment)
-            channel.send(Ready())
-            material, handles = channel.receive(Material, FROM_THE_JUDGE)
-            more = not material.last
-            fit_once(channel, factory, assignment, material, handles[0], seconds)
+            send(connection, Ready())
+            data = receive(connection, FitData, FROM_THE_JUDGE)
+            more = not data.last
+            fit_once(connection, factory, assignment, data, seconds)
             ended = Ended(phases=seconds)
         except EOFError:  # the judge is gone
             return
@@ -111,37 +112,38 @@ def serve(channel: Channel, assignment: Assignment, trouble: Exception | None = 
             ended = _failure(error, seconds)
         more = more and ended.status == "ok"
         with contextlib.suppress(OSError):
-            channel.send(ended)
+            send(connection, ended)
 
 
 def fit_once(
-    channel: Channel, factory: Any, assignment: Assignment, material: Material, handle: int, seconds: dict[str, float]
+    connection: Connection, factory: Any, assignment: Assignment, data: FitData, seconds: dict[str, float]
 ) -> None:
-    """Fit a new object of the method to the data in shared memory; ``seconds`` is told those of its phases."""
-    arrays = attach(handle, material.places)
+    """Fit a new object of the method to the data in shared memory; the seconds of its phases go to ``seconds``."""
+    handle = recv_handle(connection)
+    arrays = attach(handle, data.arrays)
     os.close(handle)
     oracle = {"labels": arrays.pop("labels")} if "labels" in arrays else {}
-    conversation = Conversation(channel, arrays["valid.X"], arrays.pop("test.X", None))
+    monitor = RemoteMonitor(connection, arrays["valid.X"], arrays.pop("test.X", None))
     try:
         method: Method = factory(**assignment.params)
-        view = MethodView(conversation)
-        fitted = method.fit(bags_from(arrays, material), monitor=view, seed=assignment.seed, **oracle)
+        view = MethodView(monitor)
+        fitted = method.fit(bags_from(arrays, data), monitor=view, seed=assignment.seed, **oracle)
         if fitted is None:
             raise MethodError("fit returned None; it must return the fitted method (return self)")
-        if not conversation.reports:
-            conversation.report(fitted.predict_scores)
+        if not monitor.reports:
+            monitor.report(fitted.predict_scores)
     finally:
-        seconds.update(conversation.clock.stop())
+        seconds.update(monitor.clock.stop())
 
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
-    words = "".join(traceback.format_exception(error, limit=-12))
-    hint = "; a method's process may not read results, and may write to temporary files only: use tempfile"
+    text = "".join(traceback.format_exception(error, limit=-12))
+    hint = "; a method's process cannot read results and can write temporary files only: use tempfile"
     return Ended(
         phases=seconds,
         status="failed",
         reason=describe(error)[:_LONGEST_TEXT] + (hint if isinstance(error, PermissionError) else ""),
-        traceback=words[-_LONGEST_TEXT:],
+        traceback=text[-_LONGEST_TEXT:],
         failed_at=where_it_failed(error),
     )
 

@@ -1,4 +1,4 @@
-"""The judge's hold on the method's process of its cell: starts it, hears its reports, and ends it."""
+"""The judge's side of the method's process: starts it, judges its reports, and ends it."""
 
 from __future__ import annotations
 
@@ -6,41 +6,42 @@ import contextlib
 import faulthandler
 import os
 import resource
-import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import send_handle
 from pathlib import Path
 
 from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult, Status
-from llpbench.execution.channel import Assignment, Channel, Misspoken
+from llpbench.execution.channel import Assignment, InvalidMessage, connection_pair, receive, send
 from llpbench.execution.confines import out_of_reach, to_be_written
 from llpbench.execution.messages import (
     Ended,
+    FitData,
     FromMethod,
-    Material,
+    JudgeReply,
     Note,
     PseudoLabels,
     Ready,
-    Reply,
-    Report,
-    Scoring,
+    ReportedScores,
+    ScoringStarted,
     arrays_of,
     longest_message,
     unpack,
 )
+from llpbench.execution.processes import die_with_parent, fork, print_to
+from llpbench.execution.shared_arrays import share
 from llpbench.execution.watch import describe_exit, end_of_log
 from llpbench.experiment.fit_cell import Prepared, method_seed
 from llpbench.experiment.judge import Judge, Pruned
-from llpbench.system.processes import die_with_parent, python
-from llpbench.system.shared_arrays import share
+from llpbench.system.machine import python_command
 
-_GLANCE = 0.5  # seconds between two looks whether the process is still there
+_POLL = 0.5  # seconds between two checks whether the process still runs
 _MOST_PHASES, _LONGEST_NAME = 100, 100
 _LONGEST_REASON, _LONGEST_TRACEBACK = 2000, 20_000
 FREE_SCORING = 10.0
@@ -48,16 +49,15 @@ FREE_SCORING = 10.0
 
 
 class MethodProcess:
-    """The method's process, from its start to its end.
+    """The method's process of a cell.
 
     Args:
         job: the cell.
-        fork: fork it from this process, which must not have seen data yet; otherwise a new Python is started.
+        fork: fork it from this process, which must not have loaded data yet; otherwise a new Python is started.
     """
 
     def __init__(self, job: Job, fork: bool) -> None:
-        ours, theirs = socket.socketpair()
-        self.channel = Channel(ours)
+        self.connection, theirs = connection_pair()
         self.log = Path(job.scratch, "method.log")
         self.peak_mb = 0.0
         self._code: int | None = None
@@ -77,43 +77,27 @@ class MethodProcess:
         with theirs:
             self.pid = self._fork(assignment, theirs) if fork else self._spawn(assignment, theirs)
 
-    def _fork(self, assignment: Assignment, theirs: socket.socket) -> int:
-        parent = os.getpid()
-        pid = os.fork()
-        if pid:
-            with contextlib.suppress(OSError):
-                os.setpgid(pid, pid)
-            return pid
-        try:
+    def _fork(self, assignment: Assignment, theirs: Connection) -> int:
+        judge = os.getpid()
+
+        def child() -> None:
+            die_with_parent()
+            if os.getppid() != judge:
+                return
+            self.connection.close()
+            print_to(self.log, os.O_APPEND)
+            faulthandler.enable()
             from llpbench.execution.method_start import start
 
-            with contextlib.suppress(OSError):
-                os.setpgid(0, 0)
-            die_with_parent()
-            if os.getppid() != parent:
-                os._exit(0)
-            self.channel.connection.close()
-            handle = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            for stream in (1, 2):
-                os.dup2(handle, stream)
-            os.close(handle)
-            faulthandler.enable()
-            start(Channel(theirs), assignment)
-        except BaseException:
-            import traceback
+            start(theirs, assignment)
 
-            traceback.print_exc()
-        finally:
-            with contextlib.suppress(Exception):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(0)
+        return fork(child)
 
-    def _spawn(self, assignment: Assignment, theirs: socket.socket) -> int:
+    def _spawn(self, assignment: Assignment, theirs: Connection) -> int:
         module = "llpbench.execution.method_start"
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
-                [*python(), "-X", "faulthandler", "-m", module, str(theirs.fileno())],
+                [*python_command(), "-X", "faulthandler", "-m", module, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -121,34 +105,31 @@ class MethodProcess:
                 process_group=0,
             )
         with contextlib.suppress(OSError):
-            self.channel.send(assignment)
+            send(self.connection, assignment)
         return self._child.pid
 
     def receive(self, longest: int) -> FromMethod:
-        """The next message; ``EOFError`` when the process is gone.
+        """Wait for the next message; ``EOFError`` if the process has ended.
 
-        The line itself does not tell: a process that the method started may hold it open.
+        The connection may outlive the process: a process that the method started may hold it open.
         """
-        while not select.select([self.channel], [], [], _GLANCE)[0]:
-            if self.poll() is not None and not select.select([self.channel], [], [], 0)[0]:
+        while not self.connection.poll(_POLL):
+            if self.poll() is not None and not self.connection.poll():
                 raise EOFError
-        message: FromMethod
-        message, handles = self.channel.receive(FromMethod, longest)
-        for handle in handles:
-            os.close(handle)
+        message: FromMethod = receive(self.connection, FromMethod, longest)
         return message
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; None while it runs."""
+        """The exit code, negative for a signal; None while the process runs."""
         return self._wait(os.WNOHANG)
 
     def end(self) -> int:
-        """Kill the process and its group, if they still run; the exit code."""
+        """Kill the process and its group if they still run; returns the exit code."""
         self.poll()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         code = self._wait(0)
-        self.channel.connection.close()
+        self.connection.close()
         assert code is not None
         return code
 
@@ -162,32 +143,32 @@ class MethodProcess:
                     self._child.returncode = self._code
         return self._code
 
-    def fate(self) -> str:
-        """How a process ended that did not say so itself."""
+    def exit_reason(self) -> str:
+        """Why the connection was closed before the method reported its end."""
         deadline = time.monotonic() + 5.0
         while self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         if self._code is None:
-            return "the method closed its line to the judge"
+            return "the method closed its connection to the judge"
         return describe_exit(self._code) + end_of_log(self.log)
 
 
-def hear(
+def run_fit(
     process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult, *, last: bool = True
 ) -> None:
-    """Give the method its data, judge what it reports, and fill in status, reason and seconds of the result.
+    """Send the method its data, judge its reports, and fill in status, reason and seconds of the result.
 
     With ``last`` false the process waits for the data of another fit afterwards.
     """
     try:
-        ended = _conversation(process, judge, data, job, result, last)
+        ended = _judge_reports(process, judge, data, job, result, last)
     except Pruned as pruned:
         result.status, result.reason = "pruned", str(pruned)
         judge.notes["pruned_by"] = pruned.rule
     except EOFError:
-        result.status, result.reason = "crashed", process.fate()
-    except Misspoken as words:
-        result.status, result.reason = "failed", f"the method's process sent {words}"
+        result.status, result.reason = "crashed", process.exit_reason()
+    except InvalidMessage as error:
+        result.status, result.reason = "failed", f"the method's process sent {error}"
     else:
         result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
         result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
@@ -198,41 +179,43 @@ def _status(word: str) -> Status:
     return word if word in ("ok", "skipped", "memory") else "failed"  # type: ignore[return-value]
 
 
-def _conversation(
+def _judge_reports(
     process: MethodProcess, judge: Judge, data: Prepared, job: Job, result: CellResult, last: bool
 ) -> Ended:
-    """From the method's readiness to its end. Only the judge's clock counts; the method names parts of it."""
+    """Exchange messages from ``Ready`` to ``Ended``. Seconds are those of the judge's clock."""
     longest = longest_message(max(len(data.train_labels), len(data.valid_labels) + (judge.tests or 0)), judge.classes)
     first = process.receive(longest)
     if isinstance(first, Ended):
         return first
     if not isinstance(first, Ready):
-        raise Misspoken("a report before it had data")
-    with _shared(data, job.method.oracle, last) as (material, handle):
-        data.forget_rows()
-        process.channel.send(material, handle)
-    began = time.perf_counter()
+        raise InvalidMessage("a report before it had data")
     scoring, since = 0.0, 0.0
     phases: dict[str, float] = {}
+    began = time.perf_counter()
     try:
+        with _shared(data, job.method.oracle, last) as (fit_data, handle):
+            data.forget_rows()
+            send(process.connection, fit_data)
+            send_handle(process.connection, handle, process.pid)
+        began = time.perf_counter()
         while True:
             message = process.receive(longest)
             if isinstance(message, Ended):
                 if not judge.history and message.status == "ok":
-                    raise Misspoken("no report")
+                    raise InvalidMessage("no report")
                 phases = message.phases
                 return message
-            if isinstance(message, Scoring):
+            if isinstance(message, ScoringStarted):
                 since = since or time.perf_counter()
                 continue
-            reply = _judged(judge, message)
+            reply = _reply(judge, message)
             if not isinstance(message, Note):
                 scoring += time.perf_counter() - (since or time.perf_counter())
                 since = 0.0
-            process.channel.send(reply)
-            if isinstance(message, Report) and not reply.refused:
+            send(process.connection, reply)
+            if isinstance(message, ReportedScores) and not reply.rejected:
                 judge.finish_report()
-    except BrokenPipeError:
+    except (BrokenPipeError, ConnectionResetError):
         raise EOFError from None
     finally:
         if since:
@@ -242,28 +225,28 @@ def _conversation(
         result.fit_seconds = sum(result.phases.values())
 
 
-def _judged(judge: Judge, message: FromMethod) -> Reply:
+def _reply(judge: Judge, message: FromMethod) -> JudgeReply:
     try:
-        if isinstance(message, Report):
+        if isinstance(message, ReportedScores):
             test = None if message.test is None else unpack(message.test)
             answer = judge.take_report(unpack(message.valid), test, message.stage)
-            return Reply(improved=answer.improved, stop=answer.stop)
+            return JudgeReply(improved=answer.improved, stop=answer.stop)
         if isinstance(message, PseudoLabels):
             judge.take_pseudo_labels(unpack(message.probabilities), message.stage)
         elif isinstance(message, Note):
             judge.take_note(message.name, message.value)
         else:
-            raise Misspoken(f"{type(message).__name__} twice")
+            raise InvalidMessage(f"the message {type(message).__name__} twice")
     except MethodError as error:
-        return Reply(refused=str(error))
-    return Reply()
+        return JudgeReply(rejected=str(error))
+    return JudgeReply()
 
 
 def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict[str, float], float]:
-    """Seconds by phase and seconds of scoring, from the judge's clock and the parts that the method named.
+    """Seconds by phase and seconds of scoring, from the judge's clock and the phases that the method named.
 
-    Scoring is the harness's, up to ``FREE_SCORING`` seconds or as long as the fit itself took, whichever is more; the
-    rest is the method's, as phase ``predict``. Parts that add up to more than there was are scaled down to it.
+    Up to ``FREE_SCORING`` seconds of scoring, or as many as the fit itself took, are not charged to the method; the
+    rest is, as phase ``predict``. Phases that add up to more than the total are scaled down to it.
     """
     own = max(0.0, total - scoring)
     excess = max(0.0, scoring - max(FREE_SCORING, own))
@@ -282,18 +265,18 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
 
 
 @contextlib.contextmanager
-def _shared(data: Prepared, oracle: bool, last: bool) -> Iterator[tuple[Material, int]]:
-    """The message with the data of a fit, and the file number of the shared memory its arrays lie in."""
+def _shared(data: Prepared, oracle: bool, last: bool) -> Iterator[tuple[FitData, int]]:
+    """The message with the data of a fit, and the file descriptor of the shared memory with its arrays."""
     arrays = arrays_of(data.bags)
     if data.test_rows is not None:
         arrays["test.X"] = data.test_rows
     if oracle:
         arrays["labels"] = data.train_labels
+    handle, shared = share(arrays)
     bags = data.bags
-    handle, places = share(arrays)
-    material = Material(places=places, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns, last=last)
+    message = FitData(arrays=shared, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns, last=last)
     try:
-        yield material, handle
+        yield message, handle
     finally:
         os.close(handle)
 

@@ -1,27 +1,27 @@
-"""How a method's process begins: it locks itself away, and only then imports anything with threads.
+"""How a method's process begins: it enters its sandbox, and only then imports anything with threads.
 
-A lock binds the thread that asks for it and what that thread starts later. Libraries of linear algebra start threads as
-they are imported, so nothing that is imported here may import numpy. ``python -m llpbench.execution.method_start
-FILE-NUMBER`` where the process is not forked.
+Landlock binds the thread that asks for it and what that thread starts later. Libraries of linear algebra start threads
+when they are imported, so nothing that is imported here may import numpy. Run as ``python -m
+llpbench.execution.method_start DESCRIPTOR`` where the process is not forked.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-import socket
 import sys
 import tempfile
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, Channel
+from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive
 from llpbench.execution.confines import move_home
-from llpbench.system.processes import die_with_parent
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.processes import die_with_parent
+from llpbench.execution.sandbox import lock_away
 
 
-def start(channel: Channel, assignment: Assignment) -> None:
-    """Lock this process away, then load the method and fit it; where the lock fails the judge is told why."""
+def start(connection: Connection, assignment: Assignment) -> None:
+    """Enter the sandbox, then load the method and fit it; if the sandbox fails, report why to the judge."""
     trouble: Exception | None = None
     try:
         prepare(assignment)
@@ -29,11 +29,11 @@ def start(channel: Channel, assignment: Assignment) -> None:
         trouble = error
     from llpbench.execution.method_main import serve
 
-    serve(channel, assignment, trouble)
+    serve(connection, assignment, trouble)
 
 
 def prepare(assignment: Assignment) -> None:
-    """Name the backend to Keras, move into the private folder, lock away what is not the method's."""
+    """Set the backend of Keras, move into the private folder and enter the sandbox."""
     if assignment.backend:
         os.environ["KERAS_BACKEND"] = assignment.backend
     move_home(assignment.scratch)
@@ -42,15 +42,15 @@ def prepare(assignment: Assignment) -> None:
 
 
 def main() -> int:
-    """Serve the judge at the other end of the socket whose file number is the first argument."""
+    """Serve the judge at the other end of the connection whose file descriptor is the first argument."""
     die_with_parent()
     faulthandler.enable()
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    connection = Connection(int(sys.argv[1]))
     try:
-        assignment, _ = channel.receive(Assignment, FROM_THE_JUDGE)
+        assignment = receive(connection, Assignment, FROM_THE_JUDGE)
     except EOFError:
         return 1
-    start(channel, assignment)
+    start(connection, assignment)
     return 0
 
 

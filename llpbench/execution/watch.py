@@ -1,6 +1,6 @@
-"""The watchdog of one cell: wall time and resident memory of its processes, and what they leave behind.
+"""The watchdog of one cell: wall time and resident memory of its processes, its log and its private folder.
 
-Resident memory, not address space: a backend reserves many times what it uses.
+The limit is on resident memory, not on address space: a backend reserves many times what it uses.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from llpbench.contracts.errors import printable
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
+from llpbench.execution.processes import end_tree, memory_mb
 from llpbench.results.reading import open_regular
-from llpbench.system.processes import end_tree, memory_mb
 
 _OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
 _LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
 
 
 class Launcher(Protocol):
-    """Starts cells and tells when they end."""
+    """Starts cells and reports when they end."""
 
     def start(self, job: Job, cores: list[int]) -> int:
-        """Start a cell on the given cores; returns the number by which it is known from here on."""
+        """Start a cell on the given cores; returns its number."""
         ...
 
     def pid(self, number: int) -> int | None:
-        """The process of a cell; None while it is not there yet. It changes when the cell had to be started again."""
+        """The process of a cell; None until it is started. It changes if the cell is restarted."""
         ...
 
     def drop(self, number: int) -> None:
-        """Give up a cell that has no process: ``ended`` tells of its end."""
+        """Give up a cell that has no process; ``ended`` reports it."""
         ...
 
     def ended(self, seconds: float) -> list[tuple[int, int]]:
-        """Pairs (number, exit code) of cells that ended; waits up to ``seconds`` for one."""
+        """Numbers and exit codes of cells that have ended; waits up to ``seconds`` for the first."""
         ...
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop all cells."""
         ...
 
 
 @dataclass
 class Watched:
-    """A running cell. ``check`` kills it when it breaks a limit and remembers which."""
+    """A running cell. ``check`` kills it if it exceeds a limit and records which one."""
 
     job: Job
     launcher: Launcher
@@ -72,13 +72,13 @@ class Watched:
         scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
         try:
             number = launcher.start(msgspec.structs.replace(job, scratch=str(scratch)), cores)
-        except Exception:  # no interrupt: the cell may have begun then, and would fail for want of its folder
+        except Exception:  # not an interrupt: the cell may have started already, and would crash without its folder
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         return cls(job, launcher, number, scratch)
 
     def check(self) -> None:
-        """Look at time and memory once. A cell that was started again has all its time again."""
+        """Check time and memory once. The clock of a restarted cell starts again."""
         if self.broken is not None:
             return
         pid = self.launcher.pid(self.number)
@@ -88,10 +88,10 @@ class Watched:
             self.peak_mb = max(self.peak_mb, memory_mb(pid))
         elapsed = time.monotonic() - self.started
         if elapsed > self.job.timeout:
-            self.stop("timeout", f"stopped after {elapsed:.0f} s (--timeout {self.job.timeout:g})")
+            self.stop("timeout", f"stopped after {elapsed:.0f} s, over the limit (--timeout {self.job.timeout:g})")
         elif self.peak_mb > self.job.memory_mb:
-            limit = self.job.memory_mb
-            self.stop("memory", f"stopped at {self.peak_mb:.0f} MB resident (--memory {limit:.0f}MB)")
+            used, limit = f"{self.peak_mb:.0f} MB", f"--memory {self.job.memory_mb:.0f}MB"
+            self.stop("memory", f"stopped at {used} of resident memory, over the limit ({limit})")
 
     def stop(self, status: str, reason: str) -> None:
         """Kill the cell's processes, for the reason given."""
@@ -103,7 +103,7 @@ class Watched:
             end_tree(pid)
 
     def outcome(self, returncode: int, log: Path) -> Outcome:
-        """What happened, once the process is gone; its log is kept. ``returncode`` is negative for a signal."""
+        """How the cell ended, called once its process is gone. ``returncode`` is negative for a signal."""
         seconds = time.monotonic() - self.started
         self.clean(log)
         if self.broken is not None:
@@ -115,18 +115,18 @@ class Watched:
         return Outcome(self.job, status, reason, seconds, self.peak_mb)  # type: ignore[arg-type]
 
     def clean(self, log: Path) -> None:
-        """Keep what the method printed, capped, behind what the judge printed; remove the private folder."""
+        """Append the method's output, truncated if long, to the judge's log; remove the private folder."""
         keep_log(self.scratch / "method.log", log)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def keep_log(printed: Path, log: Path) -> None:
-    """Append what a method printed to a log: its beginning and its end when it is long. An empty log is removed."""
+    """Append a method's output to a log: its beginning and its end if it is long. Remove an empty log."""
     with contextlib.suppress(OSError), open_regular(printed, links=False) as file, log.open("ab") as target:
         size = os.fstat(file.fileno()).st_size
         target.write(file.read(_LOG_HEAD))
         if size > _LOG_HEAD + _LOG_TAIL:
-            target.write(b"\n[... %d bytes left out ...]\n" % (size - _LOG_HEAD - _LOG_TAIL))
+            target.write(b"\n[... %d bytes omitted ...]\n" % (size - _LOG_HEAD - _LOG_TAIL))
         file.seek(max(_LOG_HEAD, size - _LOG_TAIL))
         target.write(file.read(_LOG_TAIL))
     with contextlib.suppress(OSError):
@@ -145,19 +145,19 @@ def remove_old_scratch() -> None:
 
 
 def describe_exit(returncode: int) -> str:
-    """How a process ended that left no result."""
+    """How a process ended that wrote no result, in words."""
     if returncode >= 0:
-        return f"the process exited with code {returncode} and left no result"
+        return f"the process exited with code {returncode} before it had a result"
     try:
         name = signal.Signals(-returncode).name
     except ValueError:
         name = f"signal {-returncode}"
-    hint = " (by the system for want of memory, or by hand)" if name == "SIGKILL" else ""
+    hint = " (out of memory, or by hand)" if name == "SIGKILL" else ""
     return f"the process was killed by {name}{hint}"
 
 
 def end_of_log(log: Path) -> str:
-    """The end of what a cell printed, on one line."""
+    """The end of a cell's output, on one line."""
     try:
         with open_regular(log, links=False) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL))
@@ -168,5 +168,5 @@ def end_of_log(log: Path) -> str:
     if not lines:
         return ""
     fatal = [i for i, line in enumerate(lines) if line.startswith("Fatal Python error")]
-    words = " | ".join(lines[fatal[-1] : fatal[-1] + 6] if fatal else lines[-3:])
-    return f"; it last printed: {words[:400]}"
+    text = " | ".join(lines[fatal[-1] : fatal[-1] + 6] if fatal else lines[-3:])
+    return f"; its last output was: {text[:400]}"

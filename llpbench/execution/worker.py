@@ -1,7 +1,7 @@
 """The judge's process of one cell: from a job to a result file. ``python -m llpbench.execution.worker < job.json``.
 
-It loads the data, keeps the labels, and judges what the method's process reports. Whatever the method does, there is a
-result that says what happened.
+It loads the data, keeps the labels and judges the reports of the method's process. Whatever the method does, a result
+is written that says what happened.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import numpy as np
 from llpbench.contracts.errors import Skip, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
+from llpbench.execution import sandbox
 from llpbench.execution.confines import SCRATCH
-from llpbench.execution.method_process import MethodProcess, hear
+from llpbench.execution.method_process import MethodProcess, run_fit
+from llpbench.execution.processes import adopt_orphans, die_with_parent, end_children
 from llpbench.execution.registries import shared_registry
 from llpbench.experiment.fit_cell import (
     CrossValidated,
@@ -53,21 +55,21 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
 
     Args:
         job: the cell.
-        fork: fork the method's process from this one (which must be fresh); otherwise start a new Python for it.
+        fork: fork the method's process from this one, which must be fresh; otherwise start a new Python for it.
     """
     store = Store(Path(job.out))
     started = time.perf_counter()
     with _scratch(job) as job, _method_of(job, fork) as process:
         result = blank_result(job, "failed")
         predictions: Predictions = {}
-        with telling(result):
+        with failures_recorded_in(result):
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
             of_place = cross_validate(process, data, job, registry, result)
             if of_place is not None:
                 judge = make_judge(job, data, registry, of_place)
-                hear(process, judge, data, job, result)
+                run_fit(process, judge, data, job, result)
             if result.status in ("ok", "pruned"):
                 predictions = fill_result(result, judge, data, registry)
         process.end()
@@ -81,9 +83,9 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
 def cross_validate(
     process: MethodProcess, data: Prepared, job: Job, registry: Registry, result: CellResult
 ) -> CrossValidated | None:
-    """Fit the method without each part of the bags; the values of its places under every cross-validated rule.
+    """Fit the method without each fold of the bags; returns the values of its reports under every cross-validated rule.
 
-    Empty for a cell without folds; None when a fit did not end well: the result then says so.
+    Empty for a cell without folds; None if a fit failed, which is then recorded in the result.
     """
     if not job.cell.folds:
         return {}
@@ -92,7 +94,7 @@ def cross_validate(
     for number, fold in enumerate(prepare_folds(job, data), 1):
         of_fold = blank_result(job, "failed")
         judge = make_fold_judge(job, fold, registry)
-        hear(process, judge, fold, job, of_fold, last=False)
+        run_fit(process, judge, fold, job, of_fold, last=False)
         if of_fold.status != "ok":
             result.status, result.reason = of_fold.status, f"fold {number}: {of_fold.reason}"
             result.traceback, result.failed_at = of_fold.traceback, of_fold.failed_at
@@ -103,7 +105,7 @@ def cross_validate(
 
 
 def run_job_here(job: Job) -> CellResult:
-    """Run a cell in this process, method and labels together: for a debugger. Errors are raised, nothing is written."""
+    """Run a cell in this process, method and labels together, for a debugger. Errors are raised, nothing is written."""
     result = blank_result(job, "ok")
     registry = shared_registry(job.plugins, job.override)
     choose_backend(job)
@@ -123,7 +125,7 @@ def run_job_here(job: Job) -> CellResult:
 
 @contextlib.contextmanager
 def _scratch(job: Job) -> Iterator[Job]:
-    """The job with a private folder for its method; one that came without gets one that is removed at the end."""
+    """The job with a private folder for its method; a folder made here is removed at the end."""
     if job.scratch:
         yield job
         return
@@ -144,8 +146,8 @@ def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
 
 
 @contextlib.contextmanager
-def telling(result: CellResult) -> Iterator[None]:
-    """Put what goes wrong inside into the result."""
+def failures_recorded_in(result: CellResult) -> Iterator[None]:
+    """Record an exception raised inside in the result."""
     try:
         yield
     except Skip as skip:
@@ -174,30 +176,25 @@ def _write(store: Store, job: Job, result: CellResult, predictions: Predictions)
 
 
 def choose_backend(job: Job) -> None:
-    """Name the cell's backend to Keras, which reads it from the environment when it is first imported."""
+    """Set the backend of Keras, which reads it from the environment when it is first imported."""
     if job.cell.backend:
         os.environ["KERAS_BACKEND"] = job.cell.backend
 
 
 def run_as_process(job: Job, *, fork: bool) -> None:
-    """Run a cell in a process of its own, which takes in and ends whatever the method leaves behind."""
-    from llpbench.system import sandbox
-    from llpbench.system.processes import adopt_orphans, end_descendants
-
+    """Run a cell in a process of its own, which adopts and kills all processes that the method leaves behind."""
     adopt_orphans()
     choose_backend(job)
     if not sandbox.version():
-        sandbox.hide_memory()  # the method's process could not be locked away: the least that can be done
+        sandbox.hide_memory()  # without a sandbox, at least keep the method from reading this memory
     try:
         run_job(job, fork=fork)
     finally:
-        end_descendants()
+        end_children()
 
 
 def main() -> int:
-    """Read a job from standard input, run it."""
-    from llpbench.system.processes import die_with_parent
-
+    """Read a job from standard input and run it."""
     die_with_parent()
     run_as_process(msgspec.json.decode(sys.stdin.buffer.read(), type=Job), fork=False)
     return 0

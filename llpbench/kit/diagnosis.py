@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from llpbench import __version__
 from llpbench.contracts.errors import describe, printable
-from llpbench.system import sandbox
-from llpbench.system.processes import python
+from llpbench.execution import sandbox
+from llpbench.system.machine import python_command
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec
@@ -35,7 +35,7 @@ PACKAGES = {
 
 _LOCK = """
 from llpbench.contracts.errors import LLPBenchError
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.sandbox import lock_away
 try:
     lock_away([])
 except LLPBenchError as error:
@@ -179,7 +179,7 @@ def _run_python(code: str, argument: str = "", seconds: float | None = None) -> 
     limit = IMPORT_SECONDS if seconds is None else seconds
     try:
         return subprocess.run(
-            [*python(), "-c", code, argument],
+            [*python_command(), "-c", code, argument],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -21,7 +21,7 @@ from llpbench.kit.problem import Problem, classes_of
 from llpbench.kit.real_cell import hearings
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry, Registry
-from llpbench.system.processes import python
+from llpbench.system.machine import python_command
 
 HEAVY = ("torch", "jax", "tensorflow", "keras", "pandas", "sklearn", "numba", "scipy")
 _BRIEF: dict[str, Scalar] = {"epochs": 5, "patience": 3}
@@ -62,7 +62,7 @@ def listing_is_light(entry: Entry[MethodSpec], registry: Registry) -> None:
     else:
         load = f"import {entry.plugin.module.__name__}"
     code = f"import sys; {load}; print(*[m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run([*python(), "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([*python_command(), "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.split(), f"importing the plugin imports {', '.join(done.stdout.split())}"
 
 

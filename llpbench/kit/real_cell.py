@@ -13,7 +13,7 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
-from llpbench.execution.method_process import MethodProcess, hear
+from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.experiment.fit_cell import Prepared
 from llpbench.experiment.judge import Answer, Judge, patience_of
 from llpbench.experiment.rules import make_rules
@@ -87,7 +87,7 @@ def _hearing(entry: Entry[MethodSpec], problem: Problem) -> Hearing:
         result = blank_result(job, "failed")
         process = MethodProcess(job, fork=False)
         try:
-            hear(process, judge, data, job, result)
+            run_fit(process, judge, data, job, result)
         finally:
             process.end()
     assert result.status == "ok", f"its cell ended with {result.status}: {result.reason} {result.failed_at}"

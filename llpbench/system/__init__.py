@@ -1,1 +1,1 @@
-"""The machine below: whole files, locks between processes, cores and memory."""
+"""The machine: atomic writes, file locks, environment variables, cores and memory."""

@@ -1,16 +1,26 @@
-"""The machine and the software a cell ran on, so that times are compared within one machine only."""
+"""The machine and the software that a cell runs on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import platform
+import site
+import sys
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 _CORE = ("llpbench", "numpy", "scipy", "scikit-learn", "pandas", "numba")
+
+
+def python_command() -> list[str]:
+    """How to start another Python like this one that imports nothing from the working directory.
+
+    Packages of the user's own site folder are left out unless this process uses them.
+    """
+    return [sys.executable, "-P", *([] if site.getusersitepackages() in sys.path else ["-s"])]
 
 
 def usable_cores() -> list[int]:

@@ -32,10 +32,9 @@ from llpbench.cluster.remote import Order, held_cores, job_on_this_machine, run_
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution import remote
+from llpbench.execution import remote, sandbox
 from llpbench.execution.confines import SCRATCH, out_of_reach
 from llpbench.plugins.registry import load_registry
-from llpbench.system import sandbox
 from llpbench.system.machine import usable_cores
 
 pytestmark = pytest.mark.slow
@@ -493,7 +492,7 @@ class Machine:
 LOCKED = """
 import json, sys
 from pathlib import Path
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.sandbox import lock_away
 
 locked, writable = json.loads(sys.argv[1])
 assert lock_away(map(Path, locked), writable=map(Path, writable))

@@ -1,4 +1,4 @@
-"""What a process that has locked itself away can still do, tried by one that has."""
+"""What a process in the sandbox can still do, tried by one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pytest
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
-from llpbench.execution import confines
+from llpbench.execution import confines, sandbox
 from llpbench.results.store import is_results_folder
-from llpbench.system import sandbox
 
 pytestmark = pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
 SCRIPT = """
 import json, socket, sys
 from pathlib import Path
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.sandbox import lock_away
 
 root, network = Path(sys.argv[1]), sys.argv[2] == "yes"
 server = socket.create_server(("127.0.0.1", 0))
@@ -44,7 +43,7 @@ FILES = ("results/cell", "results/cache/file", "scratch/file", "scratch/results/
 
 
 def tried(root: Path, network: str = "yes", **paths: tuple[str, ...]) -> dict[str, str]:
-    """What was possible with each file: to read it, to write it, to make a new one beside it."""
+    """What was possible with each file: ``r`` read, ``w`` write, ``n`` create a new one beside it."""
     for file in FILES:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("y")
@@ -54,7 +53,7 @@ def tried(root: Path, network: str = "yes", **paths: tuple[str, ...]) -> dict[st
     return found
 
 
-def test_each_path_has_what_it_was_given(tmp_path: Path) -> None:
+def test_locked_and_writable_folders_get_their_rights(tmp_path: Path) -> None:
     found = tried(tmp_path, locked=("results",), writable=("scratch", "results/cache"))
     assert found["results/cell"] == ""
     assert found["results/cache/file"] == found["scratch/file"] == found["scratch/results/cell"] == "rwn"
@@ -62,32 +61,30 @@ def test_each_path_has_what_it_was_given(tmp_path: Path) -> None:
     assert found["connect"]
 
 
-def test_nothing_is_written_where_nothing_was_given(tmp_path: Path) -> None:
+def test_nothing_is_writable_by_default(tmp_path: Path) -> None:
     assert {letters for file, letters in tried(tmp_path).items() if file in FILES} == {"r"}
 
 
-def test_what_is_locked_stays_so_in_a_folder_that_may_be_written(tmp_path: Path) -> None:
+def test_locked_folder_inside_a_writable_one_stays_locked(tmp_path: Path) -> None:
     found = tried(tmp_path, locked=("scratch/results",), writable=("scratch",))
     assert found["scratch/results/cell"] == ""
     assert found["scratch/file"] == "rw"  # and nothing new on the way to it
 
 
-def test_a_name_with_a_star_locks_all_that_begin_so(tmp_path: Path) -> None:
+def test_star_locks_all_entries_with_the_prefix(tmp_path: Path) -> None:
     found = tried(tmp_path, locked=("o*", "scr*", "res*", "results/c*"), writable=("scratch",))
     assert found["other/file"] == found["results/cell"] == found["results/cache/file"] == ""
     assert found["scratch/file"] == found["scratch/results/cell"] == "rwn"  # what is writable is spared
     assert found["mine"] == "r"
 
 
-def test_what_a_locked_folder_is_in_is_spared_by_a_name_with_a_star(tmp_path: Path) -> None:
+def test_star_leaves_out_folders_that_contain_a_locked_one(tmp_path: Path) -> None:
     found = tried(tmp_path, locked=("scr*", "scratch/results"))
     assert found["scratch/file"] == "r"
     assert found["scratch/results/cell"] == ""
 
 
-def test_a_neighbour_that_cannot_be_looked_into_is_locked_and_hides_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_folder_beside_the_results_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("mine", "closed", "other", "one-more")
     for name in names:
         (tmp_path / name / "cells").mkdir(parents=True)
@@ -105,14 +102,14 @@ def test_a_neighbour_that_cannot_be_looked_into_is_locked_and_hides_no_other(
 
 
 @pytest.mark.skipif(sandbox.version() < 4, reason="TCP is restricted from Linux 6.7 on")
-def test_connections_are_forbidden_where_asked(tmp_path: Path) -> None:
+def test_tcp_connections_can_be_forbidden(tmp_path: Path) -> None:
     assert not tried(tmp_path, network="no", locked=("results",))["connect"]
 
 
 WITHIN = """
 import multiprocessing, os, subprocess, sys, threading
 from pathlib import Path
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.sandbox import lock_away
 
 assert lock_away([])
 multiprocessing.Lock()
@@ -124,15 +121,15 @@ Path("/dev/null").write_bytes(b"x")
 """
 
 
-def test_what_libraries_need_remains(tmp_path: Path) -> None:
-    """Semaphores, other programs, and the names of threads, without which graphics cards do not start."""
+def test_libraries_keep_semaphores_subprocesses_and_thread_names(tmp_path: Path) -> None:
+    """Graphics cards do not start if their threads cannot be named."""
     subprocess.run([sys.executable, "-c", WITHIN], check=True, cwd=tmp_path)
 
 
 THREADED = """
 import threading
 from llpbench.contracts.errors import LLPBenchError
-from llpbench.system.sandbox import lock_away
+from llpbench.execution.sandbox import lock_away
 
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 try:
@@ -143,11 +140,11 @@ except LLPBenchError as error:
 LIGHT = "import sys; import llpbench.execution.method_start; print('numpy' in sys.modules)"
 
 
-def test_a_process_with_threads_is_not_locked_by_halves() -> None:
+def test_process_with_threads_cannot_enter_the_sandbox() -> None:
     done = subprocess.run([sys.executable, "-c", THREADED], check=True, capture_output=True, text=True)
-    assert "could not be locked away: it has 2 threads" in done.stdout
+    assert "could not enter its sandbox: it has 2 threads" in done.stdout
 
 
-def test_a_methods_process_begins_without_anything_that_has_threads() -> None:
+def test_method_start_does_not_import_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

@@ -11,7 +11,7 @@ from cli_runner import llpbench, llpbench_process
 from plugin_install import with_module
 
 from llpbench.kit import diagnosis
-from llpbench.system import sandbox
+from llpbench.execution import sandbox
 
 
 def report(*arguments: str, cwd: Path, **environment: str) -> dict[str, object]:
@@ -75,10 +75,10 @@ def test_locking_is_tried_and_not_only_asked_for(tmp_path: Path, monkeypatch: py
     assert diagnosis.check_sandbox(problems).startswith("Landlock version")
     assert not problems
     inside = [sys.executable, str(Path(__file__).parents[1] / "support" / "attacks" / "nested.py"), sys.executable]
-    monkeypatch.setattr(diagnosis, "python", lambda: inside)
+    monkeypatch.setattr(diagnosis, "python_command", lambda: inside)
     assert diagnosis.check_sandbox(problems).startswith("not sandboxed")
     (problem,) = problems
-    assert problem.startswith("no method can run: this process could not be locked away")
+    assert problem.startswith("no method can run: the method's process could not enter its sandbox")
 
 
 @pytest.mark.slow

@@ -127,6 +127,17 @@ def test_harness_names_no_method_or_dataset() -> None:
     assert wrong == []
 
 
+def test_execution_names_no_package_of_methods_or_datasets() -> None:
+    """What is imported before cells are forked is the methods' to say (``MethodSpec.preload``)."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {text!r}"
+        for path in sources(HARNESS / "execution")
+        for line, text in texts(path)
+        if text.partition(".")[0] in PLUGINS
+    ]
+    assert wrong == []
+
+
 # -- size --------------------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job, Prune
 from llpbench.execution.driver import Driver
-from llpbench.execution.worker import run_job, run_job_here, telling
+from llpbench.execution.worker import failures_recorded_in, run_job, run_job_here
 from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.judge import Pruned
 from llpbench.experiment.monitor import HarnessMonitor
@@ -67,7 +67,7 @@ class Inline:
     def submit(self, job: Job) -> None:
         self.ran.append(job)
         result = blank_result(job, "failed")
-        with telling(result):
+        with failures_recorded_in(result):
             result = run_job_here(job)
         Store(Path(job.out)).write(result)
         self._done.append(Outcome(job, "finished"))

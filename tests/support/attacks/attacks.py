@@ -1,4 +1,4 @@
-"""Methods that try to get at labels, at results, or at the harness itself. Each notes what it got hold of."""
+"""Methods that try to reach labels, results or the harness itself. Each notes what it found."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import hashlib
 import os
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -77,7 +78,7 @@ class Attack:
 
 
 def looks_like_labels(thing, bags):
-    """An array of the classes of single rows: training, held-back or test ones."""
+    """Whether an array holds the classes of single rows: training, held-out or test rows."""
     sizes = (len(bags.X), len(bags.validation.X), 600)
     return (
         isinstance(thing, np.ndarray)
@@ -88,7 +89,7 @@ def looks_like_labels(thing, bags):
 
 
 def reachable(start, bags, limit=200_000):
-    """How many arrays of labels can be reached from an object."""
+    """Number of arrays of labels that can be reached from an object."""
     seen, queue, found = set(), [start], 0
     while queue and len(seen) < limit:
         thing = queue.pop()
@@ -121,7 +122,7 @@ class Objects(Attack):
 
 
 def in_memory(pid):
-    """Whether the test labels lie in the memory of a process, as numbers of any width."""
+    """Whether the test labels are in the memory of a process, as integers of any width."""
     try:
         maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
         memory = Path(f"/proc/{pid}/mem").open("rb", 0)  # noqa: SIM115
@@ -174,7 +175,7 @@ class Predictions(Attack):
 
 
 class Callback(Attack):
-    """Held-back labels, one by one: is anything about the second report different when row ``i`` has class 1?"""
+    """Guesses held-out labels one by one: is anything about the second report different if row ``i`` has class 1?"""
 
     probe = "calls"
 
@@ -206,7 +207,7 @@ class Stop(Callback):
 
 
 class Rival(Attack):
-    """Spoils the results of others."""
+    """Overwrites the results of other methods."""
 
     def attack(self, bags, monitor):
         for path in [*self.out.glob("cells/*.json"), *self.out.glob("predictions/*.npz")]:
@@ -214,7 +215,7 @@ class Rival(Attack):
 
 
 class Plant(Attack):
-    """Writes a splendid result for itself and dies."""
+    """Writes a forged result for itself and exits."""
 
     def attack(self, bags, monitor):
         from llpbench.results.sealing import encode_result
@@ -273,7 +274,7 @@ class Kill(Attack):
 
 
 class Orphan(Attack):
-    """Leaves a process behind that has left its group and its session."""
+    """Leaves a process running that has left its group and its session."""
 
     def attack(self, bags, monitor):
         if os.fork() == 0:
@@ -287,7 +288,7 @@ class Orphan(Attack):
 
 
 class Hoard(Attack):
-    """Hides its memory in a process that nobody seems to own."""
+    """Allocates its memory in an orphaned process."""
 
     def attack(self, bags, monitor):
         if os.fork() == 0:
@@ -307,8 +308,8 @@ class Flood(Attack):
         print("the last words", flush=True)
 
 
-def lines():
-    """The sockets of this process."""
+def sockets():
+    """File descriptors of the sockets of this process."""
     for path in list(Path("/proc/self/fd").iterdir()):
         with contextlib.suppress(OSError):
             if str(path.readlink()).startswith("socket:"):
@@ -316,20 +317,20 @@ def lines():
 
 
 class Garbage(Attack):
-    message = (5).to_bytes(8, "little") + b"\xc1\xc1\xc1\xc1\xc1"
+    message = struct.pack("!i", 5) + b"\xc1\xc1\xc1\xc1\xc1"
 
     def attack(self, bags, monitor):
-        for line in lines():
+        for descriptor in sockets():
             with contextlib.suppress(OSError):
-                socket.socket(fileno=os.dup(line)).sendall(self.message)
+                socket.socket(fileno=os.dup(descriptor)).sendall(self.message)
 
 
 class Huge(Garbage):
-    message = (1 << 60).to_bytes(8, "little") + b"x"
+    message = struct.pack("!iQ", -1, 1 << 60) + b"x"
 
 
 class HoldLine(Attack):
-    """Ends badly while a child of it still holds its line to the judge."""
+    """Exits with an error while a child still holds its connection to the judge."""
 
     def attack(self, bags, monitor):
         if os.fork() == 0:
@@ -346,7 +347,7 @@ class LieAboutTime(Attack):
 
 
 class OtherResults(Predictions):
-    """Labels from results folders of other runs that lie beside this one."""
+    """Reads labels from results folders of other runs beside this one."""
 
     def attack(self, bags, monitor):
         self.out = self.out.parent
@@ -354,7 +355,7 @@ class OtherResults(Predictions):
 
 
 def writable(paths):
-    """The files that can be opened to be written to (nothing is), and the folders that a file can be made in."""
+    """The files that can be opened for writing (nothing is written), and the folders where a file can be created."""
     found = []
     for path in map(Path, paths):
         target = path / "made by an attack.py" if path.is_dir() else path
@@ -367,7 +368,7 @@ def writable(paths):
 
 
 class Code(Attack):
-    """The scorer once more, on the disk: the next cell would be judged by it."""
+    """Patches the scorer on disk, which would judge the next cell."""
 
     def attack(self, bags, monitor):
         import sklearn
@@ -381,7 +382,7 @@ class Code(Attack):
 
 
 class Data(Attack):
-    """Data files and what is made from them, for the cells to come."""
+    """Changes data files and what is derived from them, which the next cells would read."""
 
     def attack(self, bags, monitor):
         roots = [Path(os.environ["LLPBENCH_DATA"]), Path(os.environ["LLPBENCH_CACHE"]) / "made"]
@@ -393,7 +394,7 @@ class Data(Attack):
 
 
 class Handles(Attack):
-    """Files that were open before: anything but its own output, its line and nothing."""
+    """Looks for open files other than its own output and its connection to the judge."""
 
     def attack(self, bags, monitor):
         found = []
@@ -407,7 +408,7 @@ class Handles(Attack):
 
 
 class LogPipe(Attack):
-    """Puts a pipe in the place of its log, where the judge would wait for a writer, and dies."""
+    """Replaces its log by a pipe, where the judge would wait for a writer, and exits."""
 
     def attack(self, bags, monitor):
         log = Path(os.environ["TMPDIR"]) / "method.log"
@@ -417,7 +418,7 @@ class LogPipe(Attack):
 
 
 class OddPhases(Attack):
-    """Says how it ended in the harness's own words, with names that no phase could have."""
+    """Sends its own final message, with invalid names of phases."""
 
     def ended(self):
         return {"phases": {"\x1b[2J\x07owned": 1e-9, "x" * 9999: 1e-9}}
@@ -429,9 +430,9 @@ class OddPhases(Attack):
 
         monitor.report(self.predict_scores)
         said = msgspec.msgpack.encode(Ended(**self.ended()))
-        for line in lines():
+        for descriptor in sockets():
             with contextlib.suppress(OSError):
-                socket.socket(fileno=os.dup(line)).sendall(len(said).to_bytes(8, "little") + said)
+                socket.socket(fileno=os.dup(descriptor)).sendall(struct.pack("!i", len(said)) + said)
         time.sleep(3600)
 
 
@@ -443,7 +444,7 @@ class LastWords(OddPhases):
 
 
 class Connect(Attack):
-    """A scheduler runs whatever it is sent, and listens on this machine."""
+    """Connects to every port of this machine: a Dask scheduler runs whatever it is sent."""
 
     def attack(self, bags, monitor):
         listening = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -458,7 +459,7 @@ class Connect(Attack):
 
 
 class Write(Attack):
-    """Wherever a later process would find it: folders of the user and of others, the board, the settings of Python."""
+    """Writes where a later process would read: folders of the user and of other cells, the board, Python's settings."""
 
     def attack(self, bags, monitor):
         folder, own = self.out.parent, Path(os.environ["TMPDIR"])
@@ -473,10 +474,10 @@ class Write(Attack):
 
 
 class Threads(Attack):
-    """Test labels, read by the threads of a library: a handler of a signal runs in whichever thread is sent it."""
+    """Reads test labels in the threads of a library: a signal handler runs in the thread that receives the signal."""
 
     def attack(self, bags, monitor):
-        np.ones((600, 600)) @ np.ones((600, 600))  # the library may start its threads now only
+        np.ones((600, 600)) @ np.ones((600, 600))  # the library may start its threads on first use
         others = {int(path.name) for path in Path("/proc/self/task").iterdir()} - {threading.get_native_id()}
         files, seen = list(self.out.rglob("*.npz")), []
         handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: seen.append(any(map(readable, files))))

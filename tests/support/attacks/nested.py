@@ -1,4 +1,4 @@
-"""Runs a command inside as many sandboxes as the kernel allows inside each other: no process below can lock itself."""
+"""Runs a command in as many nested sandboxes as the kernel allows, so that no process below can enter one."""
 
 from __future__ import annotations
 

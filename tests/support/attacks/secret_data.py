@@ -1,4 +1,4 @@
-"""A dataset whose test labels begin with a known run, so that an attack can tell when it has found them in memory."""
+"""A dataset whose test labels begin with a known run, so that an attack can recognize them in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A method that names its own module as worth importing before cells are forked: judges are forked there, too."""
+"""A method that asks the fork server to import its own module, which would patch the judges forked there."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ import numpy as np
 _ALIGN = 64
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where an array lies in the shared memory."""
+class SharedArray(msgspec.Struct, frozen=True):
+    """Type, shape and position of an array in shared memory."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -24,16 +24,16 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Number of bytes it takes."""
+        """Size in bytes."""
         return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
 
 
-def share(arrays: Mapping[str, np.ndarray]) -> tuple[int, dict[str, Place]]:
-    """Copy arrays into shared memory; returns its file number (to be closed by the caller) and where each lies."""
-    places: dict[str, Place] = {}
+def share(arrays: Mapping[str, np.ndarray]) -> tuple[int, dict[str, SharedArray]]:
+    """Copy arrays into shared memory; returns its file descriptor (closed by the caller) and the position of each."""
+    places: dict[str, SharedArray] = {}
     end = 0
     for name, array in arrays.items():
-        place = Place(array.dtype.str, array.shape, -(-end // _ALIGN) * _ALIGN)
+        place = SharedArray(array.dtype.str, array.shape, -(-end // _ALIGN) * _ALIGN)
         places[name], end = place, place.offset + place.bytes
     handle = _anonymous_file()
     os.ftruncate(handle, max(end, 1))
@@ -46,18 +46,18 @@ def share(arrays: Mapping[str, np.ndarray]) -> tuple[int, dict[str, Place]]:
         import fcntl
 
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)  # nobody writes from here on
+        fcntl.fcntl(handle, fcntl.F_ADD_SEALS, seals)  # read-only from here on
     return handle, places
 
 
-def attach(handle: int, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
-    """The arrays of shared memory, read-only. The file number may be closed afterwards."""
+def attach(handle: int, places: Mapping[str, SharedArray]) -> dict[str, np.ndarray]:
+    """The arrays of shared memory, read-only. The file descriptor may be closed afterwards."""
     size = max((place.offset + place.bytes for place in places.values()), default=0)
     memory = mmap.mmap(handle, max(size, 1), access=mmap.ACCESS_READ)
     return {name: _view(memory, place) for name, place in places.items()}
 
 
-def _view(memory: mmap.mmap, place: Place) -> np.ndarray:
+def _view(memory: mmap.mmap, place: SharedArray) -> np.ndarray:
     count = int(np.prod(place.shape, dtype=np.int64))
     flat: np.ndarray = np.frombuffer(memory, np.dtype(place.dtype), count, place.offset)
     return flat.reshape(place.shape)

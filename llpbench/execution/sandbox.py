@@ -1,9 +1,9 @@
-"""Locking this process and its children away, by Landlock (Linux 5.13 and later).
+"""A sandbox for this process and its children, by Landlock (Linux 5.13 and later).
 
-A process that has locked itself can write in a few folders only, cannot read files under the locked ones, cannot look
-into the memory of processes outside, and (Linux 6.12) cannot send them signals. It needs no rights and is for good.
-Landlock knows permissions only, no prohibitions; so what may be read is each entry beside the paths to locked folders.
-It binds the thread that asks for it and what that thread starts: a process must lock itself before it has others.
+Inside, a process can write to a few folders only, cannot read files under the locked ones, cannot read the memory of
+processes outside, and (Linux 6.12) cannot send them signals. No privileges are needed; the sandbox cannot be left.
+Landlock has permissions only, no prohibitions: every entry beside the paths to locked folders is made readable.
+It binds the calling thread and what that thread starts: a process must enter the sandbox before it has other threads.
 """
 
 from __future__ import annotations
@@ -35,37 +35,36 @@ _THREADS = Path("/proc/self/task")  # drivers of devices name their threads ther
 
 
 def version() -> int:
-    """Version of the kernel's Landlock; 0 when there is none."""
+    """Version of the kernel's Landlock; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_ONLY)))
 
 
 def available() -> str:
-    """What this system can do to lock a method's process away, as a sentence; ``doctor`` also tries it."""
+    """How methods are sandboxed on this system, as a sentence; ``doctor`` also tries it."""
     found = version()
     if not found:
-        return "not available: a method's process can reach what its user can (Landlock needs Linux 5.13)"
-    signals = "" if found >= 6 else ", but for signals (Linux 6.12)"
-    return f"Landlock version {found}: a method's process is kept from results and other processes{signals}"
+        return "not available: a method's process can access whatever its user can (Landlock needs Linux 5.13)"
+    signals = "" if found >= 6 else ", except by signals (Linux 6.12)"
+    return f"Landlock version {found}: a method's process cannot access results or other processes{signals}"
 
 
 def lock_away(folders: Iterable[Path], *, writable: Iterable[Path] = (), network: bool = True) -> bool:
-    """Keep this process and all it will start from writing, and from reading under ``folders``; False without Landlock.
+    """Forbid this process and its children to write, and to read under ``folders``; False without Landlock.
 
-    What can be done afterwards: to read everything elsewhere, to write under ``writable`` and to devices that hold no
-    files (``/dev/null``, shared memory, graphics cards). Names under locked folders can still be listed; new entries of
-    a folder on the path to one can be neither made nor read.
+    Still allowed: reading everything elsewhere, writing under ``writable`` and to devices that hold no files
+    (``/dev/null``, shared memory, graphics cards). Names under locked folders can still be listed; new entries of a
+    folder on the path to one can be neither created nor read.
 
     Args:
-        folders: what may neither be read nor written. A name that ends in ``*`` stands for all entries of its folder
-            that begin so, also those yet to be made, but for what is writable or has a locked folder inside.
-        writable: folders that may be written wherever they are; where a locked one is inside, what lies beside it.
-        network: whether TCP connections may be made (forbidden from Linux 6.7 on).
+        folders: what can be neither read nor written. A name that ends in ``*`` matches all present and future entries
+            of its folder with that prefix, except those that are writable or contain a locked folder.
+        writable: folders that can be written; of one that contains a locked folder, everything beside that.
+        network: whether TCP connections are allowed (enforced from Linux 6.7 on).
 
     Raises:
-        LLPBenchError: there is Landlock, but it did not take, or there are threads that it would not bind: no foreign
-            code may run here.
+        LLPBenchError: Landlock failed, or this process has threads that it would not bind. No code of a method may run.
     """
     found = version()
     if not found:
@@ -92,20 +91,20 @@ def lock_away(folders: Iterable[Path], *, writable: Iterable[Path] = (), network
 
 
 def _refuse_threads() -> None:
-    """Raise where this process has several threads: the others would stay free, and can be made to run any code."""
+    """Raise if this process has several threads: the others would stay free and could be made to run any code."""
     threads = len(list(_THREADS.iterdir()))
     if threads > 1:
         raise LLPBenchError(
-            f"this process could not be locked away: it has {threads} threads already, and Landlock binds only the one "
-            "that asks for it. Does a sitecustomize or a .pth file of this Python import a library that starts threads?"
+            f"the method's process could not enter its sandbox: it has {threads} threads, and Landlock binds only the "
+            "calling one. Does a sitecustomize or .pth file of this Python import a library that starts threads?"
         )
 
 
 def _not_locked(found: int) -> LLPBenchError:
     return LLPBenchError(
-        f"this process could not be locked away, though the system has Landlock (version {found}): "
-        f"{os.strerror(ctypes.get_errno())}. A method must not run unlocked: start llpbench outside of the sandbox it "
-        "is in (the kernel allows 16 of them inside each other); 'llpbench doctor' tries it out"
+        f"the method's process could not enter its sandbox although the system has Landlock (version {found}): "
+        f"{os.strerror(ctypes.get_errno())}. Start llpbench outside of the sandbox it is in (the kernel allows 16 "
+        "nested ones); 'llpbench doctor' tests this"
     )
 
 
@@ -115,7 +114,7 @@ def _devices() -> Iterator[Path]:
 
 
 def _permissions(locked: set[Path], writable: set[Path], every: int) -> Iterator[tuple[Path, int]]:
-    """Paths and what is permitted at and under each; permissions add up along a path."""
+    """Paths and the rights at and under each; rights add up along a path."""
     parents = {parent for path in locked for parent in path.parents}
     yield from ((path, _READ_DIR) for path in parents if not {path, *path.parents} & locked)
     yield from ((path, _READ) for path in _beside(Path("/"), locked, parents))
@@ -124,7 +123,7 @@ def _permissions(locked: set[Path], writable: set[Path], every: int) -> Iterator
 
 
 def _beside(path: Path, locked: set[Path], parents: set[Path]) -> Iterator[Path]:
-    """The path itself, or, where something locked is under it, all that lies beside that."""
+    """The path itself or, if it contains something locked, everything beside that."""
     if path not in locked | parents:
         yield path
     elif path not in locked:
@@ -143,7 +142,7 @@ def hide_memory() -> None:
 
 
 def _permit(rules: int, path: Path, rights: int) -> None:
-    """Permit ``rights`` at and under a path; one that is gone or cannot be opened stays forbidden."""
+    """Grant ``rights`` at and under a path; a path that cannot be opened stays forbidden."""
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
