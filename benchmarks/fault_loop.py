@@ -1,8 +1,8 @@
-"""Kill a run again and again, whoever of its processes: the table must come out byte-equal to that of an untouched run.
+"""Kill random processes of a run again and again: its table must be byte-equal to that of an untouched run.
 
-Victims are drawn at random: the command itself, a fork server (killed or stopped), a judge, a method's process. The
-command is started again when it ended, and what a kill made fail is run again (``--rerun failed``).
-``python benchmarks/fault_loop.py [--kills 30] [--seed 0]``
+Victims are the command itself, a fork server (killed or stopped), a judge, or a method's process. The command is
+started again when it has ended, and cells that failed by a kill are run again (``--rerun failed``).
+``python benchmarks/fault_loop.py [--kills 30] [--cells 24] [--seed 0]``
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ PATIENCE = 1800.0
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--cells", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "slow.py").write_text(PLUGIN)
-        untouched = finish(folder, "untouched")
-        struck = strike(folder, options.kills, rng)
-        survived = finish(folder, "struck")
+        untouched = finish(folder, "untouched", options.cells)
+        struck = strike(folder, options.kills, options.cells, rng)
+        survived = finish(folder, "struck", options.cells)
         leftovers = [p for p in psutil.process_iter(["cmdline"]) if name in " ".join(p.info["cmdline"] or [])]
     for kind in KINDS:
         print(f"{kind:<16}{struck[kind]:>4}")
@@ -65,20 +66,21 @@ def main() -> int:
     return 0 if equal and not leftovers else 1
 
 
-def command(out: str) -> list[str]:
-    grid = ["--methods", "slow", "--datasets", "synthetic[rows=400;dim=4]", "--bags", "4,8,16", "--seeds", "8"]
+def command(out: str, cells: int) -> list[str]:
+    seeds = str(max(1, cells // 3))
+    grid = ["--methods", "slow", "--datasets", "synthetic[rows=400;dim=4]", "--bags", "4,8,16", "--seeds", seeds]
     return [sys.executable, "-m", "llpbench", "run", "--plugin", "slow.py", *grid, "--rerun", "failed", "--out", out]
 
 
-def finish(folder: Path, out: str) -> bytes:
-    """Run to the end; the table, all digits."""
-    subprocess.run([*command(out), "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+def finish(folder: Path, out: str, cells: int) -> bytes:
+    """Run to the end; returns the table with all digits."""
+    subprocess.run([*command(out, cells), "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     shown = [sys.executable, "-m", "llpbench", "table", out, "--format", "json"]
     return subprocess.run(shown, cwd=folder, check=True, capture_output=True).stdout
 
 
-def strike(folder: Path, kills: int, rng: random.Random) -> collections.Counter[str]:
-    """Kill at random until it was done often enough, or nothing is left to run."""
+def strike(folder: Path, kills: int, cells: int, rng: random.Random) -> collections.Counter[str]:
+    """Kill random processes; returns the number of kills of each kind."""
     struck: collections.Counter[str] = collections.Counter()
     run: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + PATIENCE
@@ -88,7 +90,9 @@ def strike(folder: Path, kills: int, rng: random.Random) -> collections.Counter[
                 with contextlib.suppress(OSError):  # so that there is something to kill for long enough
                     for path in sorted((folder / "struck" / "cells").glob("*.json"))[:12]:
                         path.unlink()
-            run = subprocess.Popen(command("struck"), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = subprocess.Popen(
+                command("struck", cells), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
         time.sleep(rng.uniform(0.05, 1.5))
         found = processes(run.pid)
         kind = min((k for k in KINDS if found[k]), key=lambda k: (struck[k], rng.random()), default="")
@@ -102,7 +106,7 @@ def strike(folder: Path, kills: int, rng: random.Random) -> collections.Counter[
 
 
 def processes(pid: int) -> dict[str, list[psutil.Process]]:
-    """The processes of a run by what they are: judges are children of a server, methods children of a judge."""
+    """The processes of a run by kind: judges are children of a server, methods are children of a judge."""
     found: dict[str, list[psutil.Process]] = {kind: [] for kind in KINDS}
     with contextlib.suppress(psutil.Error):
         found["command"] = [psutil.Process(pid)]

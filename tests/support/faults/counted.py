@@ -1,4 +1,4 @@
-"""A plugin whose methods write down every time they are fitted, and a dataset that is a file, for runs on a cluster.
+"""Methods that record every fit, and a dataset that is a file, for runs on a cluster.
 
 ``LLP_COUNTED`` names the file: a line for each fit with the method, its seed, its process and ``LLP_WORKER``.
 """

@@ -1,10 +1,11 @@
-"""A plugin of methods that misbehave, one for each way a cell can end, and of datasets that break their contract."""
+"""Methods that misbehave, one for each way a cell can end, and datasets that break their contract."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
+import sys
 import time
 
 import numpy as np
@@ -20,6 +21,7 @@ KINDS = (
     "segfault",
     "killed",
     "exit",
+    "sysexit",
     "skip",
     "nan",
     "shape",
@@ -95,6 +97,11 @@ class Killed(Good):
 class Exit(Good):
     def misbehave(self, bags):
         os._exit(7)
+
+
+class Sysexit(Good):
+    def misbehave(self, bags):
+        sys.exit(3)
 
 
 class Skip(Good):
