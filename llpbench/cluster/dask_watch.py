@@ -1,4 +1,4 @@
-"""Looking at a Dask cluster without waiting for it, and noticing who fell silent."""
+"""Querying a Dask cluster without blocking, and noticing schedulers and workers that stop responding."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from typing import Any
 
 SCHEDULER = "scheduler"
-"""What the scheduler is called among those that may fall silent; workers go by their addresses."""
+"""Name of the scheduler in ``SilenceMonitor``; workers are named by their addresses."""
 SILENT = 60.0
-"""Seconds without a sign of life before the user is told."""
+"""Seconds without a heartbeat before the user is warned."""
 
 
-class Look:
-    """One look at the cluster, in a thread: a scheduler that is stopped, or behind a dead network, never answers."""
+class ClusterQuery:
+    """A query for the workers of a cluster, in a thread: a stopped or unreachable scheduler never answers."""
 
     def __init__(self, client: Any) -> None:
         self.began = time.monotonic()
         self._answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=self._ask, args=(client,), name="llpbench-dask-look", daemon=True).start()
+        threading.Thread(target=self._ask, args=(client,), name="llpbench-dask-query", daemon=True).start()
 
     def _ask(self, client: Any) -> None:
         try:
@@ -28,7 +28,7 @@ class Look:
             self._answer.put(error)
 
     def workers(self, seconds: float) -> dict[str, Any] | None:
-        """The workers and what is known of each; None when there is no answer yet."""
+        """The workers and their descriptions; None if there is no answer within ``seconds``."""
         try:
             found = self._answer.get(timeout=seconds)
         except queue.Empty:
@@ -38,32 +38,32 @@ class Look:
         return dict(found)
 
 
-class Silence:
-    """Who has not been heard of for a while; each is told once, and again when it was heard of in between."""
+class SilenceMonitor:
+    """Schedulers and workers that stopped responding. Each is reported once, and again if it responded in between."""
 
     def __init__(self) -> None:
         self._heard: dict[str, tuple[Any, float]] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def hear(self, name: str, sign: Any) -> None:
-        """Note a sign of life; the same sign again is none."""
-        if name not in self._heard or self._heard[name][0] != sign:
-            self._heard[name] = (sign, time.monotonic())
-            self._told.discard(name)
+    def heartbeat(self, name: str, beat: Any) -> None:
+        """Record a heartbeat; an unchanged value does not count."""
+        if name not in self._heard or self._heard[name][0] != beat:
+            self._heard[name] = (beat, time.monotonic())
+            self._reported.discard(name)
 
-    def excuse_workers(self) -> None:
-        """Count anew from now for all but the scheduler: while it is silent, nobody else can be heard."""
+    def reset_workers(self) -> None:
+        """Restart the clocks of all workers: while the scheduler is silent, no worker can be heard."""
         now = time.monotonic()
-        self._heard = {name: (sign, at if name == SCHEDULER else now) for name, (sign, at) in self._heard.items()}
+        self._heard = {name: (beat, at if name == SCHEDULER else now) for name, (beat, at) in self._heard.items()}
 
-    def forget_but(self, names: set[str]) -> None:
-        """Drop whoever is not among ``names``."""
+    def keep_only(self, names: set[str]) -> None:
+        """Forget all but ``names``."""
         self._heard = {name: heard for name, heard in self._heard.items() if name in names}
 
-    def news(self) -> list[tuple[str, float]]:
-        """Names that fell silent since the last call, and for how many seconds they are."""
+    def newly_silent(self) -> list[tuple[str, float]]:
+        """Names that became silent since the last call, with the seconds of silence."""
         now = time.monotonic()
         late = [(name, now - at) for name, (_, at) in self._heard.items() if now - at >= SILENT]
-        found = [(name, seconds) for name, seconds in late if name not in self._told]
-        self._told.update(name for name, _ in found)
+        found = [(name, seconds) for name, seconds in late if name not in self._reported]
+        self._reported.update(name for name, _ in found)
         return found

@@ -1,7 +1,7 @@
-"""The far side of the Dask executor: one cell in a child process of a Dask worker, its files sent back as bytes.
+"""The worker's side of the Dask executor: a cell runs in a child process, and its files are sent back as bytes.
 
-A Dask task only waits; the cell has a process of its own, started and watched as on a single machine. A cell that
-crashes, leaks or hangs takes no worker with it, and a worker that dies takes its cells with it.
+The Dask task only waits. The cell has its own process, started and watched as on a single machine: a cell that crashes,
+leaks or hangs does not affect its worker, and the cells of a worker end with it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from llpbench.results.store import Store
 from llpbench.system.locks import Claim
 from llpbench.system.machine import machine, machine_id, usable_cores
 
-_GLANCE = 0.1  # seconds between two looks at time, memory and whether anybody still waits
+_GLANCE = 0.1  # seconds between two checks of time, memory and whether the client still waits
 _IDLE = 60.0  # seconds without work after which fork servers are ended
 
 
-class Order(msgspec.Struct):
-    """A cell on its way to a worker, with the single-file plugins it needs."""
+class CellRequest(msgspec.Struct):
+    """A cell sent to a worker, with the single-file plugins it needs."""
 
     job: Job
     version: str = __version__
@@ -45,11 +45,11 @@ class Order(msgspec.Struct):
     files: dict[str, bytes] = {}
 
 
-class Reply(msgspec.Struct, omit_defaults=True):
-    """What became of an order: how the process ended and the files it left.
+class CellReply(msgspec.Struct, omit_defaults=True):
+    """How the process of a cell ended, and the files it wrote.
 
-    ``trouble`` is the worker's own (no room, no process to be had): not the cell's fault, which may be tried elsewhere.
-    ``refused`` is for good: the worker cannot run cells of this client.
+    ``trouble`` is a failure of the worker (full disk, no more processes): the cell may be tried elsewhere. ``refused``
+    is permanent: the worker cannot run cells of this client.
     """
 
     status: Literal["finished", "timeout", "memory", "crashed", "trouble", "refused"]
@@ -64,60 +64,61 @@ class Reply(msgspec.Struct, omit_defaults=True):
     log: bytes = b""
 
 
-def run_cell(order: bytes) -> bytes:
-    """The Dask task: an ``Order`` (JSON) in, a ``Reply`` (MessagePack) out. It raises nothing of its own."""
+def run_cell(request: bytes) -> bytes:
+    """The Dask task: takes a ``CellRequest`` (JSON), returns a ``CellReply`` (MessagePack), raises nothing."""
     from distributed import get_worker
 
     worker = get_worker()
     key = worker.get_current_task()
 
     def wanted() -> bool:
-        """Whether anybody waits for the cell; a client that cancels or goes makes Dask forget the task."""
+        """Whether the client still waits for the cell; Dask forgets the task if it cancels or disconnects."""
         task = worker.state.tasks.get(key)
         return task is not None and task.state != "cancelled"
 
     try:
-        reply = run_order(msgspec.json.decode(order, type=Order), wanted)
+        reply = run_request(msgspec.json.decode(request, type=CellRequest), wanted)
     except Exception as error:
-        reply = Reply("trouble", describe(error))
+        reply = CellReply("trouble", describe(error))
     reply.worker = str(worker.address)
     return msgspec.msgpack.encode(reply)
 
 
-def run_order(order: Order, wanted: Callable[[], bool]) -> Reply:
-    """Run the cell of an order in a private folder and collect what it wrote.
+def run_request(request: CellRequest, wanted: Callable[[], bool]) -> CellReply:
+    """Run a cell in a private folder and collect the files it wrote.
 
-    The folder lies where all private folders of this machine do, not in the worker's own: there it is locked away from
-    the methods of all other cells (``confines``), those of other workers too.
+    The folder is in the machine's temporary folder, not in the worker's own: there the sandbox hides it from the
+    methods of all other cells (``confines``), including those of other workers.
     """
-    if order.version != __version__:
-        return Reply("refused", f"it has llpbench {__version__}, the client {order.version}: install the same version")
+    if request.version != __version__:
+        versions = f"it has llpbench {__version__}, the client has {request.version}"
+        return CellReply("refused", f"{versions}; install the same version on both")
     scratch = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getpid()}-"))
     try:
         store = Store(scratch / "results")
         store.log_path("-").parent.mkdir(parents=True)
-        job = job_on_this_machine(order, scratch)
-        outcome = host(order.start).run(job, wanted)
+        job = job_on_this_machine(request, scratch)
+        outcome = host(request.start).run(job, wanted)
         reply = _reply(outcome, store)
         if reply.status != "finished" or not reply.result:
             try:
                 store.check_room()
             except StoreError as error:
-                return Reply("trouble", str(error))
+                return CellReply("trouble", str(error))
         return reply
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def job_on_this_machine(order: Order, scratch: Path) -> Job:
+def job_on_this_machine(request: CellRequest, scratch: Path) -> Job:
     """The job with the paths of this machine: results under ``scratch``, data and plugins where they are here.
 
     A data folder that does not exist here is left to ``LLPBENCH_DATA``, the cache and the network of this machine;
-    a plugin file that is not the same here is written from the order.
+    a plugin file that differs here is written from the request.
     """
-    job = order.job
+    job = request.job
     moved: dict[str, str] = {}
-    for path, content in order.files.items():
+    for path, content in request.files.items():
         here = Path(path)
         if not (here.is_file() and here.read_bytes() == content):
             here = scratch / "plugins" / here.name
@@ -136,11 +137,11 @@ def job_on_this_machine(order: Order, scratch: Path) -> Job:
     )
 
 
-def _reply(outcome: Outcome, store: Store) -> Reply:
+def _reply(outcome: Outcome, store: Store) -> CellReply:
     cell_id = outcome.job.cell.id
     paths = (store.result_path(cell_id), store.predictions_path(cell_id), store.log_path(cell_id))
     result, predictions, log = (path.read_bytes() if path.is_file() else b"" for path in paths)
-    return Reply(
+    return CellReply(
         outcome.status,
         outcome.reason,
         seconds=outcome.seconds,
@@ -154,8 +155,8 @@ def _reply(outcome: Outcome, store: Store) -> Reply:
 
 
 @dataclass
-class _Waiting:
-    """A cell that a Dask task waits for."""
+class _WaitingTask:
+    """A cell and the Dask task that waits for it."""
 
     job: Job
     wanted: Callable[[], bool]
@@ -163,46 +164,45 @@ class _Waiting:
 
 
 @dataclass
-class _Running:
-    """A cell's process, and the cores it holds."""
+class _RunningCell:
+    """A cell's process and the cores it holds."""
 
-    waiting: _Waiting
+    waiting: _WaitingTask
     watched: Watched
     cores: contextlib.ExitStack
 
 
 class Host:
-    """Runs the cells of one Dask worker process from a thread of its own.
+    """Runs the cells of a Dask worker process from a thread that lives as long as the process.
 
-    One thread that lives as long as the process: fork servers end with the thread that started them, and Dask
-    may end its threads at any time.
+    Fork servers end with the thread that started them, and Dask may end its own threads at any time.
     """
 
     def __init__(self, start: str) -> None:
         self._launcher: Launcher = SpawnLauncher() if start == "spawn" else ForkLauncher()
-        self._new: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
+        self._new: queue.SimpleQueue[_WaitingTask] = queue.SimpleQueue()
         remove_old_scratch()
         threading.Thread(target=self._serve, name="llpbench-host", daemon=True).start()
 
     def run(self, job: Job, wanted: Callable[[], bool]) -> Outcome:
-        """Run a cell to its end; it is stopped when nobody wants it any more."""
-        waiting = _Waiting(job, wanted)
+        """Run a cell to its end; it is stopped if ``wanted`` returns false."""
+        waiting = _WaitingTask(job, wanted)
         self._new.put(waiting)
         return waiting.done.result()
 
     def _serve(self) -> None:
-        running: dict[int, _Running] = {}
+        running: dict[int, _RunningCell] = {}
         while True:
             try:
                 self._step(running)
-            except Exception as error:  # the worker's own trouble; nobody may be left waiting
+            except Exception as error:  # a failure of the worker; every waiting task must be answered
                 for cell in running.values():
-                    cell.watched.stop("crashed", "its host failed")
+                    cell.watched.stop("crashed", "its worker failed")
                     cell.cores.close()
                     cell.waiting.done.set_exception(error)
                 running.clear()
 
-    def _step(self, running: dict[int, _Running]) -> None:
+    def _step(self, running: dict[int, _RunningCell]) -> None:
         for waiting in self._arrivals(idle=not running):
             cores = contextlib.ExitStack()
             try:
@@ -212,7 +212,7 @@ class Host:
                 cores.close()
                 waiting.done.set_exception(error)
             else:
-                running[watched.number] = _Running(waiting, watched, cores)
+                running[watched.number] = _RunningCell(waiting, watched, cores)
         for number, code in self._launcher.ended(_GLANCE) if running else ():
             if number in running:
                 cell = running.pop(number)
@@ -222,11 +222,11 @@ class Host:
                 cell.waiting.done.set_result(outcome)
         for cell in running.values():
             if cell.watched.broken is None and not cell.waiting.wanted():
-                cell.watched.stop("crashed", "nobody waits for it any more")
+                cell.watched.stop("crashed", "the client no longer waits for it")
             cell.watched.check()
 
-    def _arrivals(self, idle: bool) -> Iterator[_Waiting]:
-        """New cells; waits for one when nothing runs, and ends the fork servers when none comes."""
+    def _arrivals(self, idle: bool) -> Iterator[_WaitingTask]:
+        """New cells; if nothing runs, waits for one and ends the fork servers if none comes."""
         try:
             while True:
                 yield self._new.get(timeout=_IDLE if idle else 0.0)
@@ -241,7 +241,7 @@ _hosts_lock = threading.Lock()
 
 
 def host(start: str) -> Host:
-    """The host of this process for a way of starting cells; made on first use."""
+    """The host of this process for a way of starting cells, created on first use."""
     start = start or ("fork" if FORK_IS_SAFE else "spawn")
     with _hosts_lock:
         if start not in _hosts:
@@ -251,10 +251,10 @@ def host(start: str) -> Host:
 
 @contextlib.contextmanager
 def held_cores(count: int) -> Iterator[list[int]]:
-    """Cores to pin a cell to, each held by one cell of this user on this machine; none when there are too few.
+    """Cores to pin a cell to, each used by one cell of this user on this machine; empty if there are too few.
 
-    Backends size their thread pools by the cores they may use, so a cell of one thread must be given one core. Under
-    a CPU quota (containers) cores are not pinned: they may belong to somebody else, whom a lock cannot see.
+    Backends size their thread pools by the cores they may use, so a cell of one thread must be given one core. Cores
+    are not pinned under a CPU quota (containers): another container may use them, and a lock would not show it.
     """
     claims: list[Claim] = []
     cores: list[int] = []
@@ -283,7 +283,7 @@ def cpu_quota() -> bool:
 
 
 def _cores_folder() -> Path | None:
-    """The folder of this user's locks on cores; None when it is somebody else's."""
+    """The folder of this user's locks on cores; None if another user owns it."""
     folder = Path(tempfile.gettempdir(), f"llpbench-cores-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder if folder.lstat().st_uid == os.getuid() and not folder.is_symlink() else None

@@ -1,4 +1,4 @@
-"""Cells on a Dask cluster: a real scheduler and real workers, some of which are killed."""
+"""Cells on a Dask cluster of real processes, some of which are killed."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 import psutil
 import pytest
+from attack_field import Field
 from cli_runner import llpbench, status, table
-from helpers import PATIENCE, make_cell
+from helpers import PATIENCE, QuietHandler, make_cell, serving
 
+from llpbench.cluster import remote
 from llpbench.cluster.dask import DaskExecutor
-from llpbench.cluster.remote import Order, held_cores, job_on_this_machine, run_order
+from llpbench.cluster.remote import CellRequest, held_cores, job_on_this_machine, run_request
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution import remote, sandbox
+from llpbench.execution import sandbox
 from llpbench.execution.confines import SCRATCH, out_of_reach
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
@@ -140,10 +142,10 @@ def predictions(folder: Path) -> dict[str, dict[str, bytes]]:
     return found
 
 
-def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
-    """Three workers, one killed while it runs a cell; cells that kill themselves: results as of one machine."""
+def test_cells_of_a_lost_worker_run_again_and_crashed_cells_do_not(cluster: Cluster) -> None:
+    """A worker is killed while it runs a cell, and cells kill themselves: the results equal those of a local run."""
     methods = "counted,counted[seconds=3],counted-killed"
-    workers = [cluster.worker() for _ in range(3)]
+    workers = [cluster.worker() for _ in range(2)]
     run = client(cluster, *grid(methods, "far", *on(cluster), "--start", "fork"))
     busy: dict[int, psutil.Process] = {}
 
@@ -191,23 +193,7 @@ def test_a_lost_worker_and_a_guilty_cell(cluster: Cluster) -> None:
     assert not scratch, "workers keep nothing of a cell"
 
 
-def test_one_folder_from_both_sides(cluster: Cluster) -> None:
-    cluster.worker()
-    here = {"LLP_COUNTED": str(cluster.counted)}
-    folder = cluster.folder / "out"
-    assert llpbench(*grid("counted", "out", "--bags", "4"), cwd=cluster.folder, **here).returncode == 0
-    first = {p.name: p.stat().st_mtime_ns for p in (folder / "cells").iterdir()}
-    done = llpbench(*grid("counted", "out", *on(cluster)), cwd=cluster.folder, **here)
-    assert done.returncode == 0, done.stderr
-    assert "4 cells, 2 already done" in done.stderr
-    assert {name: (folder / "cells" / name).stat().st_mtime_ns for name in first} == first
-    done = llpbench(*grid("counted", "out", "--seeds", "3"), cwd=cluster.folder, **here)
-    assert "6 cells, 4 already done" in done.stderr
-    assert status(folder)["counts"] == {"ok": 6}
-    assert len(cluster.fits()) == 6
-
-
-def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(cluster: Cluster) -> None:
+def test_interrupt_stops_cells_on_workers_and_keeps_finished_ones(cluster: Cluster) -> None:
     worker = cluster.worker("--nthreads", "2")
     run = client(cluster, *grid("counted,counted[seconds=300]", "out", *on(cluster)))
     cells = cluster.folder / "out" / "cells"
@@ -217,7 +203,6 @@ def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(
         return sum(fit[2] in alive for fit in cluster.fits()) == 2 and len(list(cells.glob("*.json"))) >= 1
 
     until(busy, "two long cells should run beside finished ones")
-    time.sleep(1)
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130, errors
@@ -230,7 +215,7 @@ def test_an_interrupt_stops_the_cells_of_the_workers_and_keeps_what_is_finished(
     assert status(cluster.folder / "out")["counts"] == {"ok": finished, "missing": 8 - finished}
 
 
-def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Cluster) -> None:
+def test_run_continues_locally_after_the_scheduler_is_lost(cluster: Cluster) -> None:
     cluster.worker()
     run = client(cluster, *grid("counted[seconds=1]", "out", *on(cluster)))
     cells = cluster.folder / "out" / "cells"
@@ -238,7 +223,7 @@ def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Clust
     cluster.scheduler.kill()
     _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 1, errors
-    assert f"error: the Dask scheduler at {cluster.address} went away" in errors
+    assert f"error: the connection to the Dask scheduler at {cluster.address} was lost" in errors
     assert "Traceback" not in errors, errors
     kept = {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")}
     assert 1 <= len(kept) < 4
@@ -248,11 +233,11 @@ def test_a_scheduler_that_goes_away_leaves_a_folder_to_go_on_with(cluster: Clust
     assert all((cells / name).stat().st_mtime_ns == when for name, when in kept.items())
 
 
-def test_resources_go_to_workers_that_declare_them(cluster: Cluster) -> None:
+def test_cells_with_resources_run_on_workers_that_declare_them(cluster: Cluster) -> None:
     cluster.worker(LLP_WORKER="plain")
     done = llpbench(*grid("counted-gpu", "early", *on(cluster), "--bags", "4"), cwd=cluster.folder)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("counted-gpu asks for gpu, which no Dask worker declares") == 1
+    assert done.stderr.count("counted-gpu requires the resource gpu, which no Dask worker declares") == 1
     assert [fit[3] for fit in cluster.fits()] == ["plain", "plain"]
     cluster.counted.write_text("")
     cluster.worker("--resources", "GPU=1 cpu=1", LLP_WORKER="gpu")
@@ -262,8 +247,8 @@ def test_resources_go_to_workers_that_declare_them(cluster: Cluster) -> None:
     assert [fit[3] for fit in cluster.fits()] == ["gpu"] * 4
 
 
-def test_a_worker_in_trouble_does_not_fail_cells(cluster: Cluster) -> None:
-    """A worker whose folder for temporary files is gone can run nothing: its cells go to the other one."""
+def test_failure_of_a_worker_does_not_fail_cells(cluster: Cluster) -> None:
+    """A worker without a temporary folder can run nothing: its cells run on the other one."""
     gone = cluster.folder / "ill.py"
     gone.write_text('import tempfile\n\ntempfile.tempdir = "/no/such/folder"\n')
     cluster.worker(LLP_WORKER="well")
@@ -275,61 +260,42 @@ def test_a_worker_in_trouble_does_not_fail_cells(cluster: Cluster) -> None:
     assert status(cluster.folder / "out")["counts"] == {"ok": 4}
 
 
-class Once(BaseHTTPRequestHandler):
+class TableHandler(QuietHandler):
     """Serves the table of ``counted-file``."""
 
-    hits: list[str]
-    body: bytes
+    hits: ClassVar[list[str]] = []
+    body = b""
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         self.hits.append(self.path)
-        time.sleep(0.5)  # long enough for the other worker to ask
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
         self.wfile.write(self.body)
 
-    def log_message(self, *_: object) -> None:
-        pass
 
-
-def test_data_is_fetched_once_for_each_machine_and_not_by_the_client(cluster: Cluster) -> None:
-    """The client's data folder does not exist here: two workers share a cache (a machine), one has its own folder."""
+def test_workers_fetch_data_once_and_the_client_does_not(cluster: Cluster) -> None:
+    """The client's data folder does not exist on the workers, which share the cache of their machine."""
     spec = importlib.util.spec_from_file_location("counted_table", COUNTED)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    Once.body, Once.hits = module.TABLE, []
-    data = cluster.folder / "worker-data" / "counted"
-    data.mkdir(parents=True)
-    (data / "table.bin").write_bytes(module.TABLE)
-    with HTTPServer(("127.0.0.1", 0), Once) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            url = {"LLP_COUNTED_URL": f"http://127.0.0.1:{server.server_address[1]}/table.bin"}
-            environment = {**os.environ, **url}
-            shared = {**url, "LLPBENCH_CACHE": str(cluster.folder / "machine-1"), "LLPBENCH_DATA": ""}
-            cluster.worker(LLP_WORKER="a", **shared)
-            cluster.worker(LLP_WORKER="b", **shared)
-            own = {"LLPBENCH_CACHE": str(cluster.folder / "machine-2"), "LLPBENCH_DATA": str(data.parent)}
-            cluster.worker(LLP_WORKER="c", **url, **own)
-            arguments = grid("counted[seconds=0.5]", "out", *on(cluster), "--data", "/no/such/folder")
-            arguments[arguments.index(SMALL)] = "counted-file"
-            environment["LLPBENCH_CACHE"] = str(cluster.folder / "client")
-            done = llpbench(*arguments, "--seeds", "4", cwd=cluster.folder, **environment)
-        finally:
-            server.shutdown()
-            thread.join()
+    TableHandler.body = module.TABLE
+    with serving(HTTPServer(("127.0.0.1", 0), TableHandler)) as server:
+        url = {"LLP_COUNTED_URL": f"http://127.0.0.1:{server.server_address[1]}/table.bin"}
+        for name in ("a", "b"):
+            cluster.worker(LLP_WORKER=name, LLPBENCH_CACHE=str(cluster.folder / "machine"), LLPBENCH_DATA="", **url)
+        arguments = grid("counted[seconds=0.5]", "out", *on(cluster), "--data", "/no/such/folder")
+        arguments[arguments.index(SMALL)] = "counted-file"
+        done = llpbench(*arguments, cwd=cluster.folder, LLPBENCH_CACHE=str(cluster.folder / "client"), **url)
     assert done.returncode == 0, done.stderr
-    assert {fit[3] for fit in cluster.fits()} == {"a", "b", "c"}
-    assert Once.hits == ["/table.bin"]
+    assert len(cluster.fits()) == 4
+    assert TableHandler.hits == ["/table.bin"]
     assert not (cluster.folder / "client" / "data").exists()
-    assert not (cluster.folder / "machine-2" / "data").exists()
 
 
-def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path, counted: Path) -> None:
+def test_local_cluster_is_started_and_ended(tmp_path: Path, counted: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted", "out", "--executor", "dask", "--jobs", "1")],
         cwd=tmp_path,
@@ -346,15 +312,13 @@ def test_without_an_address_a_local_cluster_is_started_and_ended(tmp_path: Path,
     assert run.returncode == 0, errors
     assert errors.splitlines()[0] == "4 cells, 0 already done"
     assert errors.splitlines()[-2:] == ["results: out", "page: out/report.html"]
-    assert len(errors.splitlines()) == 7  # not a word of Dask's own
+    assert len(errors.splitlines()) == 7  # no output of Dask itself
     _, alive = psutil.wait_procs(list(family), timeout=PATIENCE)
     assert not alive
     assert status(tmp_path / "out")["counts"] == {"ok": 4}
 
 
-def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by_one(
-    tmp_path: Path, counted: Path
-) -> None:
+def test_interrupt_from_the_terminal_ends_a_local_cluster(tmp_path: Path, counted: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted,counted[seconds=300]", "out", "--executor", "dask")],
         cwd=tmp_path,
@@ -375,31 +339,40 @@ def test_an_interrupt_from_the_terminal_reaches_all_processes_and_is_answered_by
     assert not alive
 
 
-def test_nobody_at_the_address(tmp_path: Path) -> None:
-    done = llpbench(*grid("counted", "out", "--executor", "dask[scheduler=tcp://127.0.0.1:9]"), cwd=tmp_path)
+@pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
+def test_attacks_fail_on_a_cluster(tmp_path: Path) -> None:
+    field = Field(tmp_path, "--executor", "dask")
+    kinds = ("objects", "predictions", "other-results", "rival", "scorer", "connect")
+    field.attack(*kinds)
+    results = field.results
+    assert {results[kind]["status"] for kind in kinds} == {"ok"}
+    for kind in ("objects", "predictions", "other-results"):
+        assert not results[kind]["notes"]["found"]
+    assert results["connect"]["notes"]["listening"]
+    assert sandbox.version() < 4 or not results["connect"]["notes"]["found"]
+    assert results["scorer"]["selected"]["bags"]["metrics"]["auroc"] == 0.5
+    assert field.honest.items() <= field.files().items()
+
+
+# -- options -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x"])
+def test_unreachable_scheduler_is_a_usage_error(tmp_path: Path, address: str) -> None:
+    done = llpbench(*grid("counted", "out", "--executor", f"dask[scheduler={address}]"), cwd=tmp_path)
     assert done.returncode == 2
-    assert "--executor dask[scheduler=tcp://127.0.0.1:9]: no Dask scheduler answers there" in done.stderr
+    assert f"--executor dask[scheduler={address}]: no Dask scheduler answers at this address" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-# -- the request -------------------------------------------------------------------------------------------------------
-
-
-def test_an_address_that_is_none(tmp_path: Path) -> None:
-    done = llpbench(*grid("counted", "out", "--executor", "dask[scheduler=nonsense://x]"), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--executor dask[scheduler=nonsense://x]: no Dask scheduler answers there" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llpbench.plugins.registry.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'dask needs distributed: pip install "llpbench\[dask\]"'):
         load_registry().executor("dask[scheduler=tcp://127.0.0.1:9]", ExecutorSettings())
 
 
-def test_an_option_belongs_to_its_executor() -> None:
+def test_options_of_another_executor_are_rejected() -> None:
     with pytest.raises(UsageError, match="unknown parameter of local: 'scheduler'"):
         load_registry().executor("local[scheduler=tcp://127.0.0.1:9]", ExecutorSettings())
     with pytest.raises(UsageError, match="one value for each option"):
@@ -407,7 +380,7 @@ def test_an_option_belongs_to_its_executor() -> None:
 
 
 @pytest.mark.parametrize("options", [{"jobs": -1}, {"threads": 0}, {"start": "teleport"}, {"jobs": 10_000}])
-def test_numbers_and_words_are_checked_before_anything_starts(options: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         DaskExecutor(**options)
 
@@ -425,34 +398,34 @@ def make_job(**changes: Any) -> Job:
     return Job(**{**facts, **changes})
 
 
-def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_refuses_a_client_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    reply = run_order(Order(make_job(), version="0.0.1"), lambda: True)
+    reply = run_request(CellRequest(make_job(), version="0.0.1"), lambda: True)
     assert reply.status == "refused"
     assert "0.0.1" in reply.reason
     assert list(tmp_path.iterdir()) == []
 
 
-def test_paths_are_those_of_the_workers_machine(tmp_path: Path) -> None:
+def test_job_gets_the_paths_of_the_worker(tmp_path: Path) -> None:
     here = tmp_path / "same.py"
     here.write_bytes(b"x = 1\n")
     job = make_job(data="/no/such/folder", plugins=("/client/mine.py", str(here)), judge_plugins=("/client/mine.py",))
     files = {"/client/mine.py": b"y = 2\n", str(here): b"x = 1\n"}
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    home = job_on_this_machine(Order(job, files=files), scratch)
+    home = job_on_this_machine(CellRequest(job, files=files), scratch)
     assert (home.out, home.data) == (str(scratch / "results"), "")
     assert home.judge_plugins == (str(scratch / "plugins" / "mine.py"),)
     assert home.plugins == (str(scratch / "plugins" / "mine.py"), str(here))
     assert Path(home.plugins[0]).read_bytes() == b"y = 2\n"
-    changed = job_on_this_machine(Order(job, files={**files, str(here): b"x = 3\n"}), scratch)
+    changed = job_on_this_machine(CellRequest(job, files={**files, str(here): b"x = 3\n"}), scratch)
     assert Path(changed.plugins[1]).read_bytes() == b"x = 3\n"
     assert here.read_bytes() == b"x = 1\n"
-    assert job_on_this_machine(Order(make_job(data=str(tmp_path))), scratch).data == str(tmp_path)
+    assert job_on_this_machine(CellRequest(make_job(data=str(tmp_path))), scratch).data == str(tmp_path)
 
 
 class Machine:
-    """Workers of one machine, each with a folder of its own; their cells write a file of results and then wait."""
+    """Workers of one machine, each with its own folder; their cells write a file of results and then wait."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.over = folder, threading.Event()
@@ -471,7 +444,7 @@ class Machine:
     def begin(self, name: str) -> Job:
         """The job of a cell that has begun on the worker of that name."""
         order = msgspec.json.encode(
-            Order(make_job(plugins=("/client/mine.py",)), files={"/client/mine.py": b"y = 2\n"})
+            CellRequest(make_job(plugins=("/client/mine.py",)), files={"/client/mine.py": b"y = 2\n"})
         )
         self.workers.append(threading.Thread(target=remote.run_cell, args=(order,), name=name))
         self.workers[-1].start()
@@ -506,7 +479,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
-def test_no_method_reads_what_a_cell_of_another_worker_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_method_cannot_read_results_of_cells_of_other_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, monkeypatch)
     try:
         earlier, own = machine.begin("a"), machine.begin("b")
@@ -524,7 +497,7 @@ def test_no_method_reads_what_a_cell_of_another_worker_writes(tmp_path: Path, mo
     assert said.split() == ["0", "0", "0", "6"]  # nothing but its own plugin
 
 
-def test_no_core_is_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_core_is_held_by_one_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "cpu_quota", lambda: False)
     monkeypatch.setattr(remote.tempfile, "gettempdir", lambda: str(tmp_path))
     cores = usable_cores()
