@@ -93,8 +93,8 @@ class MethodSpec(_Spec):
         inputs: kinds of ``Bags.X`` it accepts: ``"features"`` (rows x columns), ``"images"``.
         backends: Keras backends that it supports; empty if it uses none.
         requires: modules that must be installed (besides the backend).
-        preload: modules to import once, before cells are forked (never one that starts threads). Only modules of
-            well-known libraries and modules that ship with llpbench are preloaded (``fork_server.preloadable``), because judges
+        preload: modules to import once, before cells are forked (never one that starts threads). Only well-known
+            libraries and modules that ship with llpbench are preloaded (``fork_server.preloadable``), because judges
             are forked from the same process; others are imported in the method's process.
         oracle: it is given the training labels. Not an LLP method but a bound, shown separately in every table.
         control: a reference that is not ranked: what selection alone can reach.

@@ -1,4 +1,4 @@
-"""The environment variables that llpbench reads: each named and described here, once."""
+"""The environment variables that llpbench reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Variable(NamedTuple):
 
     @property
     def value(self) -> str | None:
-        """What it is set to now; None when it is not set."""
+        """Its current value; None if it is not set."""
         return os.environ.get(self.name)
 
 
@@ -26,4 +26,4 @@ BLOCK = Variable("LLPBENCH_BLOCK", "leave these installed plugins out: a,b")
 STRICT = Variable("LLPBENCH_STRICT", "1: a broken plugin is an error, not a warning (for continuous integration)")
 
 VARIABLES = (DATA, CACHE, OFFLINE, PLUGINS, BLOCK, STRICT)
-"""All of them, in the order in which ``llpbench config`` shows them."""
+"""All variables, in the order in which ``llpbench config`` shows them."""

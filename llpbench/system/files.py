@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file in the same folder (made if need be), flushed to the disk and renamed to ``path`` at the end.
+    """Yield a temporary file in the same folder (created if missing), renamed to ``path`` at the end.
 
-    When anything goes wrong on the way, nothing is left behind and what was at ``path`` stays.
+    If anything fails, nothing is left behind and an existing file at ``path`` stays unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -33,6 +33,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path``, whole or not at all."""
+    """Write ``data`` to ``path`` atomically."""
     with whole_file(path) as file:
         file.write(data)

@@ -1,6 +1,6 @@
-"""Locks between processes: a file that one process holds, free again the moment its holder dies.
+"""Locks between processes: a file that one process holds, released when its holder ends.
 
-The locking itself is the package filelock's, imported on first use: it costs 50 ms, and most commands lock nothing.
+Locking is done by the package filelock, imported on first use: the import takes 50 ms, and most commands lock nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def _lock(path: Path) -> BaseFileLock:
 
 @contextlib.contextmanager
 def file_lock(path: Path, *, seconds: float = -1.0, trouble: str = "") -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it now.
+    """Hold the lock file ``path``; waits until it is free.
 
     Args:
-        path: the lock file; its folder is made if need be.
-        seconds: how long to wait; for ever by default.
-        trouble: what to say when that was not enough.
+        path: the lock file; its folder is created if missing.
+        seconds: how long to wait; forever by default.
+        trouble: beginning of the error message if that was not enough.
 
     Raises:
-        StoreError: somebody else kept it longer than ``seconds``.
+        StoreError: another process held it for longer than ``seconds``.
     """
     from filelock import Timeout
 
@@ -50,7 +50,7 @@ def file_lock(path: Path, *, seconds: float = -1.0, trouble: str = "") -> Iterat
 
 @contextlib.contextmanager
 def lock_if_possible(path: Path) -> Iterator[bool]:
-    """Hold ``path`` like ``file_lock``, or go on without where the file system has no locks; yields which it is."""
+    """Hold ``path`` like ``file_lock``; yields False, without a lock, if the file system has no locks."""
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(file_lock(path))
@@ -61,14 +61,14 @@ def lock_if_possible(path: Path) -> Iterator[bool]:
 
 
 class Claim:
-    """A lock that is taken at once or not at all."""
+    """A lock that is acquired without waiting."""
 
     def __init__(self, path: Path, lock: BaseFileLock) -> None:
         self._path, self._lock = path, lock
 
     @classmethod
     def take(cls, path: Path) -> Claim | None:
-        """The claim, or None when somebody else has it."""
+        """Acquire the lock; None if another process holds it."""
         from filelock import Timeout
 
         lock = _lock(path)
@@ -79,7 +79,7 @@ class Claim:
         return cls(path, lock)
 
     def release(self) -> None:
-        """Give the claim back."""
+        """Release the lock."""
         _let_go(self._lock, self._path)
 
 

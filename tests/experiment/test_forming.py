@@ -207,7 +207,7 @@ def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
         assert np.float64(number).byteswap().tobytes() not in everything
     # Rows of X are as they were, so no column was added that tells of labels, and their order inside bags is random.
     assert handed["train.X"].shape[1] == 3
-    assert set(material.__struct_fields__) == {"places", "classes", "count_sd", "columns", "last"}
+    assert set(material.__struct_fields__) == {"arrays", "classes", "count_sd", "columns", "last"}
 
 
 def test_the_order_of_rows_in_bags_that_labels_formed_tells_nothing() -> None:

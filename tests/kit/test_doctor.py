@@ -10,8 +10,8 @@ import pytest
 from cli_runner import llpbench, llpbench_process
 from plugin_install import with_module
 
-from llpbench.kit import diagnosis
 from llpbench.execution import sandbox
+from llpbench.kit import diagnosis
 
 
 def report(*arguments: str, cwd: Path, **environment: str) -> dict[str, object]:

@@ -473,12 +473,19 @@ class Write(Attack):
         monitor.note("own", len(writable([own, Path.home(), compiled]).split()))
 
 
+def blocks(thread, number):
+    """Whether a thread blocks a signal; such a thread never runs a handler."""
+    mask = next(line for line in (thread / "status").read_text().splitlines() if line.startswith("SigBlk"))
+    return bool(int(mask.split()[1], 16) >> (number - 1) & 1)
+
+
 class Threads(Attack):
     """Reads test labels in the threads of a library: a signal handler runs in the thread that receives the signal."""
 
     def attack(self, bags, monitor):
         np.ones((600, 600)) @ np.ones((600, 600))  # the library may start its threads on first use
-        others = {int(path.name) for path in Path("/proc/self/task").iterdir()} - {threading.get_native_id()}
+        threads = {int(path.name) for path in Path("/proc/self/task").iterdir() if not blocks(path, signal.SIGUSR1)}
+        others = threads - {threading.get_native_id()}
         files, seen = list(self.out.rglob("*.npz")), []
         handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: seen.append(any(map(readable, files))))
         libc = ctypes.CDLL(None)
