@@ -5,7 +5,9 @@ serves both directions of a pair, and damping 1/2 is a square root. `P` holds th
 member and `Q` the reverse, both for the pairs `(0,1), (0,2), ..., (1,2), ...`, so a round reads and writes each once.
 Messages lie between `c` and 1; their products are taken in float32 as long as they cannot underflow.
 
-Two layouts: `lanes` holds the same pair of 16 small bags side by side, `rows` one large bag.
+Two layouts: `lanes` holds the same pair of 16 small bags side by side, `rows` one large bag. The loop over lanes is
+inlined into its caller, which costs at most half more than vector instructions written by hand, and nothing from bags
+of 128 on.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from numpy.typing import NDArray
 
 from llpbench_methods.inference.compiled.float32_power import power32
 from llpbench_methods.inference.compiled.jit import Scalar, inlined, njit, njit_fast
-from llpbench_methods.inference.compiled.lane_pairs import LANES, fresh_lanes, halfway_lanes, partway_lanes
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -23,6 +24,9 @@ Ints = NDArray[np.int64]
 
 Couple = tuple[Scalar, Scalar]
 f32 = np.float32
+
+LANES = 16
+"""Bags side by side in a block of small bags."""
 
 
 @inlined
@@ -86,33 +90,47 @@ def _multiply(product: Floats, local: Singles) -> None:
         product[i] *= local[i]
 
 
-@njit
+@inlined
 def _lane_row(
-    i: int,
-    j: int,
-    stop: int,
-    at: int,
-    P: Singles,
-    Q: Singles,
+    p: Singles,
+    q: Singles,
+    ei: Singles,
+    ei_c: Singles,
     E: Singles,
     Ec: Singles,
-    local: Singles,
+    row: Singles,
+    column: Singles,
     kind: int,
     share: Scalar,
 ) -> None:
-    """Pairs of member `i` with the members `j..stop`, all given by their place in the block."""
+    """Pairs (i, j) for consecutive j in all lanes; messages are multiplied into `column` (to j) and `row` (to i)."""
     if kind == 0:
-        for t in range(j, stop, LANES):
-            fresh_lanes(P, Q, at + t - j, E, Ec, local, i, t, share)
+        for j in range(p.shape[0]):
+            for t in range(p.shape[1]):
+                a, b = _fresh(p[j, t], q[j, t], ei[t], ei_c[t], E[j, t], Ec[j, t])
+                p[j, t] = a
+                q[j, t] = b
+                column[j, t] *= a
+                row[t] *= b
     elif kind == 1:
-        for t in range(j, stop, LANES):
-            halfway_lanes(P, Q, at + t - j, E, Ec, local, i, t, share)
+        for j in range(p.shape[0]):
+            for t in range(p.shape[1]):
+                a, b = _halfway(p[j, t], q[j, t], ei[t], ei_c[t], E[j, t], Ec[j, t])
+                p[j, t] = a
+                q[j, t] = b
+                column[j, t] *= a
+                row[t] *= b
     else:
-        for t in range(j, stop, LANES):
-            partway_lanes(P, Q, at + t - j, E, Ec, local, i, t, share)
+        for j in range(p.shape[0]):
+            for t in range(p.shape[1]):
+                a, b = _partway(p[j, t], q[j, t], ei[t], ei_c[t], E[j, t], Ec[j, t], share)
+                p[j, t] = a
+                q[j, t] = b
+                column[j, t] *= a
+                row[t] *= b
 
 
-@njit
+@njit_fast
 def update_lanes(
     first: int,
     last: int,
@@ -135,29 +153,34 @@ def update_lanes(
     `c` holds `e^J` of each node's bag; `stretch` messages may be multiplied in float32. Padding nodes have odds 0 and
     so send the message 1.
     """
+    P, Q = P.reshape(-1, LANES), Q.reshape(-1, LANES)
     for b in range(first, last):
-        width = sizes[b] * LANES
-        base = node_start[b]
-        at = pair_start[b]
-        E, Ec, local = work[0, :width], work[1, :width], work[2, :width]
-        _load(odds[base : base + width], c[base : base + width], E, Ec, local)
-        step = stretch[b] * LANES
+        size, base, step = sizes[b], node_start[b], stretch[b]
+        width = size * LANES
+        _load(odds[base : base + width], c[base : base + width], work[0, :width], work[1, :width], work[2, :width])
+        E, Ec = work[0, :width].reshape(-1, LANES), work[1, :width].reshape(-1, LANES)
+        flat = work[2, :width]
+        local = flat.reshape(-1, LANES)
+        at = pair_start[b] // LANES
         since = 0
-        for i in range(0, width, LANES):
-            for j in range(i + LANES, width, step):
-                stop = min(j + step, width)
-                _lane_row(i, j, stop, at, P, Q, E, Ec, local, kind, share)
-                at += stop - j
-                if step < width:
-                    _flush(base, i, i + LANES, local, product, logs)
-            since += LANES
+        for i in range(size):
+            for j in range(i + 1, size, step):
+                stop = min(j + step, size)
+                end = at + stop - j
+                _lane_row(
+                    P[at:end], Q[at:end], E[i], Ec[i], E[j:stop], Ec[j:stop], local[i], local[j:stop], kind, share
+                )
+                at = end
+                if step < size:
+                    _flush(base, i * LANES, (i + 1) * LANES, flat, product, logs)
+            since += 1
             if since == step:
                 since = 0
-                _flush(base, i + LANES, width, local, product, logs)
-        if step < width:
-            _flush(base, 0, width, local, product, logs)
+                _flush(base, (i + 1) * LANES, width, flat, product, logs)
+        if step < size:
+            _flush(base, 0, width, flat, product, logs)
         else:  # e^-60 at the least: no node can leave its range
-            _multiply(product[base : base + width], local)
+            _multiply(product[base : base + width], flat)
 
 
 @njit_fast

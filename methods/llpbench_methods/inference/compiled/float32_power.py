@@ -1,90 +1,40 @@
-"""Float32 powers that vectorise: logarithm and exponential by their bits and a short polynomial.
+"""Float32 powers that vectorise: logarithm and exponential from the bits of a number and a short polynomial.
 
-Numba calls the scalar C functions one by one, and widens 32-bit integer arithmetic to 64 bits; these stay within eight
-lanes of 32 bits and cost a dozen multiplications.
+Numba calls the scalar C function `powf` for each element; this loop of a dozen multiplications vectorises. Numba also
+widens 32-bit integers to 64 bits, so every intermediate is cast back.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
 
-from llpbench_methods.inference.compiled.jit import Scalar, inlined, intrinsic
+from llpbench_methods.inference.compiled.jit import Scalar, inlined
 
-f32 = np.float32
-_INT, _FLOAT = ir.IntType(32), ir.FloatType()
-_SQRT_HALF_BITS = 0x3F3504F3
-
-
-@intrinsic
-def _exponent(_typing: Any, _value: Any) -> Any:
-    """The `e` of `value = m 2^e` with `m` in [sqrt(1/2), sqrt(2)), as a float32."""
-
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        bits = builder.bitcast(arguments[0], _INT)
-        shifted = builder.ashr(builder.sub(bits, _INT(_SQRT_HALF_BITS)), _INT(23))
-        return builder.sitofp(shifted, _FLOAT)
-
-    return types.float32(types.float32), code
-
-
-@intrinsic
-def _mantissa(_typing: Any, _value: Any) -> Any:
-    """The `m` of `value = m 2^e` with `m` in [sqrt(1/2), sqrt(2))."""
-
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        bits = builder.bitcast(arguments[0], _INT)
-        shifted = builder.ashr(builder.sub(bits, _INT(_SQRT_HALF_BITS)), _INT(23))
-        return builder.bitcast(builder.sub(bits, builder.shl(shifted, _INT(23))), _FLOAT)
-
-    return types.float32(types.float32), code
-
-
-@intrinsic
-def _power_of_two(_typing: Any, _whole: Any) -> Any:
-    """`2^whole` for a whole number between -126 and 127 given as a float32."""
-
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        number = builder.fptosi(arguments[0], _INT)
-        return builder.bitcast(builder.shl(builder.add(number, _INT(127)), _INT(23)), _FLOAT)
-
-    return types.float32(types.float32), code
-
-
-@intrinsic
-def _nearest(_typing: Any, _value: Any) -> Any:
-    """The whole number nearest to a `value` above -128, as a float32."""
-
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        raised = builder.fptosi(builder.fadd(arguments[0], _FLOAT(128.5)), _INT)
-        return builder.sitofp(builder.sub(raised, _INT(128)), _FLOAT)
-
-    return types.float32(types.float32), code
+_SQRT_HALF_BITS = np.int32(0x3F3504F3)
 
 
 @inlined
 def power32(x: Scalar, a: Scalar) -> Scalar:
     """`x^a` for positive normal `x` and `|a log2 x| < 120`.
 
-    `log2 x = e + log2 m` with an odd series in `(m - 1) / (m + 1)`, and `2^y` by a polynomial on [-1/2, 1/2]; the error
-    is some 2e-7 times `1 + |a log2 x|`.
+    `log2 x = e + log2 m` for `x = m 2^e`, `m` in [sqrt(1/2), sqrt(2)), with an odd series in `(m - 1) / (m + 1)`, and
+    `2^y` by a polynomial on [-1/2, 1/2]; the error is some 2e-7 times `1 + |a log2 x|`.
     """
-    m = _mantissa(x)
-    u = (m - f32(1.0)) / (m + f32(1.0))
+    bits = np.float32(x).view(np.int32)
+    e = np.int32(np.int32(bits - _SQRT_HALF_BITS) >> np.int32(23))
+    m = np.int32(bits - np.int32(e << np.int32(23))).view(np.float32)
+    u = (m - np.float32(1.0)) / (m + np.float32(1.0))
     u2 = u * u
-    series = f32(0.4121985) * u2 + f32(0.57707801)
-    series = series * u2 + f32(0.96179669)
-    series = series * u2 + f32(2.8853901)
-    y = a * (_exponent(x) + u * series)
-    whole = _nearest(y)
-    r = y - whole
-    value = f32(1.5403530e-4) * r + f32(1.3333558e-3)
-    value = value * r + f32(9.6181291e-3)
-    value = value * r + f32(5.5504109e-2)
-    value = value * r + f32(2.4022651e-1)
-    value = value * r + f32(6.9314718e-1)
-    value = value * r + f32(1.0)
-    return value * _power_of_two(whole)
+    series = np.float32(0.4121985) * u2 + np.float32(0.57707801)
+    series = series * u2 + np.float32(0.96179669)
+    series = series * u2 + np.float32(2.8853901)
+    y = a * (np.float32(e) + u * series)
+    whole = np.int32(np.int32(y + np.float32(128.5)) - np.int32(128))
+    r = y - np.float32(whole)
+    value = np.float32(1.5403530e-4) * r + np.float32(1.3333558e-3)
+    value = value * r + np.float32(9.6181291e-3)
+    value = value * r + np.float32(5.5504109e-2)
+    value = value * r + np.float32(2.4022651e-1)
+    value = value * r + np.float32(6.9314718e-1)
+    value = value * r + np.float32(1.0)
+    return value * np.int32(np.int32(whole + np.int32(127)) << np.int32(23)).view(np.float32)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import extending
 
 from llpbench import cache_root
 
@@ -40,11 +39,6 @@ def njit_fast(function: F) -> F:
 def inlined(function: F) -> F:
     """Paste the function into its callers before they are compiled, so that their loops vectorise."""
     return cast(F, numba.njit(inline="always", error_model="numpy", fastmath=_FAST)(function))
-
-
-def intrinsic(function: Callable[..., Any]) -> Any:
-    """A function that emits its own instructions; called with the arguments after its first."""
-    return extending.intrinsic(function)
 
 
 def _compile(function: F, fastmath: set[str] | bool) -> F:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.inference.compiled.lane_pairs import LANES
+from llpbench_methods.inference.compiled.cliques_in_odds import LANES
 from llpbench_methods.inference.messages import sum_at
 from llpbench_methods.inference.model import GibbsModel
 

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench_methods.inference.compiled.cliques_in_logs import rows_in_logs, take_out_of_logs
-from llpbench_methods.inference.compiled.cliques_in_odds import settle_nodes, take_out, update_lanes, update_rows
+from llpbench_methods.inference.compiled.cliques_in_odds import LANES, settle_nodes, take_out, update_lanes, update_rows
 from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_odds
-from llpbench_methods.inference.compiled.lane_pairs import LANES
 from llpbench_methods.inference.compiled.pair_layout import Cliques, PairLayout, arrange
 from llpbench_methods.inference.messages import Mode, largest_change, sum_at
 from llpbench_methods.inference.model import GibbsModel
