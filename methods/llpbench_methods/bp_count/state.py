@@ -19,7 +19,7 @@ from llpbench_methods.bp_count.learners import Fields, _Layers
 from llpbench_methods.bp_count.linear import LinearField
 from llpbench_methods.bp_count.priors import Average
 from llpbench_methods.bp_count.selftrain import Blend
-from llpbench_methods.bp_count.trees import ConstantFields, TreeArrays, TreeFields
+from llpbench_methods.bp_count.trees import ConstantFields, TreeFields, dump_trees, load_trees
 
 Array = NDArray[np.float64]
 
@@ -94,11 +94,10 @@ def _learner_state(learner: Fields | None) -> dict[str, Any]:
         weights = {f"network.weight_{i}": weight for i, weight in enumerate(learner.weights)}
         return {"learner": "network", "network.centre": learner.centre, "network.scale": learner.scale, **weights}
     assert isinstance(learner, TreeFields)
-    trees = learner.model if isinstance(learner.model, TreeArrays) else TreeArrays.of(learner.model)
     cuts = dict(learner.cuts)
     return {
         "learner": "trees",
-        **trees.state("trees."),
+        "trees.model": dump_trees(learner),
         **{f"view.{f.name}": getattr(learner.view.groups, f.name) for f in fields(Groups)},
         "view.categorical": learner.view.categorical,
         "view.present": learner.present,
@@ -127,14 +126,15 @@ def _learner(state: State) -> Fields | None:
         raise ValueError(f"unknown learner {kind!r}")
     groups = Groups(*(np.asarray(state[f"view.{f.name}"]) for f in fields(Groups)))
     view = TableView(groups, np.asarray(state["view.categorical"]))
-    trees = TreeArrays.restored(state, "trees.")
+    model, saved = load_trees(np.asarray(state["trees.model"]))
     columns, lengths = _whole(state, "cuts.columns"), _whole(state, "cuts.lengths")
     values = np.asarray(state["cuts.values"])
     if len(columns) != len(lengths) or int(lengths.sum()) != len(values):
         raise ValueError("the bins of the trees do not fit together")
     parts = np.split(values, np.cumsum(lengths)[:-1])
     cuts: Mapping[int, Any] = {int(column): part for column, part in zip(columns, parts, strict=False)}
-    return TreeFields(trees, view, cuts, int(np.asarray(state["view.n_fields"])), _whole(state, "view.present"))
+    n_fields, present = int(np.asarray(state["view.n_fields"])), _whole(state, "view.present")
+    return TreeFields(model, view, cuts, n_fields, present, saved)
 
 
 def _number(state: State, name: str) -> float:
