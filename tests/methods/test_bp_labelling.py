@@ -20,7 +20,6 @@ from llpbench_methods.bp.labelling import (
     SimilarityGraphs,
     gibbs_law,
     label_marginals,
-    similarity_graph,
     similarity_weight,
 )
 from llpbench_methods.bp.params import BPSettings
@@ -28,6 +27,10 @@ from llpbench_methods.bp.preset import paper, rows
 from llpbench_methods.inference import build_graph, gibbs_model, marginals
 
 SINGLE = BPSettings(relaxed="off", ensemble="off")
+
+
+def graph_of(X, settings, seed=0):
+    return SimilarityGraphs(X, settings, settings.k, seed=seed).of(settings.k)
 
 
 def bags_of(X, y, size, classes=2, count_sd=0.0, rng=None):
@@ -100,7 +103,7 @@ def test_one_search_serves_all_numbers_of_neighbours():
     settings = BPSettings()
     many = SimilarityGraphs(bags.X, settings, 20, seed=0)
     for k in (5, 10, 20):
-        alone = similarity_graph(bags.X, replace(settings, k=k), seed=0)
+        alone = graph_of(bags.X, replace(settings, k=k))
         np.testing.assert_array_equal(many.of(k).edges, alone.edges)
         np.testing.assert_allclose(many.of(k).similarity, alone.similarity, rtol=1e-12)
 
@@ -112,7 +115,7 @@ def test_one_search_serves_all_numbers_of_neighbours():
 @pytest.mark.parametrize("count_sd", [0.0, 1.0])
 def test_the_field_is_a_prior_that_knows_the_labels(classes, count_sd):
     bags, y = clouds(classes=classes, count_sd=count_sd)
-    graph = similarity_graph(bags.X, BPSettings(), seed=0)
+    graph = graph_of(bags.X, BPSettings())
     field = find_field(graph, bags, BPSettings(), seed=0)
     assert field.gain > 3.0
     assert field.potentials.shape == ((600,) if classes == 2 else (600, 3))
@@ -126,7 +129,7 @@ def test_auto_declines_a_field_that_held_out_bags_are_against_and_on_does_not():
     rng = np.random.default_rng(0)
     bags, _ = clouds(n=2400, size=8)
     noise = replace(bags, counts=rng.permutation(bags.counts))
-    graph = similarity_graph(bags.X, BPSettings(), seed=0)
+    graph = graph_of(bags.X, BPSettings())
     assert find_field(graph, bags, BPSettings(), seed=0).potentials is not None
     declined = find_field(graph, noise, BPSettings(), seed=0)
     assert declined.potentials is None
@@ -201,7 +204,7 @@ def test_the_preset_is_the_printed_law_on_the_plain_graph(dataset, bag_size):
 
 def test_fields_reach_the_law():
     bags, _ = clouds()
-    graph = similarity_graph(bags.X, SINGLE, seed=0)
+    graph = graph_of(bags.X, SINGLE)
     fields = np.linspace(-1, 1, 600)
     without, given_them = (
         gibbs_law(graph, bags, SINGLE),

@@ -19,7 +19,7 @@ from llpbench import Bags, QuietMonitor, UsageError
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 from llpbench_methods.bp.covariates import side_by_side
-from llpbench_methods.bp.labelling import bag_weights, gibbs_law, label_marginals, similarity_graph
+from llpbench_methods.bp.labelling import SimilarityGraphs, bag_weights, gibbs_law, label_marginals
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
 from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_labels, top_count
@@ -27,6 +27,10 @@ from llpbench_methods.inference.diagnostics import damping_limit, stability_inde
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.training import Trainer
 from llpbench_methods.shared.counts import whole_counts
+
+
+def graph_of(X, settings, seed=0):
+    return SimilarityGraphs(X, settings, settings.k, seed=seed).of(settings.k)
 
 
 def bags_with(sizes, counts, classes=2, X=None, count_sd=0.0):
@@ -164,7 +168,7 @@ def test_many_classes_take_the_likeliest_and_their_lead_as_weight():
 def test_auto_weight_is_safe_for_cliques_of_any_size(size, damping):
     bags = bags_with([size] * 3, [0, size // 2, size])
     settings = BPSettings(engine="pairwise", damping=damping)
-    graph = similarity_graph(np.random.default_rng(0).normal(size=(3 * size, 2)), replace(settings, k=1), seed=0)
+    graph = graph_of(np.random.default_rng(0).normal(size=(3 * size, 2)), replace(settings, k=1))
     held = damping_limit(0.5 if damping == "auto" else damping)
     assert (stability_index(gibbs_law(graph, bags, settings)) <= 0.8 * held + 1e-9).all()
     assert (bag_weights(bags, replace(settings, engine="count")) == 1.0).all()
@@ -179,7 +183,7 @@ def test_auto_weight_knows_the_noise():
 
 def test_normalised_pairs_pull_all_rows_alike():
     X = np.random.default_rng(0).normal(size=(300, 3))
-    graph = similarity_graph(X, BPSettings(k=5), seed=0)
+    graph = graph_of(X, BPSettings(k=5))
     total = np.bincount(graph.edges.ravel(), np.repeat(graph.weights, 2), minlength=300)
     np.testing.assert_allclose(total, 1.0, atol=1e-6)
 
@@ -187,25 +191,25 @@ def test_normalised_pairs_pull_all_rows_alike():
 def test_settings_reach_the_graph():
     X = np.random.default_rng(0).normal(size=(400, 3))
     base = BPSettings(k=4, normalise=False)
-    graph = similarity_graph(X, base, seed=0)
+    graph = graph_of(X, base)
     gap = np.linalg.norm(X[graph.edges[:, 0]] - X[graph.edges[:, 1]], axis=1)
     np.testing.assert_allclose(graph.similarity, np.exp(-gap / np.median(gap)), rtol=1e-6)
-    rbf = similarity_graph(X, replace(base, kernel="rbf", length_scale=2.0), seed=0)
+    rbf = graph_of(X, replace(base, kernel="rbf", length_scale=2.0))
     np.testing.assert_allclose(rbf.similarity, np.exp(-(gap**2) / 8), rtol=1e-6)
-    kept = similarity_graph(X, replace(base, edges_kept=0.25), seed=0)
+    kept = graph_of(X, replace(base, edges_kept=0.25))
     assert len(kept.edges) == round(0.25 * len(graph.edges))
-    assert len(similarity_graph(X, replace(base, edges_kept=0.0), seed=0).edges) == 0
-    assert len(similarity_graph(X, replace(base, delta_d=1e-3), seed=0).edges) < len(graph.edges)
-    twice = similarity_graph(X, replace(base, edge_rule="sum"), seed=0)
+    assert len(graph_of(X, replace(base, edges_kept=0.0)).edges) == 0
+    assert len(graph_of(X, replace(base, delta_d=1e-3)).edges) < len(graph.edges)
+    twice = graph_of(X, replace(base, edge_rule="sum"))
     assert twice.weights.sum() > graph.weights.sum()
-    euclidean = similarity_graph(X, replace(base, distance="euclidean"), seed=0)
+    euclidean = graph_of(X, replace(base, distance="euclidean"))
     assert not np.array_equal(euclidean.edges, graph.edges)
 
 
 def test_released_edge_filter_drops_choices_of_fuller_bags():
     bags, _ = clouds()
     settings = BPSettings(k=3)
-    graph = similarity_graph(bags.X, settings, seed=0)
+    graph = graph_of(bags.X, settings)
     every = gibbs_law(graph, bags, settings)
     some = gibbs_law(graph, bags, replace(settings, edge_filter_max_count=1.0))
     assert 0 < len(some.edges) < len(every.edges)
@@ -216,7 +220,7 @@ def test_oscillation_is_told_and_not_printed():
     settings = BPSettings(engine="pairwise", lambda_b=5.0, damping=0.5, rounds=40)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = label_marginals(similarity_graph(bags.X, settings, seed=0), bags, settings)
+        found = label_marginals(graph_of(bags.X, settings), bags, settings)
     assert "oscillation" in found.warning
     assert not found.marginals.converged
 
@@ -227,7 +231,7 @@ def test_oscillation_is_told_and_not_printed():
 def test_every_engine_separates_clouds(engine, classes):
     bags, y = clouds(sizes=(8,) * 20, classes=classes)
     settings = BPSettings(engine=engine, lambda_s=2.0)
-    found = label_marginals(similarity_graph(bags.X, settings, seed=0), bags, settings)
+    found = label_marginals(graph_of(bags.X, settings), bags, settings)
     labels = pseudo_labels(found.marginals.beliefs, found.marginals.log_odds, bags, tau="top-count", labels="hard")
     guess = labels.targets if classes == 2 else labels.targets.argmax(axis=1)
     assert (guess == y).mean() > 0.85

@@ -141,7 +141,6 @@ def test_learns_from_bags(uneven, choice):
     assert auc(y, scores) > 0.85
     assert ((scores > 0) & (scores < 1)).all()
     assert len(np.unique(scores)) == len(scores)  # a monotone link ties nothing
-    assert (method.predict_variance(bags.X) > 0).all()
 
 
 def test_multiclass_is_one_against_the_rest():
@@ -151,7 +150,6 @@ def test_multiclass_is_one_against_the_rest():
     assert scores.shape == (len(bags.X), 4)
     np.testing.assert_allclose(scores.sum(axis=1), 1)
     assert np.mean(scores.argmax(axis=1) == y) > np.bincount(y).max() / len(y) + 0.1
-    assert method.predict_variance(bags.X).shape == scores.shape
 
 
 def test_two_classes_as_multiclass_give_the_binary_scores():
@@ -181,7 +179,8 @@ def test_known_count_noise_widens_the_posterior():
     fixed = {"penalty": 1.0, "gamma": 1.0}
     calm = MeanRidge(**fixed).fit(quiet, monitor=QuietMonitor(), seed=0)
     tense = MeanRidge(**fixed).fit(loud, monitor=QuietMonitor(), seed=0)
-    assert (tense.predict_variance(quiet.X) > calm.predict_variance(quiet.X)).all()
+    variances = [fitted.choices_[0].posterior.variance(quiet.X) for fitted in (tense, calm)]
+    assert (variances[0] > variances[1]).all()
     assert np.linalg.norm(tense.choices_[0].posterior.weights) < np.linalg.norm(calm.choices_[0].posterior.weights)
 
 
@@ -189,9 +188,9 @@ def test_fewer_bags_leave_more_variance():
     few, _ = bagged(n=200)
     many, _ = bagged(n=4000)
     fixed = {"penalty": 1.0, "gamma": 1.0}
-    little = MeanRidge(**fixed).fit(few, monitor=QuietMonitor(), seed=0).predict_variance(few.X)
-    much = MeanRidge(**fixed).fit(many, monitor=QuietMonitor(), seed=0).predict_variance(few.X)
-    assert little.mean() > 2 * much.mean()
+    fits = [MeanRidge(**fixed).fit(bags, monitor=QuietMonitor(), seed=0) for bags in (few, many)]
+    little, much = (fitted.choices_[0].posterior.variance(few.X).mean() for fitted in fits)
+    assert little > 2 * much
 
 
 ODD = {
@@ -211,7 +210,6 @@ def test_odd_settings_give_finite_scores(options, classes):
     bags, _ = bagged(classes=classes, **options)
     method = MeanRidge().fit(bags, monitor=QuietMonitor(), seed=0)
     assert np.isfinite(method.predict_scores(bags.X)).all()
-    assert np.isfinite(method.predict_variance(bags.X)).all()
 
 
 @pytest.mark.parametrize("fill", ["constant", "zero counts", "full counts", "wide", "tiny"])

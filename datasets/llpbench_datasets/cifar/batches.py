@@ -37,12 +37,6 @@ def read_batch(path: Path) -> tuple[Array, Array]:
     return pixels.reshape(-1, 3, SIDE, SIDE), labels
 
 
-def to_binary(images: Array, labels: Array) -> bytes:
-    """The binary layout of images and their labels."""
-    records = np.concatenate([labels.astype(np.uint8)[:, None], images.reshape(len(labels), PIXELS)], axis=1)
-    return records.tobytes()
-
-
 def _from_binary(contents: bytes) -> tuple[Array, Array]:
     if not contents or len(contents) % (PIXELS + 1):
         raise ValueError(f"{len(contents):,} bytes are not whole records of {PIXELS + 1:,} bytes")

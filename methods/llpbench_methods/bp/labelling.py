@@ -91,11 +91,6 @@ class SimilarityGraphs:
         return graph_of_neighbours(few, delta_d=self.settings.delta_d, edge_rule=self.settings.edge_rule)
 
 
-def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int, threads: int = 1) -> SimilarityGraph:
-    """The graph of `settings.k` neighbours."""
-    return SimilarityGraphs(covariates, settings, settings.k, seed=seed, threads=threads).of(settings.k)
-
-
 def similarity_weight(bags: Bags, settings: BPSettings, *, field: bool = False) -> float:
     """`lambda_s`: as given, or what makes a row's opinion come back through its neighbours `gain` times as strong.
 

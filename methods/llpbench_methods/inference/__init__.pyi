@@ -6,16 +6,10 @@ from .counting import bag_posterior as bag_posterior
 from .counting import count_log_likelihood as count_log_likelihood
 from .counting import counting_messages as counting_messages
 from .diagnostics import MOST_DAMPING as MOST_DAMPING
-from .diagnostics import SymmetricBag as SymmetricBag
 from .diagnostics import auto_damping as auto_damping
 from .diagnostics import critical_damping as critical_damping
 from .diagnostics import damping_limit as damping_limit
-from .diagnostics import mooij_kappen_bound as mooij_kappen_bound
-from .diagnostics import mooij_kappen_radius as mooij_kappen_radius
-from .diagnostics import nonbacktracking_radius as nonbacktracking_radius
 from .diagnostics import stability_index as stability_index
-from .diagnostics import symmetric_bag as symmetric_bag
-from .diagnostics import uniform_contraction_bound as uniform_contraction_bound
 from .engines import Engine as Engine
 from .engines import EngineSpec as EngineSpec
 from .engines import add_engine as add_engine

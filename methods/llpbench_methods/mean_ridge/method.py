@@ -106,11 +106,6 @@ class MeanRidge:
             return np.asarray(expit((np.log(rate) - np.log1p(-rate) + offset)[:, 0]))
         return np.asarray(softmax(np.log(rate) + offset, axis=1))
 
-    def predict_variance(self, X: FloatArray) -> FloatArray:
-        """Posterior variance of the linear predictor of the proportion, (n,) or (n, C)."""
-        variance = np.column_stack([chosen.posterior.variance(X) for chosen in self.choices_])
-        return variance[:, 0] if len(self.choices_) == 1 else variance
-
     def state(self) -> State:
         """Every class's choice and the law of its weights, the class's number at the end of each name."""
         found: dict[str, Any] = {"classes": len(self.choices_)}

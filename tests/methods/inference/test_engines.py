@@ -28,7 +28,6 @@ from llpbench_methods.inference import (
     nearest,
     one_hot,
     potts_model,
-    symmetric_bag,
 )
 from llpbench_methods.inference.engines import count_potts
 from llpbench_methods.inference.messages import Mode
@@ -146,26 +145,22 @@ def test_chain_of_four_is_exact(engine: str) -> None:
 
 
 TABLE = [
-    (8, 2, 0.4427, 0.33743646, 0.34870133, -1.131, 0.061, 0.348701),
-    (32, 8, 0.1659, 0.31950788, 0.32578167, -2.135, 0.361, 0.325782),
-    (128, 31, 0.3422, 0.25435623, 0.28230248, -16.09, 0.883, None),
-    (512, 123, 0.0796, 0.25345805, 0.25999166, -15.32, 0.878, None),
-    (1024, 246, 0.0576, 0.24955689, 0.25449333, -22.02, 0.914, None),
-    (2048, 492, 0.0184, 0.25448779, 0.25598437, -14.28, 0.870, None),
-    (8, 1, 10.0, 0.12501915, 0.43476246, -4.615, 0.644, None),
+    (8, 2, 0.4427, 0.33743646, 0.34870133, 0.061, 0.348701),
+    (32, 8, 0.1659, 0.31950788, 0.32578167, 0.361, 0.325782),
+    (128, 31, 0.3422, 0.25435623, 0.28230248, 0.883, None),
+    (512, 123, 0.0796, 0.25345805, 0.25999166, 0.878, None),
+    (1024, 246, 0.0576, 0.24955689, 0.25449333, 0.914, None),
+    (2048, 492, 0.0184, 0.25448779, 0.25598437, 0.870, None),
+    (8, 1, 10.0, 0.12501915, 0.43476246, 0.644, None),
 ]
 
 
-@pytest.mark.parametrize(("size", "count", "lam", "exact", "fixed", "slope", "least", "half"), TABLE)
+@pytest.mark.parametrize(("size", "count", "lam", "exact", "fixed", "least", "half"), TABLE)
 def test_symmetric_bags(
-    size: int, count: int, lam: float, exact: float, fixed: float, slope: float, least: float, half: float | None
+    size: int, count: int, lam: float, exact: float, fixed: float, least: float, half: float | None
 ) -> None:
     model = gibbs_model(None, np.zeros(size, dtype=int), [count], lambda_b=lam)
     np.testing.assert_allclose(run(model, "count"), exact, atol=5.1e-9)
-    analysis = symmetric_bag(size, count, lam)
-    assert abs(analysis.marginal - fixed) < 5.1e-9
-    assert abs(analysis.slope - slope) < 1e-3 * abs(slope)
-    assert abs(analysis.smallest_damping - least) < 1.1e-3
     if size <= 128:
         # Started from equal messages the bag stays symmetric: the fixed point at the damping the slope asks for ...
         found = run(model, "reference", rounds=600, damping=least + 0.05, tol=1e-12)
