@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import PATIENCE
 
 from llpbench.data.store import DataStore
 from llpbench_datasets.components import principal_directions
@@ -157,9 +153,9 @@ def synthetic(tmp_path: Path, rows: int) -> np.ndarray:
     return draw(tmp_path / "criteo" / "train.txt", rows, 0)
 
 
-def small_features(rows: np.ndarray, train: int, seed: int = 0) -> np.ndarray:
+def small_features(rows: np.ndarray, train: int) -> np.ndarray:
     encoded = encode(rows, train, SIZE)
-    model, _ = met.train(encoded.head(train), SMALL, seed)
+    model, _ = met.train(encoded.head(train), SMALL, seed=0)
     return np.asarray(met.represent(model, encoded, train, 4))
 
 
@@ -175,7 +171,7 @@ def test_training_learns_the_table(tmp_path: Path) -> None:
     assert np.mean(history[-30:]) < (alone + np.mean(history[:5])) / 2
 
 
-def test_features_see_no_label_and_no_held_back_row(tmp_path: Path) -> None:
+def test_features_see_no_label_and_no_held_out_row(tmp_path: Path) -> None:
     rows = synthetic(tmp_path, 120)
     first = small_features(rows, 80)
     assert first.shape == (120, 4)
@@ -186,7 +182,6 @@ def test_features_see_no_label_and_no_held_back_row(tmp_path: Path) -> None:
     second = small_features(other, 80)
     np.testing.assert_array_equal(first[:80], second[:80])
     np.testing.assert_allclose(first[80:], second[80:][::-1], rtol=1e-4, atol=1e-5)
-    assert not np.allclose(first, small_features(rows, 80, seed=1))
 
 
 def test_features_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,31 +207,3 @@ def test_features_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (42, 0.7, 50, 5),
         (42, 0.7, 50, 6),
     ]
-
-
-ENGINE = """
-import sys
-import numpy as np
-from pathlib import Path
-from llpbench_datasets.criteo import met
-from llpbench_datasets.criteo.encode import encode
-from llpbench_datasets.criteo.sample import draw
-encoded = encode(draw(Path(sys.argv[1]), 100, 0), 60, 8)
-model, _ = met.train(encoded.head(60), met.Settings(width=8, heads=2, layers=1, steps=3, batch=16), 0)
-np.save(sys.argv[2], met.represent(model, encoded, 60, 4))
-"""
-
-
-@pytest.mark.parametrize("engine", ["torch", "tensorflow"])
-def test_engines_agree(tmp_path: Path, engine: str) -> None:
-    pytest.importorskip(engine)
-    write_synthetic(tmp_path / "s.txt", 100)
-    found = []
-    for name in ("jax", engine):
-        out = tmp_path / f"{name}.npy"
-        command = [sys.executable, "-c", ENGINE, str(tmp_path / "s.txt"), str(out)]
-        environment = {**os.environ, "KERAS_BACKEND": name}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-        assert done.returncode == 0, done.stderr
-        found.append(np.load(out))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-2, atol=1e-3)

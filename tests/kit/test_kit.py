@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,36 +174,6 @@ def test_unknown_names_and_empty_files(tmp_path: Path) -> None:
     done = llpbench("check", "dlpl", cwd=tmp_path)
     assert done.returncode == 2
     assert "'dllp'" in done.stderr
-
-
-REGISTRY = load_registry()
-BUILT_IN = [e.spec.name for shelf in (REGISTRY.methods, REGISTRY.datasets) for e in shelf if e.plugin.builtin]  # type: ignore[attr-defined]
-
-
-# Their default features take minutes to make; the datasets' own tests cover these on small data.
-CHEAPER = {
-    "criteo": ["criteo[features=hashed]"],
-    "cifar-s": ["cifar-s[features=raw]"],
-    "cifar-b": [],
-    "cifar10": [],
-    "csv": [],
-}
-LABELS = [label for name in BUILT_IN for label in CHEAPER.get(name, [name])]
-NETWORKS = [e.spec.name for e in REGISTRY.methods if e.plugin.builtin and e.spec.backends]
-
-
-@pytest.mark.slow
-@pytest.mark.llpbench(*LABELS)
-def test_built_in(llpbench_check: Callable[[], None]) -> None:
-    """Every built-in passes the kit."""
-    llpbench_check()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
-def test_built_in_networks_on_the_other_backends(tmp_path: Path, backend: str) -> None:
-    done = llpbench("check", *NETWORKS, "--backend", backend, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_options_are_checked_instead_of_defaults(tmp_path: Path) -> None:

@@ -1,12 +1,10 @@
-"""Runs in a process of its own with one backend and writes what it computed as JSON (see test_nets_backends)."""
+"""The shared network, its losses and its training loop on one backend (see backends.py)."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 
@@ -451,20 +449,17 @@ def randomness():
     }
 
 
-PARTS = (
-    in_a_fork,
-    losses,
-    network_gradient,
-    training,
-    divergence,
-    later_methods,
-    running_statistics,
-    input_gradient,
-    optimiser,
-    randomness,
-)
-
-if __name__ == "__main__":
-    warnings.simplefilter("error")
-    chosen = PARTS if len(sys.argv) == 2 else (training,)
-    Path(sys.argv[1]).write_text(json.dumps({part.__name__: part() for part in chosen}))
+def parts():
+    """What is computed, the fork first: its parent must not have trained yet."""
+    return (
+        in_a_fork,
+        losses,
+        network_gradient,
+        training,
+        divergence,
+        later_methods,
+        running_statistics,
+        input_gradient,
+        optimiser,
+        randomness,
+    )

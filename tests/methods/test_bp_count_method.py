@@ -88,14 +88,6 @@ def test_no_round_stands_without_signal() -> None:
     assert len(watcher.scores) == 1
 
 
-@pytest.mark.slow
-def test_same_seed_same_scores() -> None:
-    X, y = rows(480, 0)
-    bags = bags_of(X, y, np.full(60, 8))
-    a, b = (fitted(bags, least_gain=0.0, rounds=2)[0].predict_scores(X) for _ in range(2))
-    np.testing.assert_array_equal(a, b)
-
-
 def _check(scores: FloatArray, n: int, classes: int = 2) -> None:
     assert scores.shape == ((n,) if classes == 2 else (n, classes))
     assert np.isfinite(scores).all()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from baselines import close
+from backends import close
 
 from llpbench import Bags, QuietMonitor, Skip, UnknownNameError, UsageError, method_spec
 from llpbench_methods.best_feature.method import BestFeature, class_slopes, offsets_for

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 
 from llpbench import Bags
 from llpbench_methods.count_nll.method import bag_effect_scales, usable_counts
@@ -21,7 +21,7 @@ NOISY = np.array([18.7, -1.4, 15.2])
 @pytest.mark.slow
 @each_backend
 def test_known_values(backend):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     close(got["law"], [0.01645026, 0.17117578, 0.40982478, 0.32882422, 0.07372496])
     close(got["one"][0], 1.7650642809)
     close(got["one"][1][:4], [0.23358763, 0.40389843, 0.46401462, 0.17069716])
@@ -31,7 +31,7 @@ def test_known_values(backend):
 @each_backend
 @pytest.mark.parametrize(("case", "counts", "sd"), [("hard", COUNTS, 0.0), ("noisy", NOISY, 1.5)])
 def test_likelihood_and_gradient_are_those_of_the_counting_factor(backend, case, counts, sd):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     z = np.array(got["z"])
     penalty = 1 / (2 * sd**2) if sd else np.inf
     value, gradient = got[case]
@@ -42,7 +42,7 @@ def test_likelihood_and_gradient_are_those_of_the_counting_factor(backend, case,
 @pytest.mark.slow
 @each_backend
 def test_large_bags_are_gaussian(backend):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     z = np.array(got["z"])
     p = 1 / (1 + np.exp(-z))
     bags = np.split(p, OFFSETS[1:-1])
@@ -62,7 +62,7 @@ def test_large_bags_are_gaussian(backend):
 @each_backend
 @pytest.mark.parametrize(("case", "counts", "sd"), [("effect", COUNTS, 0.0), ("effect_noisy", NOISY, 1.5)])
 def test_a_bag_effect_is_integrated_out(backend, case, counts, sd):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     z = np.array(got["z"])
     penalty = 1 / (2 * sd**2) if sd else np.inf
 
@@ -79,7 +79,7 @@ def test_a_bag_effect_is_integrated_out(backend, case, counts, sd):
 @pytest.mark.slow
 @each_backend
 def test_without_an_effect_the_loss_is_the_plain_one(backend):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     close(got["tiny_effect"][0], got["hard"][0], 1e-4)
     z = np.array(got["z"])
     p = 1 / (1 + np.exp(-z))
@@ -107,7 +107,7 @@ def test_the_effect_is_found_by_evidence_and_is_none_for_random_bags():
 @pytest.mark.slow
 @each_backend
 def test_certain_and_wrong_stays_finite(backend):
-    value, gradient = figures(backend)["count_nll"]["extreme"]
+    value, gradient = figures(backend)["losses.count_nll"]["extreme"]
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
 
@@ -115,7 +115,7 @@ def test_certain_and_wrong_stays_finite(backend):
 @pytest.mark.slow
 @each_backend
 def test_several_classes_add_up(backend):
-    got = figures(backend)["count_nll"]
+    got = figures(backend)["losses.count_nll"]
     z = np.array(got["z3"])
     q = np.exp(z) / np.exp(z).sum(1, keepdims=True)
     expected = 0.0

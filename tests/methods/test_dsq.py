@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 
 from llpbench import Bags, QuietMonitor, Skip
 from llpbench_methods.nets.network import REFERENCE_ROWS, reference_rows
@@ -30,7 +30,7 @@ def loss(z, mean=None):
 @each_backend
 @pytest.mark.parametrize(("case", "mean"), [("reference", 0.4), ("others", None)])
 def test_value_and_gradient(backend, case, mean):
-    value, gradient = figures(backend)["dsq"][case]
+    value, gradient = figures(backend)["losses.dsq"][case]
     close(value, loss(Z, mean))
     step = 1e-5 * np.eye(4)
     close(gradient, [(loss(Z + s, mean) - loss(Z - s, mean)) / 2e-5 for s in step], 1e-5)
@@ -39,7 +39,7 @@ def test_value_and_gradient(backend, case, mean):
 @pytest.mark.slow
 @each_backend
 def test_a_bag_alone_has_no_others(backend):
-    close(figures(backend)["dsq"]["alone"], [[0.0], [0.3]])  # the second bag is padding
+    close(figures(backend)["losses.dsq"]["alone"], [[0.0], [0.3]])  # the second bag is padding
 
 
 def test_its_mean_over_all_bags_is_the_squared_risk():

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 
 from llpbench import Bags, QuietMonitor
 from llpbench_methods.easyllp.loss import debiased_targets
@@ -16,7 +16,7 @@ from llpbench_methods.easyllp.method import EasyLLP
 @pytest.mark.slow
 @each_backend
 def test_loss_and_gradient_have_the_known_values(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     close(got["value"][0], 0.9893534658)
     close(got["value"][1], [0.0422353553, 0.1, 0.1306148328, 0.1951992695])
     close(got["count_0"], 1.3643534658)
@@ -28,7 +28,7 @@ def test_loss_and_gradient_have_the_known_values(backend):
 @pytest.mark.slow
 @each_backend
 def test_remedies_keep_the_loss_from_going_below_zero(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     close(got["absolute"], 17.6625)
     assert got["relu"] == 0.0
 
@@ -36,7 +36,7 @@ def test_remedies_keep_the_loss_from_going_below_zero(backend):
 @pytest.mark.slow
 @each_backend
 def test_mean_over_all_bags_is_the_instance_risk(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     close(got["log_risk"], 0.527220072696)
     law, rate, logit = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.8]), np.array([-1.0, 0.3, 1.5])
     p = 1 / (1 + np.exp(-logit))
@@ -46,14 +46,14 @@ def test_mean_over_all_bags_is_the_instance_risk(backend):
 @pytest.mark.slow
 @each_backend
 def test_squared_loss_is_the_same_with_two_logits_up_to_its_factor(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     close(got["square_two_softmax"], 2 * got["square_two"])
 
 
 @pytest.mark.slow
 @each_backend
 def test_centring_takes_away_the_mean_loss_of_reference_rows(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     mean = (0.1 + 3 * 2.0) / 4  # the third target is padding
     close(got["centring"], -(mean - 0.3) * np.mean([-1.0, 0.0, 0.5, 2.0]))
     z = np.array([[1, 0, -1], [0, 0, 0], [0.5, -0.5, 2], [2, 1, 0]], float)
@@ -65,7 +65,7 @@ def test_centring_takes_away_the_mean_loss_of_reference_rows(backend):
 @pytest.mark.slow
 @each_backend
 def test_one_row_stands_for_its_bag(backend):
-    got = figures(backend)["easyllp"]
+    got = figures(backend)["losses.easyllp"]
     chosen = np.array(got["chosen"])
     close([chosen[:5].sum(), chosen[5:7].sum(), chosen[7:10].sum()], 1.0)
     assert np.count_nonzero(chosen[:10]) == 3

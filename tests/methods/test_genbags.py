@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 
 from llpbench import Bags, QuietMonitor, Skip
 from llpbench_methods.genbags.covariance import bag_moments, iid_covariance, sdp_covariance, solve_sdp
@@ -16,7 +16,7 @@ from llpbench_methods.genbags.method import GenBags
 @pytest.mark.slow
 @each_backend
 def test_losses_have_the_known_values(backend):
-    got = figures(backend)["genbags"]
+    got = figures(backend)["losses.genbags"]
     close(got["mean"], [5.2490625, 0.044, 2.662])
     close(got["contrast"], 5.2291666667)
     close(got["fixed_l2"], 14.953125)
@@ -28,7 +28,7 @@ def test_losses_have_the_known_values(backend):
 @pytest.mark.slow
 @each_backend
 def test_drawn_weights_follow_their_law(backend):
-    got = figures(backend)["genbags"]
+    got = figures(backend)["losses.genbags"]
     assert got["covariance_error"] < 0.02
     assert got["mean_error"] < 0.01
     close(got["absolute_mean"], np.sqrt(2 * 5.2490625 / np.pi))
@@ -38,7 +38,7 @@ def test_drawn_weights_follow_their_law(backend):
 @pytest.mark.slow
 @each_backend
 def test_residuals_are_of_sums_and_zero_for_padding(backend):
-    close(figures(backend)["genbags"]["residuals"], [[-0.25], [0.0]])
+    close(figures(backend)["losses.genbags"]["residuals"], [[-0.25], [0.0]])
 
 
 def test_closed_form():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 
 from llpbench import Bags
 from llpbench_methods.llp_dc.method import LLPDC
@@ -19,7 +19,7 @@ BAGS = 0.7709698346
 @pytest.mark.slow
 @each_backend
 def test_loss_is_that_of_bags_and_that_of_labels(backend: str) -> None:
-    got = figures(backend)["llp_dc"]
+    got = figures(backend)["losses.llp_dc"]
     close(got["labels"], LABELS)  # the row with the highest logit, for a count of one
     close(got["whole"][0], BAGS + 0.67 * PER_ROW.mean())
     p = 1 / (1 + np.exp(-Z))
@@ -33,7 +33,7 @@ def test_loss_is_that_of_bags_and_that_of_labels(backend: str) -> None:
 @pytest.mark.slow
 @each_backend
 def test_labels_below_the_threshold_do_not_count(backend: str) -> None:
-    got = figures(backend)["llp_dc"]
+    got = figures(backend)["losses.llp_dc"]
     counts = np.exp(-PER_ROW) >= 0.6
     assert counts.tolist() == [True, False, False, True]
     close(got["confident"][0], BAGS + 0.5 * (PER_ROW * counts).mean())
@@ -46,7 +46,7 @@ def test_labels_below_the_threshold_do_not_count(backend: str) -> None:
 @pytest.mark.slow
 @each_backend
 def test_the_second_stage_begins_at_the_best_of_the_first_and_stands_only_if_it_is_better(backend: str) -> None:
-    got = figures(backend)["llp_dc"]
+    got = figures(backend)["losses.llp_dc"]
     assert got["stages"] == ["bags"] * 3 + ["labels"] * 4  # the start of the second is reported too
     assert got["starts_at_best"]
     assert got["warmup_is_dllp"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 from scipy.optimize import minimize
 
 from llpbench import Bags, QuietMonitor, Skip
@@ -17,7 +17,7 @@ GAMMA = np.array([[[0.2, 0.8], [0.6, 0.4]]])
 @pytest.mark.slow
 @each_backend
 def test_loss_has_the_known_values(backend):
-    got = figures(backend)["llp_fc"]
+    got = figures(backend)["losses.llp_fc"]
     close(got["pair"], [1.1711829815, 0.3710636814])
     close(got["soft"], got["pair"])
     close(got["weighted"], (1.1711829815 + 3 * 0.3710636814) / 4)
@@ -27,7 +27,7 @@ def test_loss_has_the_known_values(backend):
 @pytest.mark.slow
 @each_backend
 def test_pure_bags_give_cross_entropy_and_equal_bags_no_gradient(backend):
-    got = figures(backend)["llp_fc"]
+    got = figures(backend)["losses.llp_fc"]
     close(got["pure"], got["pure_numpy"])
     close(got["flat"][0], np.log(2))
     close(got["flat"][1], 0.0, 1e-7)

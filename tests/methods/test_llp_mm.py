@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +46,7 @@ def labels_of(counts: list[int]) -> np.ndarray:
 @pytest.mark.slow
 @each_backend
 def test_known_values_however_a_bag_is_cut(backend):
-    got = figures(backend)["llp_mm"]
+    got = figures(backend)["losses.llp_mm"]
     close(got["known"], KNOWN)
     for value, gradient in got["cuts"].values():
         close(value, sum(KNOWN))
@@ -56,7 +56,7 @@ def test_known_values_however_a_bag_is_cut(backend):
 @pytest.mark.slow
 @each_backend
 def test_several_classes_are_those_of_all_sets_of_rows(backend):
-    got = figures(backend)["llp_mm"]
+    got = figures(backend)["losses.llp_mm"]
     z, offsets = np.array(got["z3"]), np.cumsum([0, *got["sizes3"]])
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     wanted, against_rest = np.zeros(4), np.zeros(4)
@@ -75,7 +75,7 @@ def test_several_classes_are_those_of_all_sets_of_rows(backend):
 @pytest.mark.slow
 @each_backend
 def test_uneven_bags_in_several_groups(backend):
-    got = figures(backend)["llp_mm"]
+    got = figures(backend)["losses.llp_mm"]
     p1 = 1 / (1 + np.exp(-np.array(got["z"])))
     p, offsets = np.column_stack([1 - p1, p1]), np.cumsum([0, *got["sizes"]])
     wanted = np.zeros(4)
@@ -97,7 +97,7 @@ def test_uneven_bags_in_several_groups(backend):
 @pytest.mark.slow
 @each_backend
 def test_certain_rows_stay_finite(backend):
-    value, gradient = figures(backend)["llp_mm"]["extreme"]
+    value, gradient = figures(backend)["losses.llp_mm"]["extreme"]
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baselines import close, each_backend, figures
+from backends import close, each_backend, figures
 from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +116,7 @@ def test_the_labels_of_mixed_bags_are_within_the_tolerance_as_often_as_promised(
 @pytest.mark.slow
 @each_backend
 def test_loss(backend: str) -> None:
-    got = figures(backend)["mixbag"]
+    got = figures(backend)["losses.mixbag"]
     close(got["no_tolerance"][0], 0.7709698346)
     close(got["no_tolerance"][1], [0.0637124592, 0.0810129606, 0.0761533859, 0.0340233648])
     for part in (0, 1):
@@ -129,7 +129,7 @@ def test_loss(backend: str) -> None:
 @pytest.mark.slow
 @each_backend
 def test_without_mixing_it_is_dllp_but_for_the_draw_of_batches(backend: str) -> None:
-    assert figures(backend)["mixbag"]["share_0_learns"] > 0.9
+    assert figures(backend)["losses.mixbag"]["share_0_learns"] > 0.9
 
 
 def test_a_single_bag_is_declined() -> None:

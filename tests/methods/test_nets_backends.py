@@ -1,67 +1,27 @@
-"""Losses, gradients and the training loop on each backend. Keras fixes its backend at import, so each backend
-computes everything once in a process of its own (nets_probe.py), and the tests look at the figures."""
+"""Losses, gradients and the training loop on each backend (computed by nets_probe.py)."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from backends import BACKENDS, close, compile_cache, figures, run_probe
 
 pytestmark = pytest.mark.slow
 
-BACKENDS = ("jax", "tensorflow", "torch")
-PROBE = Path(__file__).with_name("nets_probe.py")
-
-
-def run_probe(backend, folder, *more):
-    out = folder / f"{backend}{len(more)}.json"
-    env = {
-        **os.environ,
-        "KERAS_BACKEND": backend,
-        "LLPBENCH_CACHE": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "OMP_NUM_THREADS": "1",
-    }
-    run = subprocess.run(
-        [sys.executable, str(PROBE), str(out), *more], env=env, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr[-4000:]
-    return json.loads(out.read_text())
-
-
-@pytest.fixture(scope="session")
-def probes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("probes")
-    return folder, {}
-
 
 @pytest.fixture(params=BACKENDS)
-def probe(request, probes):
-    return figures(probes, request.param)
-
-
-def figures(probes, backend):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
-    folder, done = probes
-    if backend not in done:
-        done[backend] = run_probe(backend, folder)
-    return done[backend]
-
-
-def close(value, expected, tolerance=2e-6):
-    np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+def probe(request):
+    return figures(request.param)
 
 
 def test_bag_cross_entropy_has_the_known_values(probe):
-    got = probe["losses"]
+    got = probe["nets.losses"]
     close(got["binary"], 0.7709698346)
     close(got["binary"] - entropy([0.25, 0.75]), 0.2086346900)
     assert abs(got["binary"] - 0.9331034658) > 0.1  # the mean of logarithms, a different loss
@@ -76,67 +36,66 @@ def entropy(shares):
 
 
 def test_bags_of_one_row_give_the_instance_loss(probe):
-    got = probe["losses"]
+    got = probe["nets.losses"]
     close(got["single_rows"], got["single_rows_numpy"])
     close(got["single_rows_instance"], got["single_rows_numpy"])
 
 
 def test_uneven_and_padded_bags_give_the_mean_of_single_bags(probe):
-    got = probe["losses"]
+    got = probe["nets.losses"]
     close(got["uneven"], got["uneven_apart"])
     close(got["uneven_padded"], got["uneven_apart"])
 
 
 def test_order_inside_a_bag_does_not_matter(probe):
-    close(probe["losses"]["permuted"], probe["losses"]["uneven"])
+    close(probe["nets.losses"]["permuted"], probe["nets.losses"]["uneven"])
 
 
 def test_two_logits_are_the_binary_form(probe):
-    close(probe["losses"]["two_logits"], probe["losses"]["uneven"])
+    close(probe["nets.losses"]["two_logits"], probe["nets.losses"]["uneven"])
 
 
 def test_confident_networks_need_no_clamp(probe):
-    got = probe["losses"]
+    got = probe["nets.losses"]
     close(got["confident"], entropy([0.25, 0.75]))
     close(got["wrong_and_confident"], 200.0)
     assert math.isnan(got["not_a_number"])
 
 
 def test_best_constant_is_the_proportion(probe):
-    close(probe["losses"]["best_constant"], 0.25)
+    close(probe["nets.losses"]["best_constant"], 0.25)
 
 
 def test_instance_cross_entropy_with_hard_and_soft_targets(probe):
-    close(probe["losses"]["soft"], probe["losses"]["soft_numpy"])
-    close(probe["losses"]["hard"], probe["losses"]["hard_numpy"])
+    close(probe["nets.losses"]["soft"], probe["nets.losses"]["soft_numpy"])
+    close(probe["nets.losses"]["hard"], probe["nets.losses"]["hard_numpy"])
 
 
 def test_segments(probe):
-    close(probe["losses"]["segment_mean"], probe["losses"]["segment_mean_numpy"])
-    close(probe["losses"]["segment_logsumexp_empty"], [2 + math.log1p(math.exp(-1)), 0, 0])
+    close(probe["nets.losses"]["segment_mean"], probe["nets.losses"]["segment_mean_numpy"])
+    close(probe["nets.losses"]["segment_logsumexp_empty"], [2 + math.log1p(math.exp(-1)), 0, 0])
 
 
 def test_gradient_of_the_network_is_the_slope_of_its_loss(probe):
-    got = probe["network_gradient"]
+    got = probe["nets.network_gradient"]
     close(got["slope"], got["slope_by_difference"], 3e-2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS[1:])
-def test_backends_agree_on_loss_gradient_and_training(probes, backend):
-    ours, theirs = figures(probes, "jax"), figures(probes, backend)
-    close(theirs["network_gradient"]["loss"], ours["network_gradient"]["loss"], 1e-6)
-    close(theirs["network_gradient"]["gradient"], ours["network_gradient"]["gradient"], 1e-6)
-    close(theirs["training"]["scores"], ours["training"]["scores"], 1e-3)
+def test_backends_agree_on_loss_gradient_and_training(backend):
+    ours, theirs = figures("jax"), figures(backend)
+    close(theirs["nets.network_gradient"]["loss"], ours["nets.network_gradient"]["loss"], 1e-6)
+    close(theirs["nets.network_gradient"]["gradient"], ours["nets.network_gradient"]["gradient"], 1e-6)
+    close(theirs["nets.training"]["scores"], ours["nets.training"]["scores"], 1e-3)
 
 
 def test_same_seed_gives_the_same_bits(probe):
-    assert probe["training"]["same_seed"]
-    assert not probe["training"]["other_seed"]
+    assert probe["nets.training"]["same_seed"]
+    assert not probe["nets.training"]["other_seed"]
 
 
 def test_best_weights_are_restored_and_stopping_is_honoured(probe):
-    got = probe["training"]
+    got = probe["nets.training"]
     assert got["reports"] == 4
     assert got["restored_best"]
     assert got["reports_differ"]
@@ -146,7 +105,7 @@ def test_best_weights_are_restored_and_stopping_is_honoured(probe):
 
 
 def test_it_learns(probe):
-    got = probe["training"]
+    got = probe["nets.training"]
     assert got["auc"] > 0.9
     assert got["supervised_auc"] > 0.9
     assert got["multiclass_shape"] == [600, 3]
@@ -157,22 +116,22 @@ def test_it_learns(probe):
 
 @pytest.mark.parametrize("case", ["bag_of_one", "two_bags", "one_bag"])
 def test_odd_bags(probe, case):
-    assert probe["training"][case]
+    assert probe["nets.training"][case]
 
 
 def test_uneven_bags_and_new_settings_compile_once(probe):
-    assert probe["training"]["programs"] == 1
-    assert probe["later_methods"]["programs"] == 1
-    assert probe["later_methods"]["programs_after_new_settings"] == 1
+    assert probe["nets.training"]["programs"] == 1
+    assert probe["nets.later_methods"]["programs"] == 1
+    assert probe["nets.later_methods"]["programs_after_new_settings"] == 1
 
 
 @pytest.mark.parametrize(("when", "reports"), [("later", 2), ("at_once", 1)])
 def test_divergence_ends_the_fit_at_the_best_weights(probe, when, reports):
-    assert probe["divergence"][when] == {"reports": reports, "noted": True, "kept": True, "finite": True}
+    assert probe["nets.divergence"][when] == {"reports": reports, "noted": True, "kept": True, "finite": True}
 
 
 def test_losses_of_other_methods_fit_in(probe):
-    got = probe["later_methods"]
+    got = probe["nets.later_methods"]
     for name in ("two_heads", "adversarial", "blocks", "noisy_groups"):
         assert got[name] > 0.85, name
     assert got["embedding"] == [600, 8]
@@ -180,16 +139,16 @@ def test_losses_of_other_methods_fit_in(probe):
 
 
 def test_input_gradient_finds_the_adversary_of_a_logistic_model(probe):
-    close(np.abs(probe["input_gradient"]), [[0.6, 0.8], [0.6, 0.8]])
+    close(np.abs(probe["nets.input_gradient"]), [[0.6, 0.8], [0.6, 0.8]])
 
 
 def test_adamw_is_that_of_keras(probe):
-    for ours, theirs in zip(probe["optimiser"]["ours"], probe["optimiser"]["keras"], strict=True):
+    for ours, theirs in zip(probe["nets.optimiser"]["ours"], probe["nets.optimiser"]["keras"], strict=True):
         close(ours, theirs)
 
 
 def test_running_statistics_follow_the_batches_unless_frozen(probe):
-    got = probe["running_statistics"]
+    got = probe["nets.running_statistics"]
     assert got["moving_finite"]
     assert got["frozen_finite"]
     start = [[0.0] * 8, [1.0] * 8]
@@ -198,26 +157,26 @@ def test_running_statistics_follow_the_batches_unless_frozen(probe):
 
 
 def test_a_forked_child_trains_to_the_same_bits(probe):
-    assert probe["in_a_fork"] == probe["training"]["scores"]
+    assert probe["nets.in_a_fork"] == probe["nets.training"]["scores"]
 
 
 def test_normal_numbers_depend_on_the_key_alone(probe):
-    got = probe["randomness"]
+    got = probe["nets.randomness"]
     assert got["same"]
     assert got["differ"]
     assert abs(got["mean"]) < 0.1
     assert abs(got["sd"] - 1) < 0.1
 
 
-@pytest.mark.slow
-def test_jax_does_not_compile_again_in_another_process(probes):
-    first = figures(probes, "jax")
-    folder = probes[0] / "cache" / "compiled" / "jax"
+def test_jax_does_not_compile_again_in_another_process(tmp_path):
+    first = figures("jax")
+    folder = compile_cache() / "compiled" / "jax"
     before = {path.name for path in folder.iterdir() if path.name.endswith("-cache")}
     assert any("run_epoch" in name for name in before)
-    second = run_probe("jax", probes[0], "training")
+    assert run_probe("jax", tmp_path / "again.json", "nets.training").returncode == 0
     assert {path.name for path in folder.iterdir() if path.name.endswith("-cache")} == before
-    assert second["training"]["scores"] == first["training"]["scores"]
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["nets.training"]["scores"] == first["nets.training"]["scores"]
 
 
 def test_backend_is_jax_when_nobody_chose_and_an_unknown_one_is_refused(tmp_path):

@@ -1,77 +1,16 @@
-"""Counts under heavy noise: every method runs, and those that know the noise's size use it exactly."""
+"""Known noise of the counts is part of the likelihood of bp-count and count-nll."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import bags_and_labels, quick
+from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from llpbench import Bags
-from llpbench.contracts.cell import Cell
-from llpbench.contracts.job import Job
-from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.monitor import HarnessMonitor
+from llpbench import Bags, QuietMonitor
 from llpbench.experiment.privacy import count_noise_sd
-from llpbench.experiment.rules import make_rules
-from llpbench.experiment.split import load_split
-from llpbench.plugins.registry import load_registry, missing_modules
-
-REGISTRY = load_registry()
-METHODS = sorted(e.spec.name for e in REGISTRY.methods if e.plugin.builtin)
-BRIEF = {"epochs": 3, "patience": 2, "rounds": 5}
-
-
-def noisy_job(name: str, classes: int, mechanism: str = "gaussian") -> Job:
-    spec = REGISTRY.methods[name]
-    options = REGISTRY.datasets["synthetic"].resolve({"rows": 300, "dim": 4, "classes": classes})
-    names = {p.name for p in spec.params}
-    params = spec.resolve({key: value for key, value in BRIEF.items() if key in names})
-    cell = Cell(
-        dataset="synthetic", dataset_options=options, method=name, params=params, bag_size=7, seed=0,
-        noise="epsilon=0.3", mechanism=mechanism,
-    )  # fmt: skip
-    return Job(cell=cell, method_name=name, dataset_name="synthetic", out="unused")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_runs_with_counts_outside_the_bag(name: str, classes: int) -> None:
-    spec = REGISTRY.methods[name]
-    if ("binary" if classes == 2 else "multiclass") not in spec.tasks:
-        pytest.skip(f"{name} is for {spec.tasks}")
-    assert not missing_modules(spec)
-    job = noisy_job(name, classes)
-    split = load_split(job, REGISTRY.datasets["synthetic"])
-    train, train_labels, valid_labels = bags_and_labels(job, split, REGISTRY)
-    assert train.validation is not None
-    for bags in (train, train.validation):
-        assert (bags.counts < -1).any()
-        assert (bags.counts > bags.sizes[:, None] + 1).any()
-        assert bags.count_sd == pytest.approx(16.149 * (1 if classes == 2 else 2**0.5), abs=1e-2)
-    monitor = HarnessMonitor(
-        rules=make_rules(train.validation, valid_labels),
-        valid=train.validation,
-        test_rows=split.test.X,
-        train_labels=train_labels,
-        classes=classes,
-        score_kind=spec.scores,
-        patience=2,
-    )
-    oracle = {"labels": train_labels} if spec.oracle else {}
-    fit_method(spec.load()(**job.cell.params), train, monitor, seed=3, **oracle)
-    for rule in monitor.rules:
-        best = monitor.winner(rule)
-        assert best.value is not None
-        assert np.isfinite(best.value)
-        assert best.scores is not None
-        assert np.isfinite(best.scores).all()
-
-
-# -- the known noise is part of the likelihood -------------------------------------------------------------------------
 
 
 def count_law(p: np.ndarray) -> np.ndarray:
@@ -149,7 +88,7 @@ def test_count_nll_has_the_density_of_noisy_counts_as_its_loss() -> None:
         np.testing.assert_allclose(np.asarray(losses), wanted, rtol=2e-5, atol=2e-5)
 
 
-def test_count_nll_hands_the_noise_to_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_count_nll_passes_the_noise_to_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     from llpbench_methods.count_nll import method
 
     seen: list[tuple[float, int, bool]] = []
@@ -163,15 +102,6 @@ def test_count_nll_hands_the_noise_to_its_loss(monkeypatch: pytest.MonkeyPatch) 
 
     real = method.count_losses
     monkeypatch.setattr(method, "count_losses", spy)
-    job = noisy_job("count-nll", 2, "analytic")
-    train, labels, valid_labels = bags_and_labels(job, load_split(job, REGISTRY.datasets["synthetic"]), REGISTRY)
-    assert train.validation is not None
-    monitor = HarnessMonitor(
-        rules=make_rules(train.validation, valid_labels),
-        valid=train.validation,
-        test_rows=None,
-        train_labels=labels,
-        classes=2,
-    )
-    fit_method(method.CountNLL(epochs=1), train, monitor, seed=0)
-    assert set(seen) == {(count_noise_sd(0.3, 1e-5, "analytic"), 7, False)}
+    sd = count_noise_sd(0.3, 1e-5, "analytic")
+    method.CountNLL(epochs=1).fit(bags_with([-sd, 5.0 + sd, 8.3], sd), monitor=QuietMonitor(), seed=0)
+    assert set(seen) == {(sd, max(SIZES), False)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from baselines import each_backend, figures
+from backends import each_backend, figures
 
 from llpbench import Bags
 from llpbench_methods.nets.backend import keras
@@ -16,7 +16,7 @@ from llpbench_methods.nets.wrn import shifted_products, wide_resnet
 @pytest.mark.slow
 @each_backend
 def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
-    got = figures(backend)["images"]
+    got = figures(backend)["losses.images"]
     assert got["matches"] == [1] * 40
     assert got["moves"] == [5, 5, 2]
 
@@ -24,7 +24,7 @@ def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
 @pytest.mark.slow
 @each_backend
 def test_it_learns_from_bags_of_images(backend):
-    assert figures(backend)["images"]["auc"] > 0.9
+    assert figures(backend)["losses.images"]["auc"] > 0.9
 
 
 def test_it_is_the_published_network():

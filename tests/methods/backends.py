@@ -1,4 +1,4 @@
-"""What the baselines computed on each backend: one process for each, whatever the number of test processes."""
+"""Figures that each backend computed: one process per backend, whatever the number of test processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from llpbench import write_atomically
 
 BACKENDS = ("jax", "tensorflow", "torch")
-PROBE = Path(__file__).with_name("baselines_probe.py")
+PROBE = Path(__file__).with_name("backend_probe.py")
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
@@ -50,7 +50,7 @@ def place(backend: str) -> Path:
     """Where all test processes of this run look for a backend's figures."""
     folder = Path(os.environ["LLPBENCH_CACHE"])
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"baselines-{RUN}-{backend}.json"
+    return folder / f"figures-{RUN}-{backend}.json"
 
 
 def claim(backend: str) -> bool:
@@ -65,15 +65,27 @@ def claim(backend: str) -> bool:
 def compute(backend: str) -> None:
     out = place(backend)
     draft = out.with_suffix(".draft")
+    run = run_probe(backend, draft)
+    text = draft.read_text() if run.returncode == 0 else json.dumps({"error": run.stderr[-4000:]})
+    write_atomically(out, text.encode())
+
+
+def run_probe(backend: str, out: Path, *parts: str) -> subprocess.CompletedProcess[str]:
+    """Compute all figures of a backend, or the given parts of them, in a process of its own."""
     env = {
         **os.environ,
         "KERAS_BACKEND": backend,
+        "LLPBENCH_CACHE": str(compile_cache()),
         "PYTHONPATH": os.pathsep.join([str(PROBE.parent), *filter(None, sys.path)]),
         "OMP_NUM_THREADS": "1",
     }
-    run = subprocess.run([sys.executable, str(PROBE), str(draft)], env=env, capture_output=True, text=True, check=False)
-    text = draft.read_text() if run.returncode == 0 else json.dumps({"error": run.stderr[-4000:]})
-    write_atomically(out, text.encode())
+    command = [sys.executable, str(PROBE), str(out), *parts]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def compile_cache() -> Path:
+    """Where probes keep compiled code, and nothing else does."""
+    return place("all").with_suffix(".cache")
 
 
 def close(value: Any, expected: Any, tolerance: float = 2e-6) -> None:

@@ -1,0 +1,22 @@
+"""Every built-in method passes the conformance kit on its default backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from llpbench.kit.kit import checks_for, run_checks
+from llpbench.plugins.registry import load_registry
+
+REGISTRY = load_registry()
+METHODS = [entry.spec.name for entry in REGISTRY.methods if entry.plugin.builtin]
+TESTED_ELSEWHERE = {"listing_is_light", "same_seed_same_scores", "state_round_trips", "learns"}
+"""Checks that test_every_method.py makes."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_method_passes_the_conformance_kit(name: str) -> None:
+    checks = [check for check in checks_for(name, REGISTRY) if check.name not in TESTED_ELSEWHERE]
+    results = run_checks(checks)
+    assert [(str(r.check), r.reason) for r in results if r.outcome == "failed"] == []
+    assert sum(r.outcome == "passed" for r in results) >= 9
