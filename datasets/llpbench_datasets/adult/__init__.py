@@ -21,7 +21,7 @@ FILES = (
 ADULT = DatasetSpec(
     name="adult",
     factory="llpbench_datasets.adult.load:load",
-    summary="UCI Adult (Census Income): income above 50,000 dollars, 24 % positive",
+    summary="UCI Adult (Census Income): income above 50,000 dollars a year, 24 % positive",
     params=(encoding_param("14 columns, as in the paper"),),
     rows=48_842,
     columns=14,
@@ -36,5 +36,5 @@ ADULT = DatasetSpec(
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring Adult."""
+    """The dataset ``adult``."""
     return [ADULT]

@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 small images. Machines against animals, ships against the rest, or all ten classes."""
+"""CIFAR-10: 60,000 small images. Vehicles against animals, ships against the rest, or all ten classes."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ PARAMS = (
         choices=FEATURES,
         doc="patch dictionary (256 numbers), SimCLR embedding (256 numbers), or the images themselves",
     ),
-    Param("centroids", 1600, low=2, high=100_000, log=True, doc="entries of the patch dictionary (patches)"),
-    Param("encoder", "small", choices=("small", "resnet18"), doc="network of the embedding (simclr)"),
+    Param("centroids", 1600, low=2, high=100_000, log=True, doc="patches: number of entries of the patch dictionary"),
+    Param("encoder", "small", choices=("small", "resnet18"), doc="simclr: network of the embedding"),
 )
 
 
@@ -95,12 +95,12 @@ def _spec(name: str, summary: str, **facts: Any) -> DatasetSpec:
     )
 
 
-CIFAR_B = _spec("cifar-b", "CIFAR-10: machines against animals, 40 % positive")
+CIFAR_B = _spec("cifar-b", "CIFAR-10: vehicles against animals, 40 % positive")
 CIFAR_S = _spec("cifar-s", "CIFAR-10: ships against the rest, 10 % positive")
-CIFAR10 = _spec("cifar10", "CIFAR-10: ten classes in equal shares", classes=10)
+CIFAR10 = _spec("cifar10", "CIFAR-10: ten classes of equal size", classes=10)
 
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring the three tasks made of CIFAR-10."""
+    """The three tasks made from CIFAR-10."""
     return [CIFAR_B, CIFAR_S, CIFAR10]

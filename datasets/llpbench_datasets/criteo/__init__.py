@@ -28,11 +28,18 @@ CRITEO = DatasetSpec(
             "file",
             "",
             names_file=True,
-            doc="a file in the folder criteo of the data folder, or an absolute path; found when empty",
+            doc="a file in the folder criteo of the data folder, or an absolute path; found by default",
         ),
-        Param("rows", 1_450_000, low=20, high=50_000_000, log=True, doc="rows drawn from the file; all if it has less"),
-        Param("dim", 64, low=4, high=512, log=True, doc="width of the embedding"),
-        Param("buckets", 128, low=8, high=65_536, log=True, doc="buckets that the values of a category share"),
+        Param(
+            "rows",
+            1_450_000,
+            low=20,
+            high=50_000_000,
+            log=True,
+            doc="number of rows drawn from the file; all if it has fewer",
+        ),
+        Param("dim", 64, low=4, high=512, log=True, doc="dimension of the embedding"),
+        Param("buckets", 128, low=8, high=65_536, log=True, doc="number of hash buckets for the values of a category"),
         Param("mask", 0.7, low=0.0, high=0.95, doc="met: share of columns masked in training"),
         Param(
             "steps",
@@ -41,7 +48,7 @@ CRITEO = DatasetSpec(
             high=1_000_000,
             kind="int",
             choices=("auto",),
-            doc="met: training steps of 128 rows; auto: six times through the training rows, at most 4000",
+            doc="met: training steps of 128 rows; auto is six passes over the training rows, at most 4000 steps",
         ),
     ),
     columns=39,
@@ -56,5 +63,5 @@ CRITEO = DatasetSpec(
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring Criteo."""
+    """The dataset ``criteo``."""
     return [CRITEO]

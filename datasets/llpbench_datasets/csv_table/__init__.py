@@ -1,4 +1,4 @@
-"""A labelled table of one's own, from a CSV file: does a method work on data like these?"""
+"""Your own labelled table, from a CSV file."""
 
 from __future__ import annotations
 
@@ -26,33 +26,37 @@ class FileParam(Param):
 CSV = DatasetSpec(
     name="csv",
     factory="llpbench_datasets.csv_table.load:load",
-    summary="a labelled table of your own: csv[path=data.csv;label=y]",
+    summary="your own labelled table: csv[path=data.csv;label=y]",
     params=(
-        FileParam("path", "", names_file=True, doc="the file: UTF-8 text, names of the columns in the first line"),
+        FileParam("path", "", names_file=True, doc="path of the file: UTF-8 text with column names in the first line"),
         Param("label", "", doc="name of the label column"),
         Param(
             "bag",
             "",
-            doc="name of a column whose values are bags: not a feature, and no bag is split between training, "
+            doc="name of a column that identifies bags: it is not a feature, and no bag is split between training, "
             "validation and test; --bags is then not used (--schemes 'own-bags[most=500]' cuts larger bags)",
         ),
-        Param("positive", "", doc="the label that is class 1, all others class 0; without it, labels in their order"),
-        Param("test", 0.1, low=0.01, high=0.45, doc="share of the rows (with bag=: of the bags) for the test"),
-        Param("validation", 0.1, low=0.01, high=0.45, doc="share of the rows, or bags, for validation"),
+        Param(
+            "positive",
+            "",
+            doc="the label of class 1, all others being class 0; by default classes are the sorted labels",
+        ),
+        Param("test", 0.1, low=0.01, high=0.45, doc="share of the rows (with bag=: of the bags) used for testing"),
+        Param("validation", 0.1, low=0.01, high=0.45, doc="share of the rows, or bags, used for validation"),
         Param(
             "separator",
             "auto",
             choices=("auto", "comma", "semicolon", "tab", "pipe"),
-            doc="between fields; auto takes the most frequent of them in the first line",
+            doc="field separator; auto uses the most frequent candidate in the first line",
         ),
         encoding_param(),
     ),
-    split="random, of rows or of whole bags; 80 / 10 / 10 % unless told otherwise",
+    split="random, of rows or of whole bags; 80 / 10 / 10 % by default",
     own_bags="bag",
 )
 
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring tables of the user's own."""
+    """The dataset ``csv``."""
     return [CSV]

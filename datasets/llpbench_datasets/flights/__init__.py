@@ -39,17 +39,17 @@ FILES = (
 FLIGHTS = DatasetSpec(
     name="flights",
     factory="llpbench_datasets.flights.load:load",
-    summary="flights from New York in 2013: arrives more than 15 minutes late, 24 % positive; days are bags",
+    summary="flights from New York in 2013: arrival more than 15 minutes late, 24 % positive; each day is a bag",
     params=(
-        Param("bags", "day", choices=BAGS, doc="what makes a bag; with none, bags are drawn as in other datasets"),
+        Param("bags", "day", choices=BAGS, doc="what defines a bag; with none, bags are drawn as in other datasets"),
         Param(
             "rows",
             60_000,
             low=0,
             high=327_346,
-            doc="rows drawn from the 327,346 that arrived; 0 takes all. 60,000 cost what Adult costs, 164 a day",
+            doc="number of rows drawn from the 327,346 flights that arrived; 0 uses all. 60,000 are 164 per day",
         ),
-        Param("departure", False, doc="keep what is known after departure only: delay and time of departure and more"),
+        Param("departure", False, doc="include columns known only after departure, such as departure delay and time"),
         encoding_param(),
     ),
     columns=18,
@@ -65,5 +65,5 @@ FLIGHTS = DatasetSpec(
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring the flights."""
+    """The dataset ``flights``."""
     return [FLIGHTS]

@@ -14,7 +14,7 @@ from llpbench_datasets.options import encoding_param
 LANDSCAPE = DatasetSpec(
     name="landscape",
     factory="llpbench_datasets.landscape.load:load",
-    summary="Adult in 52 published sets of 5 to 30 large bags that depend on labels, features, both or neither",
+    summary="Adult in 52 published bag sets of 5 to 30 large bags that depend on labels, features, both or neither",
     params=(
         Param("set", USUAL, choices=NAMES, doc="name of the bag set, as published"),
         Param(
@@ -22,7 +22,7 @@ LANDSCAPE = DatasetSpec(
             0.2,
             low=0.01,
             high=0.5,
-            doc="share of the training rows of each bag that is held back; a method that selects nothing needs few",
+            doc="share of the training rows of each bag that is held out for validation",
         ),
         encoding_param("14 columns"),
     ),
@@ -42,7 +42,7 @@ LANDSCAPE = DatasetSpec(
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring the published bag sets."""
+    """The dataset ``landscape``."""
     return [LANDSCAPE]
 
 

@@ -31,7 +31,7 @@ MARKETING = DatasetSpec(
         Param(
             "duration",
             True,
-            doc="keep the length of the call, known only when the answer is (UCI advises to drop it)",
+            doc="include the duration of the call, which is known only after the outcome (UCI advises against it)",
         ),
     ),
     rows=45_211,
@@ -50,5 +50,5 @@ MARKETING = DatasetSpec(
 
 @hookimpl
 def llpbench_datasets() -> list[DatasetSpec]:
-    """Bring Bank Marketing."""
+    """The dataset ``marketing``."""
     return [MARKETING]

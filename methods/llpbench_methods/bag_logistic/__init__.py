@@ -7,7 +7,7 @@ from llpbench import MethodSpec, Param, hookimpl
 BAG_LOGISTIC = MethodSpec(
     name="bag-logistic",
     factory="llpbench_methods.bag_logistic.method:BagLogistic",
-    summary="logistic regression whose mean predictions fit the proportions of bags, by L-BFGS; for few large bags",
+    summary="logistic regression whose mean predictions match the bag proportions; suited to few large bags",
     params=(
         Param(
             "penalty",
@@ -15,7 +15,7 @@ BAG_LOGISTIC = MethodSpec(
             low=1e-4,
             high=1e6,
             log=True,
-            doc="of the squared weights: their prior variance is one over it",
+            doc="L2 penalty on the weights, whose prior variance is 1/penalty",
         ),
         Param(
             "effect",
@@ -24,9 +24,9 @@ BAG_LOGISTIC = MethodSpec(
             high=0.25,
             kind="float",
             choices=("auto",),
-            doc="variance of what moves the proportion of a bag as a whole; auto: what validation bags show of it",
+            doc="variance of a random effect shared by all rows of a bag; auto estimates it on validation bags",
         ),
-        Param("steps", 300, low=1, high=100_000, log=True, doc="most steps of L-BFGS", tune=False),
+        Param("steps", 300, low=1, high=100_000, log=True, doc="maximum number of L-BFGS steps", tune=False),
     ),
     tasks=("binary", "multiclass"),
     scores="probability",

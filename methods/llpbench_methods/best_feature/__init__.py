@@ -7,14 +7,14 @@ from llpbench import MethodSpec, Param, hookimpl
 BEST_FEATURE = MethodSpec(
     name="best-feature",
     factory="llpbench_methods.best_feature.method:BestFeature",
-    summary="control: the single column, of either sign, with the best score under the selection rule",
+    summary="control: the single feature, with either sign, that scores best under the selection rule",
     control=True,
     params=(
         Param(
             "signs",
             "both",
             choices=("both", "bags"),
-            doc="try each column both ways, or only in the direction of its bag means",
+            doc="try each column in both directions, or only in the direction that its bag means suggest",
         ),
         Param(
             "patience",
@@ -22,7 +22,7 @@ BEST_FEATURE = MethodSpec(
             low=1,
             high=1_000_000,
             log=True,
-            doc="columns without improvement before the search ends; the default tries all",
+            doc="columns without improvement before the search stops; the default tries all columns",
             tune=False,
         ),
     ),

@@ -14,7 +14,7 @@ def llpbench_methods() -> list[MethodSpec]:
     spec = MethodSpec(
         name="bp",
         factory="llpbench_methods.bp.method:BP",
-        summary="pseudo-labels by belief propagation over neighbours and bag counts, Agg-Emb network, iterated",
+        summary="pseudo-labels by belief propagation over neighbours and bag counts train a network; iterated",
         params=bp_params(),
         tasks=("binary", "multiclass"),
         backends=BACKENDS,

@@ -49,7 +49,7 @@ class BPSettings:
 _DEFAULT = BPSettings()
 
 NETWORK = NetworkSettings(weight_decay=10.0)
-"""The shared settings, with the rate that held-back bags chose (docs/terms.md), and a decay that keeps the network from
+"""The shared settings, with the rate tuned on held-out bags (docs/terms.md), and a decay that keeps the network from
 learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`. With C
 classes the decay is divided by C - 1: ten classes are not told apart by weights that small (docs/ablations.md)."""
 
@@ -61,9 +61,9 @@ _MODEL = (
         high=10.0,
         log=True,
         choices=("auto",),
-        doc="strength of the similarity term, as the share of a row's opinion that comes back through its neighbours: "
-        "lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 a count's word dies out, above 1 rows hold "
-        "each other up; auto is 0.3 where a relaxed field carries the counts, and 1.1 where pairs must",
+        doc="strength of the similarity term, as the share of a row's log-odds that returns through its neighbours: "
+        "lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 the effect of a count decays along the "
+        "graph, above 1 it sustains itself; auto is 0.3 with a relaxed field and 1.1 without",
     ),
     Param(
         "lambda_s",
@@ -72,7 +72,7 @@ _MODEL = (
         high=200.0,
         log=True,
         choices=("auto",),
-        doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); auto follows from gain",
+        doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); auto uses gain",
     ),
     Param(
         "lambda_b",
@@ -82,7 +82,7 @@ _MODEL = (
         log=True,
         choices=("auto",),
         doc="weight of the bag term -lambda_b (sum y - count)^2 (paper: 1e-4 to 200); auto is 1 (with noise of known "
-        "sd s at most 1/(2 s^2)), and for pairwise engines small enough in every bag for the messages to settle",
+        "sd s at most 1/(2 s^2)), and for pairwise engines small enough for the messages to converge",
     ),
     Param(
         "lambda_o",
@@ -90,21 +90,21 @@ _MODEL = (
         low=1e-4,
         high=200.0,
         log=True,
-        doc="weight of 'one label per row' (more than two classes, pairwise engines; counting engines hold it exactly)",
+        doc="weight of 'one label per row' (more than two classes, pairwise engines; exact in counting engines)",
     ),
 )
 
 _GRAPH = (
-    Param("k", _DEFAULT.k, low=1, high=30, doc="nearest neighbours that each row chooses (paper: 1 to 30)"),
+    Param("k", _DEFAULT.k, low=1, high=30, doc="number of nearest neighbours of each row (paper: 1 to 30)"),
     Param(
         "delta_d",
         _DEFAULT.delta_d,
         low=1e-4,
         high=2.0,
         log=True,
-        doc="a neighbour farther than this is dropped; none keeps all (paper: cosine distance 1e-4 to 1)",
+        doc="maximum distance of a neighbour; none keeps all neighbours (paper: cosine distance 1e-4 to 1)",
     ),
-    Param("distance", _DEFAULT.distance, choices=("cosine", "euclidean"), doc="what makes a neighbour near"),
+    Param("distance", _DEFAULT.distance, choices=("cosine", "euclidean"), doc="metric of the neighbour search"),
     Param(
         "kernel", _DEFAULT.kernel, choices=("matern", "rbf"), doc="similarity k_ij, a function of Euclidean distance"
     ),
@@ -115,35 +115,35 @@ _GRAPH = (
         high=1e3,
         log=True,
         choices=("median",),
-        doc="length l of the kernel (rbf: exp(-d^2 / (2 l^2))); median takes the median length of the pairs",
+        doc="length scale l of the kernel (rbf: exp(-d^2 / (2 l^2))); median uses the median distance of the pairs",
     ),
     Param("nu", _DEFAULT.nu, low=0.1, high=20.0, log=True, doc="smoothness of the Matern kernel; 0.5 is exp(-d / l)"),
     Param(
         "normalise",
         _DEFAULT.normalise,
-        doc="scale k_ij to d_i k_ij d_j so that every row's add up to 1: all rows are pulled alike and lambda_s is the "
-        "whole pull; off is the paper's formula, under which well-connected rows drift to the frequent label",
+        doc="scale k_ij to d_i k_ij d_j so that the similarities of every row sum to 1; without it (the paper's "
+        "formula) well-connected rows drift to the frequent label",
     ),
     Param(
         "search",
         _DEFAULT.search,
         choices=("auto", "exact", "approximate"),
-        doc="how neighbours are found: all pairs, or inverted lists (95 of 100 neighbours right, a third of the time); "
-        "auto compares all pairs up to 20,000 rows",
+        doc="neighbour search: exact, or by inverted lists (95 % of the neighbours in a third of the time); "
+        "auto is exact up to 20,000 rows",
         tune=False,
     ),
     Param(
         "edge_rule",
         _DEFAULT.edge_rule,
         choices=("union", "sum"),
-        doc="a mutual pair of neighbours weighs once or twice",
+        doc="whether a mutual pair of neighbours counts once (union) or twice (sum)",
     ),
     Param(
         "edges_kept",
         _DEFAULT.edges_kept,
         low=0.0,
         high=1.0,
-        doc="share of the similarity pairs that is kept, drawn at random",
+        doc="share of the similarity pairs to keep, drawn at random",
     ),
     Param(
         "edge_filter_max_count",
@@ -174,19 +174,23 @@ _INFERENCE = (
         "relaxed",
         _DEFAULT.relaxed,
         choices=("auto", "on", "off"),
-        doc="start from real-valued labels that are smooth along the graph and explain the counts, as a prior of each "
-        "row; auto declines them where such labels from other bags predict a bag's count clearly worse than the rate",
+        doc="use real-valued labels that are smooth along the graph and explain the counts as the prior of each row; "
+        "auto omits them if, in cross-validation over bags, they predict counts clearly worse than the overall rate",
     ),
     Param(
         "ensemble",
         _DEFAULT.ensemble,
         choices=("auto", "on", "off"),
         doc="two classes: average the log-odds of nine runs, of k/2, k and 2k neighbours and of 1, 1.2 and 1.45 times "
-        "the gain, each with a fifth of the rounds, so that no single setting decides; auto does where there is no "
-        "relaxed field",
+        "the gain, each with a fifth of the rounds; auto averages if there is no relaxed field",
     ),
     Param(
-        "rounds", _DEFAULT.rounds, low=1, high=1000, log=True, doc="most rounds of messages, T (paper: 50, 100 or 200)"
+        "rounds",
+        _DEFAULT.rounds,
+        low=1,
+        high=1000,
+        log=True,
+        doc="maximum number of message rounds, T (paper: 50, 100 or 200)",
     ),
     Param(
         "damping",
@@ -194,8 +198,8 @@ _INFERENCE = (
         low=0.0,
         high=0.999,
         choices=("auto",),
-        doc="share of the old message that is kept (paper: 0.5); auto keeps none where bags are counted, and otherwise "
-        "raises it until the messages settle",
+        doc="share of the old message that is kept (paper: 0.5); auto uses 0 with counting engines, and otherwise "
+        "raises it until the messages converge",
     ),
 )
 
@@ -206,28 +210,28 @@ _LABELS = (
         low=0.0,
         high=1.0,
         choices=("top-count",),
-        doc="label 1 where the marginal exceeds this (paper: 0 to 1; more than two classes: the likeliest class); "
-        "top-count gives every bag as many positives as its count says",
+        doc="threshold on the marginal for label 1 (paper: 0 to 1; more than two classes: the most likely class); "
+        "top-count gives every bag as many positives as its count",
     ),
     Param(
         "labels",
         _DEFAULT.labels,
         choices=("hard", "soft", "weighted"),
-        doc="what the network learns: hard pseudo-labels (paper), the marginals, or hard ones weighted by |p - tau|",
+        doc="training targets: hard pseudo-labels (paper), the marginals, or hard labels weighted by |p - tau|",
     ),
     Param(
         "iterations",
         _DEFAULT.iterations,
         low=1,
         high=3,
-        doc="rounds of pseudo-labels and network; each has a result of its own",
+        doc="rounds of pseudo-labelling and training; each is reported as a stage of its own",
     ),
     Param(
         "covariates",
         _DEFAULT.covariates,
         choices=("both", "embeddings"),
-        doc="what rows are neighbours in after the first iteration: their features and the network's embeddings side "
-        "by side, or the embeddings alone (paper), which say little more than the network's own answer",
+        doc="space of the neighbour search after the first iteration: features and the network's embeddings together, "
+        "or the embeddings alone (paper)",
     ),
 )
 
@@ -237,13 +241,13 @@ _AGG_EMB = (
         _DEFAULT.lambda_a,
         low=0.0,
         high=1000.0,
-        doc="weight of the bag loss in the network (paper: 0 to 10); pseudo-labels may be wrong, proportions are not",
+        doc="weight of the bag loss in the network's loss (paper: 0 to 10)",
     ),
     Param(
         "pooling",
         _DEFAULT.pooling,
         choices=("mean", "attention"),
-        doc="how a bag's embeddings become one: their mean, or Set-Transformer attention (d 128, 2 heads, 1 seed)",
+        doc="how the embeddings of a bag are pooled: mean, or Set-Transformer attention (d 128, 2 heads, 1 seed)",
     ),
     Param(
         "agg_reduction",
@@ -255,19 +259,19 @@ _AGG_EMB = (
         "instance_head",
         _DEFAULT.instance_head,
         choices=("hidden", "direct"),
-        doc="from embedding to row output through 64 hidden units (paper), or directly (released code)",
+        doc="instance head: 64 hidden units between embedding and output (paper), or none (released code)",
     ),
     Param(
         "tempered",
         _DEFAULT.tempered,
-        doc="divide the network's logits by one number that held-back bags tell anew at every report: for a network "
-        "that wrong labels made too sure (little weight decay)",
+        doc="divide the network's logits by a temperature fitted on held-out bags at every report; useful with little "
+        "weight decay, where wrong pseudo-labels make the network overconfident",
         omit_default=True,
     ),
 )
 
 _NETWORK = tuple(
-    replace(param, doc=f"{param.doc}; for C classes it is divided by C - 1, which need larger weights to be told apart")
+    replace(param, doc=f"{param.doc}; divided by C - 1 for C classes, which need larger weights")
     if param.name == "weight_decay"
     else param
     for param in network_params(NETWORK, high={"weight_decay": 100.0})

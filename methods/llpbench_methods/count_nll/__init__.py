@@ -15,15 +15,15 @@ COUNT_NLL = network_spec(
             64,
             low=0,
             high=1024,
-            doc="largest bag whose likelihood is exact; above it the count's law is taken as Gaussian",
+            doc="largest bag size with an exact likelihood; larger bags use a Gaussian approximation",
             tune=False,
         ),
         Param(
             "outputs",
             "softmax",
             choices=("softmax", "ovr"),
-            doc="how several classes are predicted: one softmax, or a sigmoid for each class against the rest, which "
-            "starts at a rate of 1/C (as LLP-PVC does); the same thing for two classes",
+            doc="outputs for several classes: one softmax, or one sigmoid per class against the rest, which "
+            "starts at a rate of 1/C (as in LLP-PVC); no difference for two classes",
             omit_default=True,
         ),
         Param(
@@ -33,8 +33,8 @@ COUNT_NLL = network_spec(
             high=2.0,
             choices=("auto",),
             kind="float",
-            doc="standard deviation of the bag effect, in log-odds, that the likelihood integrates out; auto finds it "
-            "by the evidence of a regression on bag means: 0 for random bags",
+            doc="standard deviation, in log-odds, of the bag effect that is integrated out; auto estimates it "
+            "by a regression on bag means (0 for random bags)",
             tune=False,
             omit_default=True,
         ),

@@ -14,7 +14,7 @@ DLLP = network_spec(
             "loss",
             "cross-entropy",
             choices=("cross-entropy", "proportion-mse", "count-mse"),
-            doc="of a bag: cross-entropy, or squared error of the proportion or of the count",
+            doc="bag loss: cross-entropy, or squared error of the proportion or of the count",
         ),
     ),
     quick=True,

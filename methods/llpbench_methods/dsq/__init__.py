@@ -6,7 +6,7 @@ from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
 NETWORK = NetworkSettings(lr=3e-4)
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+"""The shared settings, with the learning rate tuned on held-out bags (docs/terms.md)."""
 
 DSQ = network_spec(
     "dsq",
@@ -17,8 +17,8 @@ DSQ = network_spec(
             "mean",
             "reference",
             choices=("reference", "other-bags"),
-            doc="where the mean prediction comes from: 1,024 fixed rows without labels, or the other bags of a batch "
-            "(which then has two at the least)",
+            doc="source of the mean prediction: 1,024 fixed unlabelled rows, or the other bags of the batch "
+            "(which then has at least two bags)",
         ),
     ),
     settings=NETWORK,

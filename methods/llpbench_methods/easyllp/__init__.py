@@ -6,7 +6,7 @@ from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
 NETWORK = NetworkSettings(lr=1e-4)
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+"""The shared settings, with the learning rate tuned on held-out bags (docs/terms.md)."""
 
 EASYLLP = network_spec(
     "easyllp",
@@ -17,8 +17,8 @@ EASYLLP = network_spec(
             "reduction",
             "rows",
             choices=("rows", "bag_mean", "sample_one"),
-            doc="what a batch is: rows of all bags, shuffled, each with its bag's target; or whole bags, of each the "
-            "mean over its rows or one row drawn at random at every step",
+            doc="contents of a batch: shuffled rows of all bags, each with its bag's target; or whole bags, using the "
+            "mean over the rows of each or one row drawn at random in each step",
         ),
         Param(
             "loss", "log", choices=("log", "square"), doc="instance loss: log-loss, or squared error of probabilities"
@@ -27,26 +27,26 @@ EASYLLP = network_spec(
             "remedy",
             "none",
             choices=("none", "absolute", "relu"),
-            doc="keeps the loss of a batch from going below 0: its absolute value, or 0 instead",
+            doc="how to avoid a negative batch loss: take its absolute value, or clip it at 0",
         ),
         Param(
             "logit_clip",
             0.0,
             low=0.0,
             high=100.0,
-            doc="logits are cut to plus or minus this in the loss; 0 leaves them",
+            doc="clip logits to plus or minus this value in the loss; 0 does not clip",
         ),
         Param(
             "correction",
             False,
-            doc="undo the shrinkage (N-k)/(N-1) of targets that comes from bags drawn without replacement",
+            doc="correct the shrinkage (N-k)/(N-1) of targets due to bags drawn without replacement",
         ),
         Param(
             "center",
             "batch",
             choices=("batch", "reference"),
-            doc="what a row's loss is compared with before its bag's excess of a class weighs it: nothing (means of "
-            "the batch itself would cancel), or the mean loss of 1,024 fixed rows (Applebaum et al. 2025)",
+            doc="baseline subtracted from a row's loss before it is weighted: none (the means of "
+            "the batch itself cancel), or the mean loss of 1,024 fixed rows (Applebaum et al. 2025)",
             omit_default=True,
         ),
     ),

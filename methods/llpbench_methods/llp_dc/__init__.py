@@ -6,28 +6,34 @@ from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
 NETWORK = NetworkSettings(lr=1e-3)
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+"""The shared settings, with the learning rate tuned on held-out bags (docs/terms.md)."""
 
 LLP_DC = network_spec(
     "llp-dc",
     "llpbench_methods.llp_dc.method:LLPDC",
-    "bag cross-entropy, then also hard labels that fit the counts, made by the network itself",
+    "bag cross-entropy, later combined with the network's own hard labels that match the counts",
     params=(
-        Param("weight", 0.67, low=0.0, high=100.0, doc="weight of the hard labels' cross-entropy beside that of bags"),
+        Param(
+            "weight",
+            0.67,
+            low=0.0,
+            high=100.0,
+            doc="weight of the cross-entropy of hard labels relative to that of bags",
+        ),
         Param(
             "threshold",
             0.0,
             low=0.0,
             high=1.0,
-            doc="a hard label counts where the network gives it at least this probability",
+            doc="use a hard label only if the network gives it at least this probability",
         ),
         Param(
             "warmup",
             0.5,
             low=0.0,
             high=0.9,
-            doc="share of the epochs that the bags' loss may have to itself (fewer when held-back bags gain no more): "
-            "labels of a network that knows nothing teach it nothing",
+            doc="maximum share of the epochs that use the bag loss alone (it ends earlier when held-out bags stop "
+            "improving)",
         ),
     ),
     settings=NETWORK,

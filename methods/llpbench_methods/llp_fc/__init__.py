@@ -6,22 +6,22 @@ from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
 NETWORK = NetworkSettings(lr=1e-4)
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+"""The shared settings, with the learning rate tuned on held-out bags (docs/terms.md)."""
 
 LLP_FC = network_spec(
     "llp-fc",
     "llpbench_methods.llp_fc.method:LLPFC",
-    "a bag's place in a random group is a noisy label; forward correction undoes the noise",
+    "the index of a bag in a random group is a noisy label; forward correction accounts for the noise",
     params=(
         Param(
             "noisy_prior",
             "uniform",
             choices=("uniform", "approx", "approx_official"),
-            doc="weights of a group's bags: equal; such that the group has the global class shares (least squares); "
-            "or the problem that the published code solves instead",
+            doc="weights of the bags of a group: equal; matching the global class shares (least squares); "
+            "or the problem solved by the published code",
         ),
-        Param("regroup", 20, low=1, high=10_000, log=True, doc="epochs between two groupings of the bags"),
-        Param("informative", False, doc="weigh groups by |det T|, so that bags with equal proportions count nothing"),
+        Param("regroup", 20, low=1, high=10_000, log=True, doc="number of epochs after which bags are regrouped"),
+        Param("informative", False, doc="weight groups by |det T|, so that bags with equal proportions have no effect"),
     ),
     settings=NETWORK,
     citation="Zhang, Wang, Scott 2022, Learning from label proportions by learning with label noise",

@@ -8,7 +8,7 @@ from llpbench_methods.nets.params import network_spec
 LLP_MM = network_spec(
     "llp-mm",
     "llpbench_methods.llp_mm.method:LLPMM",
-    "cross-entropy of the composition of 1, 2, … s rows of a bag (factorial moments of the count)",
+    "cross-entropy of the label composition of 1, 2, … s rows of a bag (factorial moments of the count)",
     params=(
         Param(
             "orders",
@@ -17,10 +17,12 @@ LLP_MM = network_spec(
             high=10,
             kind="int",
             choices=("auto",),
-            doc="most rows looked at together (no more than a bag has); order 1 is dllp, that of all rows count-nll; "
-            "auto is 8 for two classes, 3 for more (beyond 3, each class against the rest)",
+            doc="maximum number of rows taken jointly (at most the bag size); order 1 is dllp, all rows is count-nll; "
+            "auto is 8 for two classes and 3 for more (orders above 3 use each class against the rest)",
         ),
-        Param("smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform law in the predicted one"),
+        Param(
+            "smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform distribution mixed into the predicted one"
+        ),
     ),
     citation="LLP-MM 2026: factorial moments of bag counts as targets",
     presets=(("authors", "llpbench_methods.llp_mm:authors"),),

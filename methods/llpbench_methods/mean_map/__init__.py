@@ -7,14 +7,14 @@ from llpbench import MethodSpec, Param, hookimpl
 MEAN_MAP = MethodSpec(
     name="mean-map",
     factory="llpbench_methods.mean_map.method:MeanMap",
-    summary="logistic regression from the class means that bag means and proportions give (MM, LMM, AMM)",
+    summary="logistic regression on class means estimated from bag means and proportions (MM, LMM, AMM)",
     params=(
         Param(
             "variant",
             "mm",
             choices=("mm", "lmm", "amm"),
-            doc="where class means come from: mm, least squares over all bags; lmm, means of each bag's own, alike in "
-            "bags that are alike; amm, labels that fit the counts, made from mm again and again",
+            doc="how class means are estimated: mm, least squares over all bags; lmm, for each bag, similar in "
+            "similar bags; amm, labels that match the counts, starting from mm and refined iteratively",
         ),
         Param(
             "penalty",
@@ -22,15 +22,15 @@ MEAN_MAP = MethodSpec(
             low=1e-3,
             high=1e7,
             log=True,
-            doc="ridge penalty of the regression; when none, the best of 1e5, 1e3 and 10 on held-back bags",
+            doc="ridge penalty of the regression; if none, the best of 1e5, 1e3 and 10 on held-out bags",
         ),
-        Param("gamma", 10.0, low=1e-4, high=1e6, log=True, doc="lmm: how much alike the means of similar bags are"),
+        Param("gamma", 10.0, low=1e-4, high=1e6, log=True, doc="lmm: how strongly the means of similar bags are tied"),
         Param("sigma", 1.0, low=1e-3, high=1e3, log=True, doc="lmm: distance of bag means at which bags are similar"),
         Param(
             "weighting",
             "rows",
             choices=("rows", "bags"),
-            doc="what counts the same in the least squares: every row, or every bag",
+            doc="units of equal weight in the least squares: rows or bags",
         ),
     ),
     tasks=("binary", "multiclass"),

@@ -7,7 +7,7 @@ from llpbench import MethodSpec, Param, hookimpl
 MEAN_RIDGE = MethodSpec(
     name="mean-ridge",
     factory="llpbench_methods.mean_ridge.method:MeanRidge",
-    summary="Bayesian regression from bag means to proportions, prior chosen by its evidence",
+    summary="Bayesian ridge regression of proportions on bag means, with the prior chosen by its evidence",
     params=(
         Param(
             "choice",
@@ -22,14 +22,14 @@ MEAN_RIDGE = MethodSpec(
             low=1e-8,
             high=1e8,
             log=True,
-            doc="ridge penalty p(1-p)/s^2, chosen when none",
+            doc="ridge penalty p(1-p)/s^2; chosen automatically if none",
         ),
         Param(
             "gamma",
             None,
             low=0.0,
             high=4.0,
-            doc="trust in the leading principal components (0 whitened, 1 as they are), chosen when none",
+            doc="weight of the leading principal components (0 whitened, 1 unchanged); chosen automatically if none",
         ),
     ),
     tasks=("binary", "multiclass"),

@@ -6,20 +6,20 @@ from llpbench import MethodSpec, Param, hookimpl
 from llpbench_methods.nets.params import NetworkSettings, network_spec
 
 NETWORK = NetworkSettings(lr=3e-4)
-"""The shared settings with the rate that held-back bags chose (docs/terms.md)."""
+"""The shared settings, with the learning rate tuned on held-out bags (docs/terms.md)."""
 
 MIXBAG = network_spec(
     "mixbag",
     "llpbench_methods.mixbag.method:MixBag",
-    "bag cross-entropy on bags mixed of two, with a tolerance for what sampling rows explains",
+    "bag cross-entropy on mixtures of two bags, with a tolerance for sampling error",
     params=(
-        Param("share", 0.5, low=0.0, high=1.0, doc="share of bags that are mixed in a pass over them"),
+        Param("share", 0.5, low=0.0, high=1.0, doc="share of bags that are mixed in each epoch"),
         Param(
             "tolerance",
             2.576,
             low=0.0,
             high=10.0,
-            doc="standard errors by which a mixed bag's mean prediction may miss its target at no loss "
+            doc="standard errors by which a mixed bag's mean prediction may differ from its target without loss "
             "(2.576: 99 per cent)",
         ),
     ),

@@ -20,7 +20,7 @@ class NetworkSettings:
     Attributes:
         lr: learning rate of Adam.
         weight_decay: decoupled decay of the kernels (AdamW).
-        epochs: most passes over the training rows.
+        epochs: maximum number of passes over the training rows.
         patience: reports without improvement after which the monitor stops the fit.
         batch_rows: rows of a batch; a bag is never cut, so a larger bag is a batch of its own.
         mlp: hidden widths by name.
@@ -44,7 +44,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=1e-12,
         high=1e-1,
         log=True,
-        doc="decoupled weight decay of the kernels (AdamW); the smallest value is as good as none",
+        doc="decoupled weight decay of the kernels (AdamW)",
     ),
     Param(
         "epochs",
@@ -52,7 +52,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=1,
         high=10_000,
         log=True,
-        doc="most reports, each after about as many rows as there are training rows",
+        doc="maximum number of passes over about as many rows as there are training rows",
         tune=False,
     ),
     Param(
@@ -61,7 +61,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=1,
         high=10_000,
         log=True,
-        doc="reports without improvement before the fit stops",
+        doc="reports without improvement before training stops",
         tune=False,
     ),
     Param(
@@ -70,7 +70,7 @@ NETWORK_PARAMS: tuple[Param, ...] = (
         low=2,
         high=8192,
         log=True,
-        doc="rows of a batch of whole bags (a larger bag is a batch of its own)",
+        doc="rows per batch of whole bags (a larger bag is a batch of its own)",
     ),
     Param(
         "mlp",

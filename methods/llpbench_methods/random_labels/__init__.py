@@ -8,7 +8,7 @@ from llpbench_methods.nets.params import network_spec
 RANDOM_LABELS = network_spec(
     "random-labels",
     "llpbench_methods.random_labels.method:RandomLabels",
-    "control: the shared network on random labels that fit the counts, same budget",
+    "control: the shared network trained on random labels that match the counts, with the same budget",
     control=True,
 )
 

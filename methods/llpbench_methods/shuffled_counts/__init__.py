@@ -8,10 +8,12 @@ from llpbench_methods.nets.params import NETWORK_PRELOAD
 SHUFFLED_COUNTS = MethodSpec(
     name="shuffled-counts",
     factory="llpbench_methods.shuffled_counts.method:ShuffledCounts",
-    summary="control: another method on counts shuffled among the bags: what it reaches without what counts tell",
+    summary="control: another method trained on counts shuffled among the bags",
     params=(
-        Param("method", "dllp", doc="name of an installed method; it runs at its defaults", tune=False),
-        Param("patience", 20, low=1, high=1_000_000, log=True, doc="reports without improvement, as of that method"),
+        Param("method", "dllp", doc="name of an installed method, run with its default parameters", tune=False),
+        Param(
+            "patience", 20, low=1, high=1_000_000, log=True, doc="reports without improvement before that method stops"
+        ),
     ),
     tasks=("binary", "multiclass"),
     inputs=("features", "images"),

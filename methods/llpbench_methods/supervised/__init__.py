@@ -8,7 +8,7 @@ from llpbench_methods.nets.params import network_spec
 SUPERVISED = network_spec(
     "supervised",
     "llpbench_methods.supervised.method:Supervised",
-    "the shared network on the true labels: an upper bound, not an LLP method",
+    "the shared network trained on the true labels: an upper bound, not an LLP method",
     oracle=True,
 )
 
