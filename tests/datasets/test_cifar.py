@@ -171,7 +171,7 @@ def test_nothing_is_unpickled_before_its_checksum_is_right(tiny: Tiny, monkeypat
 # -- where files come from ---------------------------------------------------------------------------------------------
 
 
-def test_any_layout_will_do(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_either_layout_is_accepted(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for number, root in enumerate((tiny.python, tiny.binary)):
         monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / f"cache-{number}"))
@@ -182,7 +182,7 @@ def test_any_layout_will_do(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.Monk
         assert_array_equal(getattr(found[0], part).y, getattr(found[1], part).y)
 
 
-def test_a_form_in_the_cache_will_do(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_cached_layout_is_accepted(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir(exist_ok=True)
     (tiny.binary).rename(tmp_path / "cache" / "data")
     (tmp_path / "empty").mkdir()
@@ -198,7 +198,7 @@ def test_a_missing_file_names_both_layouts(tiny: Tiny, tmp_path: Path) -> None:
     assert "cifar-10-batches-bin/data_batch_1.bin" in str(caught.value)
 
 
-def test_a_wrong_file_of_the_other_layout_is_refused(tiny: Tiny) -> None:
+def test_a_damaged_file_of_the_other_layout_is_rejected(tiny: Tiny) -> None:
     (tiny.binary / cifar.FILES[0].forms[0].path).write_bytes(b"something else")
     with pytest.raises(ChecksumError, match=r"data_batch_1\.bin"):
         load(tiny, root=tiny.binary)

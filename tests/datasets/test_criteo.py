@@ -114,7 +114,7 @@ def test_a_wrong_field_is_named_with_its_line(tmp_path: Path, place: int, value:
         (b"I am a web page", "The line begins 'I am a web page'"),
     ],
 )
-def test_a_line_of_other_fields_is_refused_even_if_nobody_draws_it(tmp_path: Path, bad: bytes, words: str) -> None:
+def test_a_line_with_wrong_fields_is_rejected_even_if_not_drawn(tmp_path: Path, bad: bytes, words: str) -> None:
     path = write(tmp_path / "train.txt", [*[line(i) for i in range(200)], bad, *[line(i) for i in range(5)]])
     with pytest.raises(DatasetError) as caught:
         draw(path, 1, seed=0, block=500)
@@ -122,7 +122,7 @@ def test_a_line_of_other_fields_is_refused_even_if_nobody_draws_it(tmp_path: Pat
     assert words in str(caught.value)
 
 
-def test_what_is_no_text_at_all(tmp_path: Path) -> None:
+def test_binary_files_are_rejected(tmp_path: Path) -> None:
     whole = gzip.compress(b"".join(line(i) + b"\n" for i in range(50)))
     (tmp_path / "cut.txt.gz").write_bytes(whole[:-30])
     with pytest.raises(DatasetError, match="damaged or cut short"):
@@ -373,7 +373,7 @@ def test_which_file_is_taken(tmp_path: Path, own_cache: Path) -> None:
         total("typo.txt")
 
 
-def test_nothing_there_says_where_to_get_it_and_where_to_put_it(tmp_path: Path, own_cache: Path) -> None:
+def test_missing_file_explains_where_to_get_it(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / "data").mkdir()
     with pytest.raises(DataUnavailableError) as caught:
         load(DataStore(CRITEO, tmp_path / "data"), seed=0)
@@ -389,7 +389,7 @@ def test_nothing_there_says_where_to_get_it_and_where_to_put_it(tmp_path: Path, 
     assert DataStore(CRITEO, tmp_path / "data").fetch() == []
 
 
-def test_a_damaged_sample_is_refused(tmp_path: Path, own_cache: Path) -> None:
+def test_a_damaged_sample_is_rejected(tmp_path: Path, own_cache: Path) -> None:
     path = tmp_path / "data" / SAMPLE.path
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not the sample")

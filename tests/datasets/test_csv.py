@@ -135,9 +135,9 @@ def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_pa
             {"positive": "maybe"},
             "'maybe'. Did you mean 'yes'? Available: no, yes.",
         ),
-        ("x,y\n" + "1,a\n" * 20, {}, "one value only ('a')"),
+        ("x,y\n" + "1,a\n" * 20, {}, "only one value ('a')"),
         ("x,y\n" + "1,a\n2,b\n3,\n" * 9, {}, "is missing in 9 rows (the first is row 3)"),
-        ("x,y\n" + "".join(f"1,{i}\n" for i in range(200)), {}, "200 different values; classes are few"),
+        ("x,y\n" + "".join(f"1,{i}\n" for i in range(200)), {}, "200 different values, at most 100 are allowed"),
         ("y\n" + "a\nb\n" * 20, {}, "no feature column beside 'y'"),
         ("x,y\n1,a\n2,b\n", {}, "2 rows; at least 10"),
         ("x,b,y\n" + "1,p,a\n2,q,b\n" * 10, {"bag": "b"}, "makes 2 bags"),
@@ -149,13 +149,13 @@ def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_pa
         ('x,y\n"1,a\n', {}, "line 2"),
     ],
 )
-def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, text: str, options: dict[str, str], message: str) -> None:
+def test_invalid_files_are_explained(tmp_path: Path, text: str, options: dict[str, str], message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(LLPBenchError, match=re.escape(message.format(path=path))):
         loaded(path, **options)
 
 
-def test_no_file_and_no_text(tmp_path: Path) -> None:
+def test_missing_and_binary_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailableError, match=r"name yours: csv\[path=data.csv;label=y\]"):
         load(DataStore(CSV), seed=0)
     with pytest.raises(DatasetError, match=r"cannot read .*: No such file"):
@@ -174,7 +174,7 @@ def test_the_content_is_part_of_the_path(tmp_path: Path) -> None:
     loaded(str(first))
     write(tmp_path, rows(70))
     assert parameter.parse(path) != first
-    with pytest.raises(DatasetError, match="now holds other content"):
+    with pytest.raises(DatasetError, match="has changed since the cell was planned"):
         loaded(str(first))
     with pytest.raises(UsageError, match=r"cannot read .*none\.csv: No such file"):
         parameter.parse(str(tmp_path / "none.csv"))
@@ -187,7 +187,7 @@ def cells(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_other_content_under_the_same_path_is_never_taken_for_the_old(tmp_path: Path) -> None:
+def test_changed_content_under_the_same_path_is_rejected(tmp_path: Path) -> None:
     write(tmp_path, rows(300))
     command = [
         "run", "--methods", "mean-ridge", "--datasets", "csv[path=data.csv;label=y;bag=shop]",

@@ -102,12 +102,12 @@ def test_a_failed_computation_keeps_nothing(own_cache: Path) -> None:
     np.testing.assert_array_equal(cached_array(["a"], Counted()), ROWS)
 
 
-def test_objects_are_refused() -> None:
+def test_object_arrays_are_rejected() -> None:
     with pytest.raises(TypeError, match="plain arrays"):
         cached_array(["a"], lambda: np.array([{}]))
 
 
-def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
+def test_features_are_returned_if_the_cache_is_read_only(tmp_path: Path) -> None:
     (tmp_path / "blocked").write_text("not a folder")
     compute = Counted(ROWS.copy())
     for _ in range(2):
@@ -183,7 +183,7 @@ def test_processes_that_start_together_make_it_once(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "made\n"
 
 
-def test_a_killed_maker_blocks_nobody(own_cache: Path, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_lock(own_cache: Path, tmp_path: Path) -> None:
     with child(tmp_path / "log", 600) as stuck:
         assert stuck.stdout is not None
         assert stuck.stdout.readline() == "working\n"

@@ -148,7 +148,7 @@ def test_a_day_is_a_bag() -> None:
         assert len(np.unique(months[split.train.bag_of == bag])) == 1
 
 
-def test_nothing_leaks() -> None:
+def test_features_do_not_leak_the_label() -> None:
     split = real()
     assert not names(split) & {*AFTER_DEPARTURE, "arr_delay", "date", "day"}
     assert set(WEATHER) <= names(split)

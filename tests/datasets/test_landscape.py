@@ -1,4 +1,4 @@
-"""The published bag sets: names, splits, rows in their places, held-back parts, and the published results."""
+"""The published bag sets: names, splits, rows in their places, held-out parts, and the published results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_names_are_those_of_the_stored_sets() -> None:
         assert_array_equal(np.unique(bag_numbers(name)), np.arange(number[size]))
 
 
-def test_a_name_nearly_right_is_told_the_right_one() -> None:
+def test_a_misspelt_set_name_gets_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="hard-small-equal-mixed-cluster-kmeans-5"):
         LANDSCAPE.resolve({"set": "hard-small-equal-mixd-cluster-kmeans-5"})
 
@@ -155,7 +155,7 @@ def test_validation_bags_are_parts_of_training_bags() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=200), st.integers(0, 2**31))
-def test_a_share_of_each_bag_is_held_back(bags: list[int], seed: int) -> None:
+def test_a_share_of_each_bag_is_held_out(bags: list[int], seed: int) -> None:
     bag_of = np.array([*bags, *bags])  # places beyond the given rows are left alone
     rows = np.random.default_rng(seed).permutation(len(bags))
     train, valid = held_back(rows, bag_of, 0.2, seed)

@@ -270,7 +270,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     return call
 
 
-def test_the_verb_trains_embeds_and_uses_what_it_trained(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_embed_trains_once_and_reuses_the_weights(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     small = ["--set", "epochs=1", "--set", "batch=16", "--set", "view=16"]
     code, text = run("cifar10", "--encoder", "simclr", *small)
     assert code == 0, text
@@ -283,7 +283,7 @@ def test_the_verb_trains_embeds_and_uses_what_it_trained(run, tmp_path: Path) ->
     assert (code, "epoch 1/1" in text) == (0, True)
 
 
-def test_the_verb_makes_patches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_embed_makes_patches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, text = run("cifar-s", "--set", "centroids=3")
     assert code == 0, text
     shapes = [np.load(p, mmap_mode="r").shape for p in (tmp_path / "cache" / "made" / "features").glob("*.npy")]
@@ -302,7 +302,7 @@ def test_the_verb_makes_patches(run, tmp_path: Path) -> None:  # type: ignore[no
         (["cifar10", "--encoder", "simclr", "--set", "epochs=0"], "'epochs' takes an integer of at least 1, not 0"),
     ],
 )
-def test_the_verb_says_what_is_wrong(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+def test_embed_explains_invalid_arguments(run, arguments: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
     code, text = run(*arguments)
     assert code != 0
     assert message in " ".join(text.split())

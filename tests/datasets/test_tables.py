@@ -47,7 +47,7 @@ def test_rows_of_text() -> None:
     assert [c.name for c in made.without("age").columns] == ["colour"]
 
 
-def test_uneven_rows_are_refused() -> None:
+def test_uneven_rows_are_rejected() -> None:
     with pytest.raises(ValueError, match="zip"):
         table_from_rows([*ROWS, ["1", "no"]], ["age", "colour"], ["age"], "yes")
 

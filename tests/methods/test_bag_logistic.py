@@ -84,7 +84,7 @@ def test_an_effect_bounds_what_a_bag_is_worth() -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_chance_is_no_bag_effect_and_an_effect_is_found(seed: int) -> None:
+def test_bag_effect_is_zero_for_chance_and_found_if_present(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rate, sizes = np.array([0.3]), rng.integers(200, 2000, size=60)
     chance = (rng.binomial(sizes, 0.3) / sizes - 0.3)[:, None]
@@ -149,7 +149,7 @@ def test_learns_from_a_few_large_bags(classes: int) -> None:
     assert_array_equal(restored.predict_scores(test.X), method.predict_scores(test.X))
 
 
-def test_without_any_signal_it_is_a_constant() -> None:
+def test_without_signal_scores_are_constant() -> None:
     """Bags of equal proportions that differ in their rows: nothing to learn but the rate."""
     bags, test = shifted_bags(1)
     level = Bags(bags.X, bags.offsets, np.full((6, 1), 100.0))

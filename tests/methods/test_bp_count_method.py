@@ -62,7 +62,7 @@ def fitted(bags: Bags, **params: Any) -> tuple[BPCount, Watcher]:
 
 
 @pytest.mark.slow
-def test_self_training_finds_what_no_line_can() -> None:
+def test_self_training_learns_a_nonlinear_signal() -> None:
     X, y = rows(8000, 0)
     test, truth = rows(3000, 1)
     method, watcher = fitted(bags_of(X, y, np.full(1000, 8)), trees=30, rounds=3)
@@ -80,7 +80,7 @@ def test_self_training_finds_what_no_line_can() -> None:
     assert scores.mean() == pytest.approx(y.mean(), abs=0.03)
 
 
-def test_no_round_stands_without_signal() -> None:
+def test_no_round_is_accepted_without_signal() -> None:
     X, _ = rows(1200, 0)
     y = np.random.default_rng(9).integers(0, 2, 1200)
     _, watcher = fitted(bags_of(X, y, np.full(150, 8)), least_gain=3.0)
@@ -155,7 +155,7 @@ def test_several_classes(count_sd: float) -> None:
 
 
 @pytest.mark.slow
-def test_features_that_are_no_table() -> None:
+def test_features_without_columns() -> None:
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(800, 20)) * np.arange(1, 21) ** -0.5).astype(np.float32)
     y = (X[:, 0] + X[:, 3] > 0.5).astype(int)

@@ -142,7 +142,7 @@ def test_auto_declines_a_field_that_held_out_bags_are_against_and_on_does_not():
 # Averaging.
 
 
-def test_who_is_averaged():
+def test_ensemble_members_by_setting():
     nine = members_of(BPSettings(), 2, field=False)
     assert sorted({member.k for member in nine}) == [5, 10, 20]
     assert len(nine) == 9

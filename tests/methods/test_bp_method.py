@@ -212,7 +212,7 @@ def test_released_edge_filter_drops_choices_of_fuller_bags():
     assert 0 < len(some.edges) < len(every.edges)
 
 
-def test_oscillation_is_told_and_not_printed():
+def test_oscillation_is_returned_as_a_warning_text():
     bags, _ = clouds(sizes=(128,) * 4)
     settings = BPSettings(engine="pairwise", lambda_b=5.0, damping=0.5, rounds=40)
     with warnings.catch_warnings():
@@ -289,7 +289,7 @@ def test_every_ablation_runs(params, classes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pairwise", "jax", "reference"])
-def test_a_judge_takes_what_every_engine_says_of_three_classes(engine):
+def test_pseudo_labels_of_every_engine_are_valid_for_three_classes(engine):
     """Engines over pairs have a marginal for each class by itself: those of a row need not add up to 1."""
     bags, y = clouds(sizes=(5, 9, 1, 20, 7, 8, 3), classes=3)
     judge = HarnessMonitor(make_rules(bags, y), bags, y, test_rows=None, classes=3, score_kind=spec().scores)
@@ -299,7 +299,7 @@ def test_a_judge_takes_what_every_engine_says_of_three_classes(engine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("counts", [[9.7, -3.2, 4.1], [0, 0, 0], [8, 8, 8]])
-def test_counts_out_of_range_are_no_obstacle(counts):
+def test_counts_out_of_range_give_finite_scores(counts):
     X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     bags = bags_with([8, 8, 8], counts, X=X, count_sd=0.0 if counts[0] in (0, 8) else 4.8)
     for engine in ("count", "pairwise"):

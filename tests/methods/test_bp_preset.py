@@ -39,7 +39,7 @@ def test_the_rows_are_those_of_the_paper():
     assert paper("criteo", 8)["rounds"] == 200
 
 
-def test_what_is_not_there_is_named():
+def test_paper_preset_names_missing_rows():
     with pytest.raises(UsageError, match="adult, marketing, criteo, cifar-b, cifar-s"):
         paper("synthetic", 8)
     with pytest.raises(UsageError, match="8, 32, 128"):

@@ -170,7 +170,7 @@ def test_one_bag_alone_keeps_its_count():
 
 
 @pytest.mark.parametrize("name", ["mean-ridge", "dllp"])
-def test_the_control_is_the_method_on_bags_shuffled_by_hand(name):
+def test_shuffled_counts_equals_the_method_on_shuffled_bags(name):
     bags, _ = table(n_bags=12, size=20)
     by_hand = replace(bags, counts=bags.counts[np.lexsort((np.random.default_rng([5, 1]).random(12),))])
     spec = method_spec(name)
@@ -181,7 +181,7 @@ def test_the_control_is_the_method_on_bags_shuffled_by_hand(name):
     np.testing.assert_array_equal(again.predict_scores(bags.X), wanted)
 
 
-def test_what_the_control_cannot_run():
+def test_shuffled_counts_rejects_methods_it_cannot_run():
     for name in ("supervised", "shuffled-counts"):
         with pytest.raises(UsageError, match="learns from counts"):
             ShuffledCounts(method=name)
@@ -192,7 +192,7 @@ def test_what_the_control_cannot_run():
         ShuffledCounts(method="mean-ridge").fit(images, monitor=QuietMonitor(), seed=0)
 
 
-def test_without_what_counts_tell_nothing_is_learned():
+def test_shuffled_counts_learn_nothing():
     """On bags whose counts say a lot, the shuffled ones say nothing: scores do not follow the labels."""
     reached = []
     for seed in range(6):

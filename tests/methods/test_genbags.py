@@ -87,7 +87,7 @@ def test_programme_for_bags_of_one_law_is_close_to_the_contrast():
     np.testing.assert_allclose(off, -1 / 3, atol=0.05)
 
 
-def test_too_few_bags_and_a_missing_solver_are_declined(monkeypatch):
+def test_skips_with_too_few_bags_or_without_solver(monkeypatch):
     with pytest.raises(Skip, match="a block has 4 bags and there are 3"):
         GenBags().fit(some_bags(3), monitor=QuietMonitor(), seed=0)
     monkeypatch.setitem(sys.modules, "cvxpy", None)

@@ -1,4 +1,4 @@
-"""LLP-DC: its loss on each backend, a fit in two stages, and the temperature that bags tell."""
+"""LLP-DC: its loss on each backend, a fit in two stages, and the temperature fitted on bags."""
 
 from __future__ import annotations
 
@@ -88,6 +88,6 @@ def test_the_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
         assert bag_loss(z, bags, temperature) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_a_temperature_that_no_fit_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="temperature of -1"):
+def test_restore_rejects_an_invalid_temperature() -> None:
+    with pytest.raises(ValueError, match="invalid temperature -1"):
         LLPDC().restore({"temperature": -1.0})

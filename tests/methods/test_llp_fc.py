@@ -46,7 +46,7 @@ def test_transition_matrices():
     close(transition_matrices(np.array([[[0.6, 0.4]] * 2]), np.full((1, 2), 0.5)), np.full((1, 2, 2), 0.5))
 
 
-def test_the_published_slip_is_a_switch():
+def test_published_weights_are_an_option():
     other = np.array([[[0.9, 0.1], [0.7, 0.3]]])
     close(noisy_priors(GAMMA, np.array([0.5, 0.5]), "approx_official"), [[0.5, 0.5]])
     close(noisy_priors(other, np.array([0.76, 0.24]), "approx_official"), [[0.6299, 0.3701]], 1e-3)

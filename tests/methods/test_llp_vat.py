@@ -30,7 +30,7 @@ def test_directions_have_unit_length_and_find_the_curvature(backend):
 
 @pytest.mark.slow
 @each_backend
-def test_nothing_to_find_is_no_fault(backend):
+def test_constant_networks_have_finite_directions(backend):
     got = figures(backend)["losses.llp_vat"]
     assert got["no_shift"] == 0.0
     assert not np.any(got["constant_network"])

@@ -32,7 +32,7 @@ def test_mean_map_is_least_squares(n_bags: int, classes: int, seed: int) -> None
     np.testing.assert_allclose(mean_map(means, shares, weights, rates), wanted, rtol=1e-6, atol=1e-6)
 
 
-def test_bags_that_tell_nothing_give_the_mean_of_all_rows() -> None:
+def test_equal_bags_give_the_mean_of_all_rows() -> None:
     means, _, weights, _ = setting(10, 2)
     rates = np.array([0.7, 0.3])
     found = mean_map(means, np.tile(rates, (10, 1)), weights, rates)
@@ -142,7 +142,7 @@ def test_it_learns_and_its_level_is_the_known_rate(variant: str, classes: int) -
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
-def test_the_penalty_that_held_back_bags_like_is_kept(best: int) -> None:
+def test_the_penalty_with_the_best_held_out_score_is_kept(best: int) -> None:
     bags, _ = bagged()
     monitor = Picks(best)
     fitted = MeanMap().fit(bags, monitor=monitor, seed=0)
@@ -201,7 +201,7 @@ def test_odd_settings_give_finite_scores(variant: str, classes: int, case: str) 
     assert np.isfinite(fitted.predict_scores(X)).all()
 
 
-def test_a_damaged_state_is_refused() -> None:
+def test_restore_rejects_a_damaged_state() -> None:
     bags, _ = bagged()
     state = dict(MeanMap(penalty=1.0).fit(bags, monitor=QuietMonitor(), seed=0).state())
     state["centre"] = np.zeros(3)

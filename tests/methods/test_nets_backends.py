@@ -130,7 +130,7 @@ def test_divergence_ends_the_fit_at_the_best_weights(probe, when, reports):
     assert probe["nets.divergence"][when] == {"reports": reports, "noted": True, "kept": True, "finite": True}
 
 
-def test_losses_of_other_methods_fit_in(probe):
+def test_custom_losses_train(probe):
     got = probe["nets.later_methods"]
     for name in ("two_heads", "adversarial", "blocks", "noisy_groups"):
         assert got[name] > 0.85, name
@@ -179,7 +179,7 @@ def test_jax_does_not_compile_again_in_another_process(tmp_path):
     assert again["nets.training"]["scores"] == first["nets.training"]["scores"]
 
 
-def test_backend_is_jax_when_nobody_chose_and_an_unknown_one_is_refused(tmp_path):
+def test_default_backend_is_jax_and_unknown_ones_are_rejected(tmp_path):
     code = "from llpbench_methods.nets.backend import backend; print(backend().name)"
     env = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
     env |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "LLPBENCH_CACHE": str(tmp_path)}

@@ -38,7 +38,7 @@ def test_values_as_printed() -> None:
     assert value("adult", "Ours-Itr-1, pseudo-labels", 8).stage == "iteration-1"
 
 
-def test_a_value_that_is_not_printed_says_why() -> None:
+def test_missing_paper_values_have_a_reason() -> None:
     assert value("cifar-s", "LLP-VAT", 512).note == "ran out of memory"
     without = [r for r in REFERENCES if r.mean is None]
     assert len(without) == 10

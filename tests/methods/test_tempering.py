@@ -66,7 +66,7 @@ def test_every_report_is_tempered_and_the_temperature_of_the_best_is_kept(best: 
     assert np.ptp(wanted) > 1.0
 
 
-def test_without_held_back_bags_nothing_is_tempered() -> None:
+def test_without_held_out_bags_nothing_is_tempered() -> None:
     bags, trainer = bags_of_a_law(), Growing()
     judge = Judge({0}, bags.X)
     watch = Tempering(trainer, None, judge)  # type: ignore[arg-type]

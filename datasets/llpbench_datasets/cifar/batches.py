@@ -50,7 +50,7 @@ def _from_pickle(contents: bytes) -> tuple[Array, Array]:
     except Exception as error:  # a damaged pickle can raise anything
         raise ValueError(str(error) or type(error).__name__) from error
     if not isinstance(batch, dict) or not isinstance(batch.get(b"data"), _Bytes):
-        raise ValueError("no dictionary with an array called data")
+        raise ValueError("expected a dictionary with an array named data")
     labels = batch.get(b"labels")
     if not isinstance(labels, list) or not all(type(label) is int and 0 <= label < CLASSES for label in labels):
         raise ValueError(f"labels are not a list of integers from 0 to {CLASSES - 1}")

@@ -33,5 +33,7 @@ def read(path: str) -> tuple[str, bytes, str]:
         raise DatasetError(f"cannot read {name}: {error.strerror or error}.") from None
     found = short_digest(content)
     if wanted and wanted != found:
-        raise DatasetError(f"{name} now holds other content (#{found}) than the cell was planned for (#{wanted}).")
+        raise DatasetError(
+            f"{name} has changed since the cell was planned: its checksum is #{found}, expected #{wanted}."
+        )
     return name, content, found

@@ -101,13 +101,16 @@ def class_numbers(texts: Sequence[str], text: CsvText, label: str, positive: str
         raise DatasetError(f"{where} is missing in {len(absent):,} rows (the first is row {absent[0] + 1:,}).")
     labels = _in_order(set(texts))
     if len(labels) < 2:
-        raise DatasetError(f"{where} has one value only ({labels[0]!r}); there is nothing to tell apart.")
+        raise DatasetError(f"{where} has only one value ({labels[0]!r}); at least two are needed.")
     if positive:
         if positive not in labels:
             raise UnknownNameError(f"value of the label {label!r}:", positive, labels[:MOST_CLASSES])
         return np.fromiter((value == positive for value in texts), np.int64, len(texts))
     if len(labels) > MOST_CLASSES:
-        raise DatasetError(f"{where} has {len(labels):,} different values; classes are few. Name one with positive=.")
+        raise DatasetError(
+            f"{where} has {len(labels):,} different values, at most {MOST_CLASSES} are allowed. "
+            "Choose one of them with positive=."
+        )
     place = {value: number for number, value in enumerate(labels)}
     return np.fromiter(map(place.__getitem__, texts), np.int64, len(texts))
 

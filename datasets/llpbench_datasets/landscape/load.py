@@ -32,10 +32,10 @@ def load(
 
     Args:
         files: Adult's files.
-        seed: seed of the rows that are held back for validation.
+        seed: seed of the rows that are held out for validation.
         run: number of the published run.
         set: name of the bag set.
-        validation: share of the training rows of each bag that is held back.
+        validation: share of the training rows of each bag that is held out.
         encoding: ``"onehot"`` or ``"ordinal"``.
     """
     bag_of = bag_numbers(set)
@@ -79,7 +79,7 @@ def published_split(n: int, run: int) -> tuple[IntArray, IntArray]:
 
 
 def held_back(rows: IntArray, bag_of: IntArray, share: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Divide rows into training and validation: the given share of the rows of each bag, at random, is held back.
+    """Divide rows into training and validation: the given share of the rows of each bag, at random, is held out.
 
     So a validation bag is a part of a training bag, with a count of its own.
     """

@@ -23,8 +23,8 @@ METHODS = {
 SELECTIONS = {"abs": "bags", "hypergeo": "bags", "oracle": "instances"}
 """How a model was selected, and the rule here that looks at the same.
 
-``abs`` takes the least absolute error of the proportions of held-back parts of bags, ``hypergeo`` their hypergeometric
-likelihood, ``oracle`` the labels of held-back rows.
+``abs`` takes the least absolute error of the proportions of held-out parts of bags, ``hypergeo`` their hypergeometric
+likelihood, ``oracle`` the labels of held-out rows.
 """
 METRICS = ("f1", "accuracy")
 

@@ -46,7 +46,7 @@ def worth_in_rows(sizes: IntArray, rate: Array, count_sd: float, effect: float =
 
 
 def bag_effect(errors: Array, worth: Array, rate: Array) -> float:
-    """The variance ``v`` by which proportions of held-back bags miss their mean predictions beyond chance.
+    """The variance ``v`` by which proportions of held-out bags miss their mean predictions beyond chance.
 
     With ``e_b`` the errors and ``w_b`` the rows their counts are worth, chance makes ``Σ_b w_b e_b² / (r (1 − r))``
     about as large as the number of bags. If chance would make it so large less than once in a thousand times,

@@ -91,6 +91,6 @@ class BagLogistic:
         self.weights_, self.intercept_ = found[:-outputs].reshape(-1, outputs), found[-outputs:]
 
     def _missed(self, held: Bags, rate: FloatArray) -> float:
-        """The bag effect by which held-back proportions miss the mean predictions."""
+        """The bag effect by which held-out proportions miss the mean predictions."""
         errors = held.proportions - bag_means(self._probabilities(held.X), held.offsets)
         return bag_effect(errors, worth_in_rows(held.sizes, rate, held.count_sd), rate)

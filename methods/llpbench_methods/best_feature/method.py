@@ -86,7 +86,7 @@ class BestFeature:
         self.signs, self.patience = signs, patience
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BestFeature:  # noqa: ARG002
-        """Report every column; keep the best by held-back bags."""
+        """Report every column; keep the best by held-out bags."""
         shares, prior = all_classes(bags.proportions), all_classes(bags.prior)
         self.model_ = ColumnModel(-1, np.log(np.maximum(prior, 1e-6)), np.zeros(bags.classes))
         monitor.report(self.predict_scores)

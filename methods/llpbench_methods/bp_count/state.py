@@ -71,7 +71,7 @@ def _linear_state(field: LinearField) -> dict[str, Any]:
 def _linear(state: State) -> LinearField:
     features, groups, lengths = (_whole(state, f"hats.{name}") for name in ("features", "groups", "lengths"))
     if not len(features) == len(groups) == len(lengths) or (len(features) and features.min() < 0):
-        raise ValueError("the hat functions do not fit together")
+        raise ValueError("the hat functions have inconsistent shapes")
     knots = np.split(_array(state, "hats.knots", (int(lengths.sum()),)), np.cumsum(lengths)[:-1])
     hats = HatFunctions(tuple(map(int, features)), tuple(knots[: len(features)]), tuple(map(int, groups)))
     rates = np.asarray(state["rates"], np.float64)
@@ -79,7 +79,7 @@ def _linear(state: State) -> LinearField:
     for c in range(rates.size):
         weights, factor, centre = (np.asarray(state[f"law_{c}.{name}"], np.float64) for name in _WEIGHTS)
         if factor.ndim != 2 or weights.shape != centre.shape or weights.shape != factor.shape[:1]:
-            raise ValueError(f"the weights of class {c} do not fit together")
+            raise ValueError(f"the weights of class {c} have inconsistent shapes")
         intercept = _number(state, f"law_{c}.intercept")
         laws.append(Average(weights, factor, centre, intercept, float("nan"), {}, float("nan")))
     return LinearField(hats, tuple(laws), rates, bool(state["temper"]))
@@ -119,7 +119,7 @@ def _learner(state: State) -> Fields | None:
         while f"network.weight_{len(weights)}" in state:
             weights.append(np.asarray(state[f"network.weight_{len(weights)}"]))
         if len(weights) < 2 or len(weights) % 2:
-            raise ValueError(f"{len(weights)} weights make no network")
+            raise ValueError(f"expected an even number of network weights, at least 2, got {len(weights)}")
         centre = np.asarray(state["network.centre"], np.float64)
         return _Layers(centre, _number(state, "network.scale"), tuple(weights))
     if kind != "trees":
@@ -130,7 +130,7 @@ def _learner(state: State) -> Fields | None:
     columns, lengths = _whole(state, "cuts.columns"), _whole(state, "cuts.lengths")
     values = np.asarray(state["cuts.values"])
     if len(columns) != len(lengths) or int(lengths.sum()) != len(values):
-        raise ValueError("the bins of the trees do not fit together")
+        raise ValueError("the bins of the trees have inconsistent shapes")
     parts = np.split(values, np.cumsum(lengths)[:-1])
     cuts: Mapping[int, Any] = {int(column): part for column, part in zip(columns, parts, strict=False)}
     n_fields, present = int(np.asarray(state["view.n_fields"])), _whole(state, "view.present")
@@ -144,12 +144,12 @@ def _number(state: State, name: str) -> float:
 def _whole(state: State, name: str) -> NDArray[np.int64]:
     values = np.asarray(state[name])
     if values.ndim != 1 or values.dtype.kind not in "iu" or (name.endswith("lengths") and values.min(initial=0) < 0):
-        raise ValueError(f"{name} is not a row of whole numbers")
+        raise ValueError(f"{name} must be a vector of integers")
     return values.astype(np.int64)
 
 
 def _array(state: State, name: str, shape: tuple[int, ...]) -> Array:
     values = np.asarray(state[name], np.float64)
     if values.shape != shape:
-        raise ValueError(f"{name} has the shape {values.shape}, not {shape}")
+        raise ValueError(f"expected shape {shape} for {name}, got {values.shape}")
     return values

@@ -43,7 +43,7 @@ def effect_log_likelihood(
     edges = np.asarray(offsets, dtype=np.int64)
     count = np.asarray(counts, dtype=np.float64)
     if not 0.0 <= tau < np.inf:
-        raise ValueError(f"tau = {tau} is no standard deviation")
+        raise ValueError(f"tau must be finite and not negative, got {tau}")
     plain = count_log_likelihood(odds, edges, count, lambda_b) if tau == 0.0 or np.isinf(lambda_b) else None
     if plain is not None and tau == 0.0:
         return plain

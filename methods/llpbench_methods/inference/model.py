@@ -278,12 +278,12 @@ def _check_common(n: int, edges: Ints, strength: Floats, bag_of: Ints, lambda_b:
         raise ValueError("edges must be (E, 2) with one coupling each")
     if len(edges):
         if edges.min() < 0 or edges.max() >= n:
-            raise ValueError("an edge names a row that does not exist")
+            raise ValueError("an edge refers to a row that does not exist")
         key = edges[:, 0] * n + edges[:, 1]
         if (edges[:, 0] >= edges[:, 1]).any() or ((np.diff(key) <= 0).any() and len(np.unique(key)) != len(key)):
             raise ValueError("edges must be pairs i < j, each at most once: see canonical_edges")
     if len(bag_of) and (bag_of.min() < -1 or bag_of.max() >= len(lambda_b)):
-        raise ValueError("bag_of names a bag that does not exist")
+        raise ValueError("bag_of refers to a bag that does not exist")
     if np.isnan(lambda_b).any() or (lambda_b < 0).any():
         raise ValueError("lambda_b must not be negative")
 

@@ -34,11 +34,11 @@ def loss(net: Any, batch: Batch) -> Any:
 class LLPDC(NetworkMethod):
     """Learns from bags alone, and then from bags and from hard labels that it makes itself before every epoch.
 
-    A first stage trains on bags until held-back bags gain no more. The second begins at the weights that these like
-    best, reports them, and goes on with hard labels; where labels make held-back bags no better, the first model
+    A first stage trains on bags until held-out bags stop improving. The second starts at the weights with the best
+    held-out score, reports them, and adds hard labels; if these do not improve held-out bags, the first model
     stands.
     Hard labels amplify what the network believes, also where it is wrong, and make it too sure: in the second stage
-    logits are divided by a temperature that held-back bags tell. Proportions are forced into [0, 1]; labels fit counts
+    logits are divided by a temperature fitted on held-out bags. Proportions are forced into [0, 1]; labels fit counts
     rounded to whole numbers.
 
     Args:

@@ -27,7 +27,7 @@ SETTLED = 1e-3
 class MeanMap:
     """Mean map and its two descendants.
 
-    Every penalty is fitted and reported, and the report that held-back bags prefer is kept: the last penalty where
+    Every penalty is fitted and reported, and the report that held-out bags prefer is kept: the last penalty where
     nobody judges. Proportions are forced onto the simplex; labels of ``amm`` fit counts rounded to whole numbers.
 
     Args:

@@ -67,7 +67,7 @@ class MeanRidge:
     bags leave much unknown. Scores on random bags are as they were.
 
     Args:
-        choice: ``"evidence"`` or ``"validation"`` (likelihood of the held-back bags): how penalty and gamma
+        choice: ``"evidence"`` or ``"validation"`` (likelihood of the held-out bags): how penalty and gamma
             are chosen where they are not given.
         penalty: ``p(1−p)/s²``, with ``s²`` the variance in ``w ~ N(0, s² C^(γ−1))``; None to choose.
         gamma: exponent of the spectrum; None to choose.

@@ -1,4 +1,4 @@
-"""A monitor between a trainer and the judge: every model is reported at the temperature that held-back bags like best.
+"""A monitor between trainer and judge that reports every model at the temperature that fits held-out bags best.
 
 A network that learned hard labels is far too sure of itself. The order of its scores does not suffer, but means of bags
 do, and a judge of bags would rather take a model that has learned nothing (a constant is never too sure).
@@ -12,7 +12,7 @@ from llpbench_methods.shared.temperature import bag_temperature, tempered
 
 
 class Tempering:
-    """Finds the temperature of every model before it is reported; without held-back bags it is 1.
+    """Finds the temperature of every model before it is reported; without held-out bags it is 1.
 
     Args:
         trainer: trains the network; has the weights that are to be reported.

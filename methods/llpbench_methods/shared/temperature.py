@@ -1,4 +1,4 @@
-"""How sure a network may be: one number that held-back bags tell.
+"""The temperature of a network, fitted on held-out bags.
 
 A network that learns hard labels which are often wrong becomes far too sure of them (its logits are three to ten times
 too large on tables). Ranks do not suffer, but bags do, and a judge of bags would throw such models away.
@@ -61,5 +61,5 @@ def checked_temperature(saved: Any) -> float:
     """
     temperature = float(np.asarray(saved))
     if not LEAST <= temperature <= MOST:
-        raise ValueError(f"a temperature of {temperature} is not one of a fit")
+        raise ValueError(f"invalid temperature {temperature}")
     return temperature

@@ -45,7 +45,7 @@ def _other_of_its_size(sizes: IntArray, rng: np.random.Generator) -> IntArray:
 class ShuffledCounts:
     """Runs another method at its defaults on bags whose counts were shuffled.
 
-    Reports are judged as everyone's, by the true held-back bags: what is left above chance is what the rows, the class
+    Reports are judged as everyone's, by the true held-out bags: what is left above chance is what the rows, the class
     rates and the choice among reports give, and no merit of learning from counts.
 
     Args:

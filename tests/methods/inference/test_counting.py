@@ -104,7 +104,7 @@ def test_ordinary_bags_take_the_fast_path_and_extreme_ones_do_not() -> None:
     assert slow_bags(rng.normal(0, 1e4, 2048), 1.0) == 32
 
 
-def test_the_fast_path_admits_when_it_has_lost_its_digits() -> None:
+def test_the_fast_path_reports_lost_precision() -> None:
     odds = np.exp(np.array([60.0, 55.0, -50.0, -70.0]))
     good, _, _ = fourier_messages(odds, 2.0, np.inf, 0.0, workspace(4), np.empty(4))
     assert not good
@@ -158,7 +158,7 @@ def test_hard_counts_are_met_exactly() -> None:
     assert (p[offsets[4] : offsets[5]] == 0.0).all()
 
 
-def test_no_information_and_no_opinion() -> None:
+def test_uninformative_counts_leave_the_prior() -> None:
     np.testing.assert_array_equal(counting_messages(np.ones(5), [0, 5], [2.0], 0.0), 0.0)
     np.testing.assert_allclose(bag_posterior(np.zeros(8), [0, 8], [3.0], np.inf), 3 / 8, rtol=1e-12)
 

@@ -99,7 +99,7 @@ def test_auto_damping_stays_near_what_stability_asks_for(seed: int, g: float) ->
 
 
 @pytest.mark.parametrize("gain", [0.995, 1.05, 1.2])
-def test_rows_that_hold_each_other_up_are_not_damped(gain: float) -> None:
+def test_slow_convergence_without_swings_is_not_damped(gain: float) -> None:
     """Near the critical strength residuals stand still or grow for many rounds, but nothing swings."""
     n = 60
     ring = np.array(sorted(tuple(sorted((i, (i + step) % n))) for i in range(n) for step in (1, 2, 3)))

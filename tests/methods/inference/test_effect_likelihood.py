@@ -70,7 +70,7 @@ def test_the_effect_of_simulated_bags_is_found(tau: float) -> None:
     assert found <= 0.07 if tau == 0.0 else 0.45 < found < 0.75
 
 
-def test_a_tau_that_is_none_is_refused() -> None:
+def test_invalid_tau_is_rejected() -> None:
     for tau in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="tau"):
             effect_log_likelihood([0.0], [0, 1], [1.0], np.inf, tau)

@@ -33,7 +33,7 @@ def test_engines_say_how_they_differ() -> None:
 
 def test_a_name_belongs_to_one_engine() -> None:
     add_engine(engine_spec("count"))  # the same again
-    with pytest.raises(ValueError, match="another engine called 'count'"):
+    with pytest.raises(ValueError, match="another engine is already named 'count'"):
         add_engine(EngineSpec("count", "somewhere:start"))
     with pytest.raises(ValueError, match="module:function"):
         add_engine(EngineSpec("other", "somewhere"))

@@ -481,7 +481,7 @@ def test_counting_is_near_the_truth_where_cliques_are_not(
     assert count < count_at_most
 
 
-def test_unknown_names_and_values_are_refused() -> None:
+def test_unknown_names_and_values_are_rejected() -> None:
     model = six_nodes("union")
     with pytest.raises(ValueError, match="unknown engine 'loopy'"):
         marginals(model, "loopy")  # type: ignore[arg-type]

@@ -190,6 +190,6 @@ def test_approximate_search_finds_nearly_all_and_is_deterministic() -> None:
         ({"k": 1, "nu": -1.0}, "nu must be"),
     ],
 )
-def test_bad_settings_are_named(options: dict, message: str) -> None:
+def test_invalid_settings_are_rejected(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_graph(np.eye(4), **options)

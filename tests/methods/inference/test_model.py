@@ -151,7 +151,7 @@ def test_repeated_pairs_become_one_factor() -> None:
         ({"counts": np.array([1.0, 2.0])}, "one number per bag"),
     ],
 )
-def test_wrong_models_are_refused(change: dict, message: str) -> None:
+def test_invalid_models_are_rejected(change: dict, message: str) -> None:
     good = {
         "fields": np.zeros(3),
         "edges": np.array([[0, 1]]),

@@ -99,7 +99,7 @@ def add_engine(spec: EngineSpec) -> None:
     if spec.start.count(":") != 1:
         raise ValueError(f"engine {spec.name!r}: start must read 'module:function', not {spec.start!r}")
     if _ENGINES.setdefault(spec.name, spec) != spec:
-        raise ValueError(f"there is another engine called {spec.name!r}: choose a different name")
+        raise ValueError(f"another engine is already named {spec.name!r}: choose a different name")
 
 
 def start(name: str, model: GibbsModel | PottsModel, mode: Mode, threads: int, **options: Any) -> Engine:

@@ -14,7 +14,6 @@ DATASETS = (
     "landscape",
     "synthetic",
     "criteo[features=hashed]",
-    "cifar-s[features=raw]",
 )
 
 
