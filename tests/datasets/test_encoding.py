@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
+
 import numpy as np
 import pytest
+from helpers import make_cell, make_plan, make_result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from llpbench import Categories, Column, Numbers, UsageError
+from llpbench.contracts.result import PROTOCOL
 from llpbench.data.encoding.encoder import CLIP, ENCODINGS
+from llpbench.execution.jobs import wanted_cells
+from llpbench.plugins import fingerprint
+from llpbench.plugins.registry import load_registry
+from llpbench.results.provenance import Provenance
+from llpbench.results.store import Store
 from llpbench_datasets.encoding import encode, encoded_split
 from llpbench_datasets.tables import Table
 
@@ -144,3 +154,28 @@ def test_split_is_a_partition(n: int, seed: int) -> None:
     fitted = standardise(numbers.values, split.train.y)
     for part in (split.train, split.valid, split.test):
         assert_array_equal(part.X[:, 0], fitted[part.y])
+
+
+def test_editing_the_encoder_makes_results_of_tables_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Path(inspect.getfile(Numbers))
+    edited = tmp_path / source.name
+    edited.write_bytes(source.read_bytes() + b"CLIP = 5.0\n")
+    registry, store = load_registry(), Store(tmp_path / "out")
+    cell = make_cell(method="mean-ridge", dataset="adult")
+    store.plan([make_plan(cell)], "llpbench run", "0.1.0")
+    before = Provenance(registry)
+    store.write(make_result(cell, protocol=PROTOCOL, code=before.code(cell), rules=before.rules()))
+
+    def stale_cells() -> list[str]:
+        plans, _ = wanted_cells(store.manifest().planned.values(), store, registry, "stale", print, print)
+        return [plan.cell.id for plan in plans]
+
+    assert stale_cells() == []
+    files_of = fingerprint._files_of
+    monkeypatch.setattr(
+        fingerprint,
+        "_files_of",
+        lambda top: ((name, edited if path == source else path) for name, path in files_of(top)),
+    )
+    assert stale_cells() == [cell.id]
+    assert Provenance(registry).other_code(store.results()[0])
