@@ -53,7 +53,7 @@ from .owndata.examples import example_table as example_table
 from .owndata.fit import fit as fit
 from .owndata.model import LLPModel as LLPModel
 from .owndata.model import load as load
-from .owndata.reports.report import Report as Report
+from .owndata.report import Report as Report
 from .plugins.registry import method_spec as method_spec
 from .report.results import Results as Results
 from .system.backend import BACKENDS as BACKENDS

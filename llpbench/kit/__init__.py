@@ -1,6 +1,6 @@
-"""The conformance kit: what llpbench demands of every plugin, as checks that anyone can run.
+"""The conformance kit: checks that every plugin must pass.
 
-``llpbench check NAME`` prints a report; in a test suite of your own (the pytest plugin comes with llpbench)::
+``llpbench check NAME`` prints the results. In your own test suite (llpbench installs the pytest plugin)::
 
     import pytest
 
@@ -8,8 +8,8 @@
     def test_contract(llpbench_check):
         llpbench_check()
 
-Outside pytest, ``llpbench.kit.kit`` has ``run_checks(checks_for("mymethod"))``, which gives the verdicts.
+In Python, ``llpbench.kit.kit.run_checks(checks_for("mymethod"))`` returns the results.
 
-A check that cannot apply raises ``Skip`` with its reason. An exception from a rule is declared in the spec
-(``exempt``), with a reason that is printed.
+A check that does not apply raises ``Skip`` with its reason. A spec declares exemptions from checks in ``exempt``, each
+with a reason that is printed.
 """

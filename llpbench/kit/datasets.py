@@ -1,4 +1,4 @@
-"""What is demanded of a dataset. The first line of each docstring is the demand as ``llpbench check`` prints it."""
+"""Checks of a dataset. ``llpbench check`` prints the first line of each docstring."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from llpbench.experiment.metrics import auroc
 from llpbench.experiment.split import check_split, loader_seeds
 from llpbench.kit.methods import listing_is_light
 from llpbench.plugins.options import format_scalar
-from llpbench.plugins.registry import Entry, Registry
+from llpbench.plugins.registry import Entry
 
 _UNLIKELY = 5.0
-"""Standard deviations that shuffled rows stray by less than once in a million."""
+"""Standard deviations that shuffled rows exceed less than once in a million draws."""
 
 
 def _load(spec: DatasetSpec, seed: int) -> Split:
     try:
         split: Split = spec.load()(DataStore(spec), **loader_seeds(spec, seed, seed), **spec.resolve({}))
     except DataUnavailableError as error:
-        raise Skip(f"its files are not to be had here: {str(error).splitlines()[0]}") from None
+        raise Skip(f"its files are not available: {str(error).splitlines()[0]}") from None
     return split
 
 
@@ -33,54 +33,48 @@ def _same(first: Split, second: Split) -> bool:
     return all(np.array_equal(a.X, b.X) and np.array_equal(a.y, b.y) for a, b in pairs)
 
 
-def parameters_round_trip(entry: Entry[DatasetSpec], registry: Registry) -> None:
-    """Every option's default can be typed and read back."""
-    del registry
+def parameters_round_trip(entry: Entry[DatasetSpec]) -> None:
+    """Each option's default can be typed and parsed back."""
     for p in entry.spec.params:
-        assert p.parse(format_scalar(p.default)) == p.default, f"{p.name} does not read back"
+        assert p.parse(format_scalar(p.default)) == p.default, f"{p.name} is not parsed back to its default"
 
 
-def keeps_the_contract(entry: Entry[DatasetSpec], registry: Registry) -> None:
-    """Three parts of equal width, finite values, labels from 0 to C - 1, columns that fit the features."""
-    del registry
+def keeps_the_contract(entry: Entry[DatasetSpec]) -> None:
+    """Three parts of equal width, finite values, labels from 0 to C - 1, and columns that match the features."""
     split = _load(entry.spec, 0)
     check_split(split, entry.spec)
     for part in (split.train, split.valid, split.test):
         assert part.X.dtype == np.float32 or part.X.dtype == np.uint8, f"features are {part.X.dtype}, not float32"
-        assert len(np.unique(part.y)) == split.classes, "a class is absent from a part"
+        assert len(np.unique(part.y)) == split.classes, "a part lacks a class"
 
 
-def same_seed_same_split(entry: Entry[DatasetSpec], registry: Registry) -> None:
+def same_seed_same_split(entry: Entry[DatasetSpec]) -> None:
     """The same seed loads the same split, byte for byte."""
-    del registry
     assert _same(_load(entry.spec, 1), _load(entry.spec, 1)), "two loads with one seed differ"
 
 
-def other_seed_other_split(entry: Entry[DatasetSpec], registry: Registry) -> None:
+def other_seed_other_split(entry: Entry[DatasetSpec]) -> None:
     """Another seed gives another split."""
-    del registry
     assert not _same(_load(entry.spec, 1), _load(entry.spec, 2)), "seeds 1 and 2 load the same split"
 
 
-def parts_are_disjoint(entry: Entry[DatasetSpec], registry: Registry) -> None:
-    """Parts add up to the declared rows, and rows do not repeat across parts more than the data itself repeats."""
-    del registry
+def parts_are_disjoint(entry: Entry[DatasetSpec]) -> None:
+    """Parts add up to the declared rows, and training and test share no more rows than the data has duplicates."""
     split = _load(entry.spec, 0)
     parts = (split.train, split.valid, split.test)
     total = sum(len(p) for p in parts)
     if entry.spec.rows is not None:
-        assert total == entry.spec.rows, f"parts hold {total:,} rows, the spec says {entry.spec.rows:,}"
+        assert total == entry.spec.rows, f"the parts have {total:,} rows, the spec declares {entry.spec.rows:,}"
     rows: list[set[Any]] = [{row.tobytes() for row in np.ascontiguousarray(p.X)} for p in parts]
     shared = len(rows[0] & rows[2]) / max(len(rows[2]), 1)
     inside = 1.0 - len(rows[2]) / len(split.test)
     assert shared <= 0.02 + 3 * inside + (1.0 - len(rows[0]) / len(split.train)), (
-        f"{100 * shared:.1f} % of the test rows are training rows too"
+        f"{100 * shared:.1f} % of the test rows are also training rows"
     )
 
 
-def order_tells_no_label(entry: Entry[DatasetSpec], registry: Registry) -> None:
-    """The order of the test rows tells nothing about their labels."""
-    del registry
+def order_tells_no_label(entry: Entry[DatasetSpec]) -> None:
+    """The order of the test rows is independent of their labels."""
     split = _load(entry.spec, 0)
     labels = split.test.y
     place = np.arange(len(labels), dtype=np.float64)
@@ -90,20 +84,19 @@ def order_tells_no_label(entry: Entry[DatasetSpec], registry: Registry) -> None:
         if mine and others:
             spread = np.sqrt((len(labels) + 1) / (12 * mine * others))
             assert abs(auroc(inside.astype(int), place) - 0.5) < _UNLIKELY * spread, (
-                f"class {label} is found at one end of the test rows; shuffle them"
+                f"class {label} is concentrated at one end of the test rows; shuffle them"
             )
     shares = np.bincount(labels, minlength=split.classes) / len(labels)
     pairs, chance = len(labels) - 1, float((shares**2).sum())
     alike = int((labels[1:] == labels[:-1]).sum())
     assert abs(alike - pairs * chance) < _UNLIKELY * np.sqrt(pairs * chance * (1.0 - chance)) + 1.0, (
-        f"{alike:,} of {pairs:,} neighbouring test rows have the same label, where shuffled ones have "
-        f"{pairs * chance:,.0f}; shuffle them"
+        f"{alike:,} of {pairs:,} neighbouring test rows have the same label; expected about "
+        f"{pairs * chance:,.0f} in shuffled rows; shuffle them"
     )
 
 
-def files_are_pinned(entry: Entry[DatasetSpec], registry: Registry) -> None:
-    """Every file declares its sha256 and size; files that are here match."""
-    del registry
+def files_are_pinned(entry: Entry[DatasetSpec]) -> None:
+    """Every file declares its sha256 and size, and local files match them."""
     if not entry.spec.files:
         raise Skip("it has no files")
     for file in entry.spec.files:

@@ -1,4 +1,4 @@
-"""Choosing and running checks: a plugin's name in, verdicts out."""
+"""Select the checks of a plugin by its name, and run them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import Entry, Registry, load_registry, unmet_needs
 
 S = TypeVar("S", MethodSpec, DatasetSpec)
-Outcome = Literal["passed", "failed", "skipped", "exempt"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One demand on one plugin; calling it raises ``AssertionError`` when the demand is not met."""
+    """One check of one plugin; calling it raises ``AssertionError`` if the plugin fails it."""
 
     plugin: str
     name: str
-    demand: str
+    summary: str
     function: Callable[[], None]
     exempt: str = ""
 
     def __call__(self) -> None:
-        """Run the check. A declared exemption turns a failure into a skip with its written reason."""
+        """Run the check. A declared exemption turns a failure into a skip with its reason."""
         try:
             self.function()
         except Skip:
@@ -38,18 +37,20 @@ class Check:
                 raise Skip(f"exempt: {self.exempt}") from None
             raise
         if self.exempt:
-            raise AssertionError(f"{self.plugin} is exempt from {self.name!r} ({self.exempt}) but meets it")
+            raise AssertionError(
+                f"{self.plugin} declares an exemption from {self.name!r} ({self.exempt}) but passes it"
+            )
 
     def __str__(self) -> str:
         return f"{self.plugin}:{self.name}"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """How a check ended, and why."""
 
     check: Check
-    outcome: Outcome
+    outcome: Literal["passed", "failed", "skipped", "exempt"]
     reason: str = ""
     failed_at: str = ""
     traceback: str = ""
@@ -59,10 +60,9 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
     """All checks for the method or dataset of that name.
 
     Args:
-        name: a registered method or dataset, with options if others than the defaults are to be checked
-            (``adult[encoding=ordinal]``).
-        registry: where to look; what is installed when not given.
-        backend: what the networks of methods run on.
+        name: a registered method or dataset; options in brackets replace the defaults (``adult[encoding=ordinal]``).
+        registry: where to look it up; the installed plugins by default.
+        backend: backend of the networks.
     """
     registry = registry or load_registry()
     name, options = parse_options(name)
@@ -70,11 +70,11 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
     if name in registry.methods.entries:
         from llpbench.kit import methods
 
-        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, registry, backend)
+        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, backend)
     if name in registry.datasets.entries:
         from llpbench.kit import datasets
 
-        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, registry, backend)
+        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, backend)
     if not checks:
         raise UnknownNameError("method or dataset", name, [*registry.methods.entries, *registry.datasets.entries])
     return checks
@@ -91,7 +91,7 @@ def checks_of(
     for name in names:
         found = names_in(registry, Path(name)) if name.endswith(".py") else [name]
         if not found:
-            raise UsageError(f"{name} registers no method and no dataset.")
+            raise UsageError(f"{name} registers neither a method nor a dataset.")
         checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
     return checks
 
@@ -100,28 +100,26 @@ def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:
     """The entry with options as its defaults."""
     given = expand(entry.spec, options)
     if len(given) > 1:
-        raise UsageError(f"{entry.spec.name}: give one value for each option to check.")
+        raise UsageError(f"{entry.spec.name}: give one value for each option.")
     params = tuple(replace(p, default=given[0].get(p.name, p.default)) for p in entry.spec.params)
     return Entry(replace(entry.spec, params=params), entry.plugin)
 
 
-def _bind(
-    entry: Entry[Any], functions: Iterable[Callable[[Entry[Any], Registry], None]], registry: Registry, backend: str
-) -> list[Check]:
+def _bind(entry: Entry[Any], functions: Iterable[Callable[[Entry[Any]], None]], backend: str) -> list[Check]:
     spec: MethodSpec | DatasetSpec = entry.spec
     exempt = dict(spec.exempt)
     names = [function.__name__ for function in functions]
     for name in exempt:
         if name not in names:
-            raise UnknownNameError(f"check that {spec.name} is exempt from:", name, names)
+            raise UnknownNameError(f"check in the exemptions of {spec.name}:", name, names)
 
-    def bound(function: Callable[[Entry[Any], Registry], None]) -> Callable[[], None]:
+    def bound(function: Callable[[Entry[Any]], None]) -> Callable[[], None]:
         def run() -> None:
             used = backend if isinstance(spec, MethodSpec) and spec.backends else ""
             needs = unmet_needs(entry, used)
             if needs:
                 raise Skip(needs)
-            function(entry, registry)
+            function(entry)
 
         return run
 
@@ -131,27 +129,27 @@ def _bind(
     ]
 
 
-def run_checks(checks: Iterable[Check], on_verdict: Callable[[Verdict], None] | None = None) -> list[Verdict]:
-    """Run checks one after the other; none stops the others."""
-    verdicts = []
+def run_checks(checks: Iterable[Check], on_result: Callable[[CheckResult], None] | None = None) -> list[CheckResult]:
+    """Run all checks, whether or not some fail."""
+    results = []
     for check in checks:
         try:
             check()
         except Skip as skip:
             reason = str(skip)
             exempt = reason.startswith("exempt: ")
-            verdict = Verdict(check, "exempt" if exempt else "skipped", reason.removeprefix("exempt: "))
+            result = CheckResult(check, "exempt" if exempt else "skipped", reason.removeprefix("exempt: "))
         except Exception as error:
-            verdict = Verdict(check, "failed", describe(error), where_it_failed(error), traceback.format_exc())
+            result = CheckResult(check, "failed", describe(error), where_it_failed(error), traceback.format_exc())
         else:
-            verdict = Verdict(check, "passed")
-        verdicts.append(verdict)
-        if on_verdict is not None:
-            on_verdict(verdict)
-    return verdicts
+            result = CheckResult(check, "passed")
+        results.append(result)
+        if on_result is not None:
+            on_result(result)
+    return results
 
 
 def names_in(registry: Registry, file: Path) -> list[str]:
-    """What a single-file plugin registers: its methods and datasets."""
+    """Names of the methods and datasets that a single-file plugin registers."""
     shelves: list[Any] = [registry.methods, registry.datasets]
     return [e.spec.name for shelf in shelves for e in shelf if e.plugin.distribution == str(file)]

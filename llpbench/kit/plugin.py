@@ -1,4 +1,4 @@
-"""What the kit for plugin authors adds to llpbench: the verbs ``check``, ``new`` and ``doctor``."""
+"""Registers the verbs ``check``, ``new`` and ``doctor``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The conformance kit in pytest: one test for every demand on a plugin.
+"""The conformance kit in pytest: one test for each check of a plugin.
 
-Loaded by pytest wherever llpbench is installed, so it imports nothing until a test asks for it::
+Pytest loads this wherever llpbench is installed, so it imports nothing until a test requests it::
 
     @pytest.mark.llpbench("mymethod", "mydataset")
     def test_contract(llpbench_check):
@@ -18,11 +18,11 @@ import pytest
 if TYPE_CHECKING:
     from llpbench.kit.kit import Check
 
-_MARK = "llpbench(*names): the methods, datasets and plugin files that llpbench_check holds to the contract"
+_MARK = "llpbench(*names): the methods, datasets and plugin files that llpbench_check checks"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the choice of backend."""
+    """Add the option ``--llpbench-backend``."""
     parser.getgroup("llpbench").addoption(
         "--llpbench-backend",
         default=os.environ.get("KERAS_BACKEND", "jax"),
@@ -31,18 +31,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Register the mark."""
     config.addinivalue_line("markers", _MARK)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that asks for ``llpbench_check`` one run for each check of the marked names."""
+    """Parametrize a test that requests ``llpbench_check`` with the checks of the marked names."""
     if "llpbench_check" not in metafunc.fixturenames:
         return
     names = [name for mark in metafunc.definition.iter_markers("llpbench") for name in mark.args]
     if not names:
         raise pytest.UsageError(
-            f'{metafunc.definition.nodeid} takes llpbench_check: mark it with @pytest.mark.llpbench("name")'
+            f'{metafunc.definition.nodeid} requests llpbench_check: mark it with @pytest.mark.llpbench("name")'
         )
     from llpbench.kit.kit import checks_of
 
@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _runner(check: Check) -> Callable[[], None]:
-    """The check, with a skip that pytest understands."""
+    """The check, with ``Skip`` turned into a skip of pytest."""
 
     def run() -> None:
         from llpbench.contracts.errors import Skip

@@ -1,4 +1,4 @@
-"""A method in the two processes of a real cell, twice: with labels as they are, and shuffled inside bags."""
+"""Run a method in the two processes of a real cell, once with the true labels and once with shuffled ones."""
 
 from __future__ import annotations
 
@@ -11,68 +11,63 @@ import numpy as np
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.job import Job, MethodFacts
-from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.experiment.fit_cell import Prepared
 from llpbench.experiment.judge import Answer, Judge, patience_of
 from llpbench.experiment.rules import make_rules
-from llpbench.kit.problem import Problem, classes_of, shuffled_inside_bags
+from llpbench.kit.problem import Problem, classes_of, shuffle_inside_bags
 from llpbench.plugins.registry import Entry
 from llpbench.results.blank import blank_result
 
 
 @dataclass
-class ListeningJudge(Judge):
-    """A judge that remembers what a method sent and what it was told."""
+class RecordingJudge(Judge):
+    """A judge that records its answers to reports.
 
-    heard: list[tuple[str, bool, bool]] = field(default_factory=list)
-    sent: list[tuple[FloatArray, FloatArray | None]] = field(default_factory=list)
+    Attributes:
+        answers: stage, ``improved`` and ``stop`` of each answer.
+        with_test: for each report, whether it came with scores of the test rows.
+    """
+
+    answers: list[tuple[str, bool, bool]] = field(default_factory=list)
+    with_test: list[bool] = field(default_factory=list)
 
     def take_report(self, valid_scores: FloatArray, test_scores: FloatArray | None, stage: str = "") -> Answer:
-        """As the judge does."""
+        """Judge a report, and record the answer."""
         answer = super().take_report(valid_scores, test_scores, stage)
-        self.heard.append((stage, answer.improved, answer.stop))
-        self.sent.append((valid_scores, test_scores))
+        self.answers.append((stage, answer.improved, answer.stop))
+        self.with_test.append(test_scores is not None)
         return answer
 
-
-@dataclass(frozen=True)
-class Hearing:
-    """One cell: how it ended, and its judge."""
-
-    result: CellResult
-    judge: ListeningJudge
-
-    @property
-    def scores(self) -> FloatArray:
-        """The test scores that ``bags`` chose."""
-        scores = self.judge.winner(self.judge.rules[0]).scores
-        assert scores is not None, "nothing was reported"
+    def selected_scores(self) -> FloatArray:
+        """The test scores of the report that the rule ``bags`` selected."""
+        scores = self.winner(self.rules[0]).scores
+        assert scores is not None, "the method made no report"
         return scores
 
 
 @lru_cache(maxsize=1)
-def hearings(entry: Entry[MethodSpec]) -> tuple[Hearing, Hearing]:
-    """A method's cell at its declared parameters, and the same with labels shuffled inside bags (all counts stay).
+def run_with_and_without_labels(entry: Entry[MethodSpec]) -> tuple[RecordingJudge, RecordingJudge]:
+    """Run a method's cell at its defaults with true labels, and with labels shuffled inside bags (counts are equal).
 
     The backend is that of the environment, as in all checks.
     """
     problem = Problem(classes=classes_of(entry.spec))
-    first = _hearing(entry, problem)
-    problem.train_labels = shuffled_inside_bags(problem.train_labels, problem.train)
-    problem.valid_labels = shuffled_inside_bags(problem.valid_labels, problem.valid)
+    first = _run_cell(entry, problem)
+    problem.train_labels = shuffle_inside_bags(problem.train_labels, problem.train)
+    problem.valid_labels = shuffle_inside_bags(problem.valid_labels, problem.valid)
     problem.test_labels = np.random.default_rng(7).permutation(problem.test_labels)
-    return first, _hearing(entry, problem)
+    return first, _run_cell(entry, problem)
 
 
-def _hearing(entry: Entry[MethodSpec], problem: Problem) -> Hearing:
+def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
     spec = entry.spec
     facts = MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=tuple(spec.tasks), inputs=tuple(spec.inputs))
     params = spec.resolve({})
     cell = Cell(dataset="-", method=spec.name, params=params, bag_size=1, seed=0)
     data = Prepared(problem.train, problem.test_rows, problem.train_labels, problem.valid_labels, problem.test_labels)
-    judge = ListeningJudge(
+    judge = RecordingJudge(
         rules=make_rules(problem.valid, problem.valid_labels),
         valid=problem.valid,
         tests=len(problem.test_rows),
@@ -90,5 +85,5 @@ def _hearing(entry: Entry[MethodSpec], problem: Problem) -> Hearing:
             run_fit(process, judge, data, job, result)
         finally:
             process.end()
-    assert result.status == "ok", f"its cell ended with {result.status}: {result.reason} {result.failed_at}"
-    return Hearing(result, judge)
+    assert result.status == "ok", f"the cell ended with status {result.status}: {result.reason} {result.failed_at}"
+    return judge

@@ -1,1 +1,1 @@
-"""A model for your own bags: ``llpbench.fit``."""
+"""Fit and compare methods on your own tables: ``llpbench.fit``, ``llpbench.compare``."""

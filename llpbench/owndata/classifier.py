@@ -1,4 +1,4 @@
-"""``llpbench.LLPClassifier``: learning from bags in the way of scikit-learn."""
+"""``llpbench.LLPClassifier``: a scikit-learn classifier that is fitted to bags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llpbench.data.encoding.forms import as_frame, to_pandas
 from llpbench.owndata.fit import fit
 from llpbench.owndata.judging.held_out import sum_predictions
 from llpbench.owndata.reading.bag_counts import read_bag_ids
-from llpbench.owndata.reading.bagged_table import are_names, read_bagged_table
+from llpbench.owndata.reading.bagged_table import are_names, check_column, read_bagged_table
 
 Target = Literal["counts", "proportions", "labels"]
 TARGETS = ("counts", "proportions", "labels")
@@ -29,30 +29,30 @@ _SPARSE = ["csr", "csc", "coo"]
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of rows that learns from the counts of bags.
+    """A classifier of rows that is fitted to the counts of bags.
 
-    ``fit(X, y, bag_of=...)``: ``y`` is the count of each bag, in any form that ``llpbench.fit`` takes. Where ``y`` must
-    have one value for each row (pipelines, cross-validation), repeat the bag's value in all its rows. Without
-    ``bag_of``, ``y`` holds the label of each row, and every row is a bag of its own.
+    ``fit(X, y, bag_of=...)``: ``y`` is the count of each bag, in any form that ``llpbench.fit`` accepts. If ``y`` must
+    have one value per row (pipelines, cross-validation), repeat the bag's value in all its rows. Without ``bag_of``,
+    ``y`` is the label of each row, and every row is a bag.
 
     Args:
-        method: a registered method; the default of ``llpbench.fit`` when None.
+        method: a registered method; by default that of ``llpbench.fit``.
         params: its parameters.
-        target: what ``y`` is when ``bag_of`` is given: ``counts``, ``proportions``, or ``labels`` of rows, of which
-            nothing but each bag's counts is used.
+        target: what ``y`` is if ``bag_of`` is given: ``counts``, ``proportions``, or ``labels`` of rows, of which
+            only each bag's counts are used.
         classes: names of the classes, for counts and proportions.
         count_sd: standard deviation of noise in the counts.
-        validation: share of the bags that is held back to choose the model.
+        validation: share of the bags to hold out for selecting the model.
         random_state: seed of everything random: a number, or a generator to draw one from.
         backend: backend of the networks.
         encoding: ``table``, or ``none`` for features of one space.
         plugins: single-file plugins to load first.
 
     Attributes:
-        model_: the fitted ``LLPModel``; it can be saved.
+        model_: the fitted ``LLPModel``, which can be saved.
         classes_: the classes.
-        n_features_in_: columns of the table, without those of the bags and of their counts.
-        feature_names_in_: their names, when they have any.
+        n_features_in_: number of feature columns.
+        feature_names_in_: their names, if they have any.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.plugins = plugins
 
     def fit(self, X: Any, y: Any = None, bag_of: Any = None) -> Self:
-        """Learn from bags.
+        """Fit the classifier to bags.
 
         Args:
             X: the table.
             y: counts of bags (or what ``target`` says); labels of rows without ``bag_of``.
-            bag_of: the bag of each row, or the name of a column of X, which is then no feature.
+            bag_of: the bag of each row, or the name of a column of X, which is then not a feature.
         """
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: give the counts of the bags "
+                f"{type(self).__name__} requires y to be passed, but the target y is None: pass the counts of the bags "
                 "(with bag_of), or the label of each row."
             )
         table, bag_of = self._take_bags(X, bag_of)
@@ -101,7 +101,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with _value_errors():
             if self.target not in TARGETS:
                 raise UnknownNameError("target", str(self.target), TARGETS)
-            given = self._counts_of_labels(table, y, bag_of) if labelled else {"bag_of": bag_of, **self._named(y)}
+            given = self._counts_of_labels(table, y, bag_of) if labelled else {"bag_of": bag_of, self.target: y}
             chosen: dict[str, Any] = {} if self.method is None else {"method": self.method}
             self.model_ = fit(
                 table,
@@ -137,21 +137,21 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, bag_of: Any = None) -> float:
-        """Accuracy on the labels of rows; with counts of bags, how well they are explained. Higher is better.
+        """Accuracy on labels of rows, or mean log-likelihood of the counts of bags. Higher is better.
 
         Args:
             X: the table.
             y: labels of rows, or counts or proportions of bags as in ``fit``.
             sample_weight: weights of the rows, for accuracy.
-            bag_of: the bag of each row; then the score is the mean over bags of the log-likelihood of their counts
-                (``owndata/judging/held_out.py``), except where ``target`` is ``labels``.
+            bag_of: the bag of each row; the score is then the mean log-likelihood of the bags' counts
+                (``owndata/judging/held_out.py``), unless ``target`` is ``labels``.
         """
         if bag_of is None or self.target == "labels":
             return float(super().score(self._take_bags(X, bag_of)[0], y, sample_weight))
         check_is_fitted(self)
         table, bag_of = self._take_bags(X, bag_of)
         with _value_errors():
-            named = {"counts": None, "proportions": None, **self._named(y)}
+            named = {"counts": None, "proportions": None, self.target: y}
             known = read_bagged_table(
                 table, bag_of, **named, classes=list(self.classes_), count_sd=self.count_sd, to_learn=False
             )
@@ -167,9 +167,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         return tags
 
-    def _named(self, y: Any) -> dict[str, Any]:
-        return {self.target: y}
-
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
@@ -181,20 +178,19 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(bag_of, str):
             with _value_errors():
                 frame = as_frame(X)
-                if bag_of not in frame.columns:
-                    raise UnknownNameError("column of the table:", bag_of, map(str, frame.columns))
+                check_column(bag_of, frame)
             return frame.drop(columns=bag_of), frame[bag_of]
         return X, bag_of
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Shape, names and values of a table by the rules of scikit-learn; DataFrames keep their column types."""
+        """Validate a table as scikit-learn does; DataFrames keep their column types."""
         if hasattr(X, "iloc"):
             _validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         return _validate_data(self, X, reset=reset, dtype=None, accept_sparse=_SPARSE, ensure_all_finite="allow-nan")
 
     def _table(self, X: Any) -> Any:
-        """A table to be predicted; columns beside the fitted ones (that of the bags) are left out."""
+        """A validated table; columns that were not fitted (that of the bags) are dropped."""
         check_is_fitted(self)
         X = to_pandas(X)
         names = getattr(self, "feature_names_in_", None)
@@ -203,19 +199,17 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._check(X, reset=False)
 
     def _counts_of_labels(self, table: Any, y: Any, bag_of: Any) -> dict[str, Any]:
-        """Labels of rows as counts of their bags; without bags each row is one."""
+        """Counts of bags from labels of rows; without ``bag_of`` every row is a bag."""
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         rows = table.shape[0]
         if len(labels) != rows:
-            more = (
-                "" if bag_of is not None else " Without bag_of it is the label of each row; counts of bags need bag_of."
-            )
-            raise UsageError(f"y has {len(labels):,} values for {rows:,} rows.{more}")
+            hint = "" if bag_of is not None else " (without bag_of, y is the label of each row)"
+            raise UsageError(f"y must have one value for each of the {rows:,} rows, got {len(labels):,}{hint}.")
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise UsageError(f"y has one class only ({self.classes_[0]!r}); at least two are needed.")
+            raise UsageError(f"y must have at least two classes, got only one class ({self.classes_[0]}).")
         bags = read_bag_ids(np.arange(len(labels)) if bag_of is None else bag_of, len(labels))
         counts = np.zeros((len(bags.ids), len(self.classes_)))
         np.add.at(counts, (bags.numbers, codes), 1.0)
@@ -224,7 +218,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _columns_of_counts(table: Any, y: Any) -> list[str]:
-    """The columns of a table that ``y`` names as counts: they are no features."""
+    """The columns of a table that ``y`` names as counts, which are not features."""
     names = [y] if isinstance(y, str) else y
     if not hasattr(table, "iloc") or not are_names(names, table):
         return []
@@ -233,7 +227,7 @@ def _columns_of_counts(table: Any, y: Any) -> list[str]:
 
 @contextmanager
 def _value_errors() -> Iterator[None]:
-    """Errors of a request as the errors that scikit-learn's users expect."""
+    """Turn ``UsageError`` into ``ValueError``, as scikit-learn's users expect."""
     try:
         yield
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What a comparison of methods found: a table, who is tied with the best, and a recommendation in words."""
+"""The result of a comparison of methods: a table, ties with the best method, and a recommendation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONSTANT = "(constant)"
-"""The line of the table for a model that gives all rows the overall rate."""
+"""The line of the table for a constant prediction."""
 FEW_BAGS = 20
-"""Bags below which a comparison is a weak one, and says so."""
+"""Number of bags below which the recommendation says that there are few."""
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Trial:
-    """How one method did.
+class MethodScores:
+    """Scores of one method.
 
     Attributes:
         method: its label.
-        log_likelihoods: (repeats, bags) of each bag's counts when it was held out; empty when the method failed.
+        log_likelihoods: (repeats, bags) of each held-out bag's counts; empty if the method failed.
         errors: (repeats, bags) error of its proportions.
         seconds: of each fit.
-        reason: why it has no scores; empty when it has.
+        reason: why the method failed; empty otherwise.
     """
 
     method: str
@@ -42,19 +42,19 @@ class Trial:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods compared on bags that each of them had not seen. Made by ``llpbench.compare``.
+    """Methods compared on held-out bags. Returned by ``llpbench.compare``.
 
     Attributes:
-        table: one line for each method, the best first. ``gain`` is how much more likely than under a constant a
-            held-out bag's count is (log-likelihood, nats a bag), ``behind`` the distance to the best, ``error`` the
-            mean absolute error of proportions; ``_se`` are standard errors over bags, those of ``behind`` of the
-            differences bag by bag. ``tied``: not behind the best beyond chance. ``seconds`` of a fit.
+        table: one line per method, the best first. ``gain`` is the gain of log-likelihood over a constant (nats per
+            held-out bag), ``behind`` the difference from the best, ``error`` the mean absolute error of proportions;
+            ``_se`` are standard errors over bags, paired for ``behind``. ``tied``: not significantly behind the best.
+            ``seconds`` per fit.
         bags: (bags x methods) gain of each held-out bag, the mean over repeats.
-        recommended: the method to use; None when none is better than a constant.
+        recommended: the method to use; None if none is better than a constant.
         verdict: the recommendation in words.
-        folds: folds of bags.
-        repeats: how often the bags were cut into folds.
-        notes: what else was found.
+        folds: number of folds.
+        repeats: number of partitions into folds.
+        notes: failures, and remarks on the input.
     """
 
     table: pd.DataFrame
@@ -74,10 +74,9 @@ class Comparison:
 
     @property
     def heading(self) -> str:
-        """What was done, in a line."""
-        again = f", {self.repeats} times" if self.repeats > 1 else ""
-        scores = "scores of bags that were held out (gain over a constant: nats a bag)"
-        return f"{len(self.bags):,} bags in {self.folds} folds{again}; {scores}"
+        """A line that describes the comparison."""
+        again = f", {self.repeats} repeats" if self.repeats > 1 else ""
+        return f"{len(self.bags):,} bags in {self.folds} folds{again}; gain over a constant in nats per held-out bag"
 
     def text_table(self) -> str:
         """The table as text."""
@@ -86,7 +85,7 @@ class Comparison:
         return str(tabulate(self._lines(), headers="keys", disable_numparse=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the scores of single bags, as JSON can hold it."""
+        """Everything except the scores of single bags, as JSON values."""
         lines = self.table.astype(object).where(self.table.notna(), None).to_dict("records")
         return {
             "methods": lines,
@@ -128,35 +127,32 @@ def _with_error(row: dict[Any, Any], name: str, form: str) -> str:
 
 
 def summarise(
-    trials: list[Trial], constant: Trial, *, ids: list[Any], folds: int, repeats: int, notes: tuple[str, ...] = ()
+    methods: list[MethodScores],
+    constant: MethodScores,
+    *,
+    ids: list[Any],
+    folds: int,
+    repeats: int,
+    notes: tuple[str, ...] = (),
 ) -> Comparison:
-    """Make a comparison of trials on the same bags.
-
-    Args:
-        trials: the methods.
-        constant: the scores of a constant.
-        ids: the bags' ids.
-        folds: folds of bags.
-        repeats: how often they were cut.
-        notes: what else was found.
-    """
+    """Summarise the scores of methods and of a constant on the bags ``ids``."""
     import pandas as pd
 
-    sound = [trial for trial in trials if not trial.reason]
+    sound = [scores for scores in methods if not scores.reason]
     base = constant.log_likelihoods.mean(axis=0)
-    gains = {trial.method: trial.log_likelihoods.mean(axis=0) - base for trial in sound}
+    gains = {scores.method: scores.log_likelihoods.mean(axis=0) - base for scores in sound}
     order = sorted(gains, key=lambda name: -float(gains[name].mean()))
     best = gains[order[0]] if order else np.zeros(len(base))
-    lines = [_line(trial, gains[trial.method], best) for trial in sorted(sound, key=lambda t: order.index(t.method))]
+    lines = [_line(scores, gains[scores.method], best) for scores in sorted(sound, key=lambda s: order.index(s.method))]
     lines.append(_line(constant, np.zeros(len(base)), best))
     nothing = {name: np.nan for name in lines[0] if name not in ("method", "tied", "seconds", "reason")}
     lines += [
-        {"method": t.method, **nothing, "tied": False, "seconds": np.nan, "reason": t.reason}
-        for t in trials
-        if t.reason
+        {"method": scores.method, **nothing, "tied": False, "seconds": np.nan, "reason": scores.reason}
+        for scores in methods
+        if scores.reason
     ]
     table = pd.DataFrame(lines)
-    failed = tuple(f"{trial.method} failed: {trial.reason}" for trial in trials if trial.reason)
+    failed = tuple(f"{scores.method} failed: {scores.reason}" for scores in methods if scores.reason)
     recommended, verdict = _recommend({line["method"]: line for line in lines}, order, gains)
     return Comparison(
         table=table,
@@ -169,20 +165,20 @@ def summarise(
     )
 
 
-def _line(trial: Trial, gain: FloatArray, best: FloatArray) -> dict[str, Any]:
-    errors = trial.errors.mean(axis=0)
+def _line(scores: MethodScores, gain: FloatArray, best: FloatArray) -> dict[str, Any]:
+    errors = scores.errors.mean(axis=0)
     behind = best - gain
     return {
-        "method": trial.method,
+        "method": scores.method,
         "gain": float(gain.mean()),
         "gain_se": standard_error(gain),
         "behind": float(behind.mean()),
         "behind_se": standard_error(behind),
-        "tied": trial.method != CONSTANT and not beyond_chance(behind),
+        "tied": scores.method != CONSTANT and not beyond_chance(behind),
         "error": float(errors.mean()),
         "error_se": standard_error(errors),
-        "seconds": float(np.mean(trial.seconds)) if trial.seconds else np.nan,
-        "reason": trial.reason,
+        "seconds": float(np.mean(scores.seconds)) if scores.seconds else np.nan,
+        "reason": scores.reason,
     }
 
 
@@ -192,7 +188,7 @@ def standard_error(values: FloatArray) -> float:
 
 
 def beyond_chance(differences: FloatArray) -> bool:
-    """Whether the mean is above 0 by more than chance would have it: a t interval of 95 % that leaves 0 out."""
+    """Whether the mean is significantly above 0: its 95 % t interval excludes 0."""
     from scipy.stats import t
 
     reach = float(t.ppf(0.5 + 0.5 * _CONFIDENCE, len(differences) - 1))
@@ -206,22 +202,22 @@ def _recommend(
     if not order:
         return None, "No method could be fitted on these bags."
     best, bags = order[0], len(gains[order[0]])
-    few = f" {bags} bags are few: another draw of folds may say otherwise." if bags < FEW_BAGS else ""
-    gain = f"{gains[best].mean():+.3f} ± {standard_error(gains[best]):.3f} nats a bag"
+    few = f" There are only {bags} bags: other folds may give another result." if bags < FEW_BAGS else ""
+    gain = f"{gains[best].mean():+.3f} ± {standard_error(gains[best]):.3f} nats per bag"
     if not beyond_chance(gains[best]):
         return None, (
-            "No method explains held-out counts better than a constant does, beyond chance "
-            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows unless more bags, or columns "
-            "that tell bags apart, show that they are worth something." + few
+            "No method explains held-out counts significantly better than a constant "
+            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows; try more bags, or columns in "
+            "which bags differ." + few
         )
     tied = [name for name in order[1:] if lines[name]["tied"]]
-    words = f"Use {best}: it explains held-out counts better than a constant does ({gain})."
+    words = f"Use {best}: it explains held-out counts better than a constant ({gain})."
     if tied:
         words += f" {_listing(tied)} {'is' if len(tied) == 1 else 'are'} tied with it."
         quickest = min([best, *tied], key=lambda name: float(lines[name]["seconds"]))
         took, other = lines[quickest]["seconds"], lines[best]["seconds"]
         if took < 0.5 * other:
-            words += f" Of these {quickest} is the quickest ({took:.2g} s a fit, {best} {other:.2g} s)."
+            words += f" Of these {quickest} is the fastest ({took:.2g} s per fit; {best} {other:.2g} s)."
     elif len(order) > 1:
         words += " No other method is tied with it."
     return best, words + few

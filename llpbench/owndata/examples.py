@@ -1,4 +1,4 @@
-"""Small real tables to try things on, shipped with the package."""
+"""Small real tables that are shipped with the package."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ _FOLDER = Path(__file__).parent / "tables"
 
 
 def example_table(name: str = "penguins") -> pd.DataFrame:
-    """A small real table, labels and all: leave the labels out and fit on their counts.
+    """A small real table with labels; drop the labels and fit to their counts.
 
     Args:
         name: ``penguins``: 344 penguins of three species near Palmer Station, Antarctica, 2007 to 2009, measured by
             Kristen Gorman, published as "palmerpenguins" by Allison Horst, Alison Hill and Kristen Gorman (CC0).
-
-    Raises:
-        UnknownNameError: there is no such table.
     """
     import pandas as pd
 

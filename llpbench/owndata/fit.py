@@ -1,8 +1,8 @@
-"""``llpbench.fit``: learn from a table of one's own, with bags and their counts but without any label of a row.
+"""``llpbench.fit``: fit a method to your own table, with bags and their counts but no labels of rows.
 
-Some of the bags are held back. The method is watched on them by the rule ``bags``, as in a benchmark run, and the
-model of its best report is returned. On bags that it did not learn from it is compared with a constant: its
-probabilities are as sure as these bags allow, and the user is warned where it learned nothing.
+Some bags are held out. The rule ``bags`` selects a report of the method on them, as in a benchmark run. The model is
+compared with a constant on bags that it was not fitted on: its probabilities are shrunk as far as these bags require,
+and the user is warned if it learned nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.frames import fit_encoder
 from llpbench.experiment.seeds import derive_seed
-from llpbench.owndata.fitting.memory import Memory
-from llpbench.owndata.fitting.method import choose_backend, find_method
-from llpbench.owndata.fitting.trainer import Trainer, hold_back
+from llpbench.owndata.fitting import Memory, Trainer, choose_backend, find_method, hold_out
 from llpbench.owndata.judging.assessment import UnseenBags, assess
 from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.judging.spread import class_shares
 from llpbench.owndata.model import LLPModel
 from llpbench.owndata.model_file import FORMAT, VERSION, Header
-from llpbench.owndata.reading.arguments import as_python, read_whole
-from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
+from llpbench.owndata.reading.bagged_table import BaggedTable, as_python, read_bagged_table, read_whole
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
 
@@ -49,44 +46,43 @@ def fit(
     encoding: str = "table",
     plugins: Iterable[str | Path] = (),
 ) -> LLPModel:
-    """Learn from bags and their counts.
+    """Fit a method to bags and their counts.
 
     Args:
         X: the table: a DataFrame (pandas, polars), an array or a sparse matrix. Numbers are standardised, dates become
             numbers, texts and categories 0/1 columns; missing values are allowed.
-        bag_of: the bag of each row: any hashable ids, or the name of a column of X (which is then no feature).
-        counts: for each bag the number of rows of class 1, or (bags x classes) one number for each class. A mapping
-            from bag ids, a Series or DataFrame indexed by them, or an array in the order of the sorted ids. Also: one
-            value for each row that is the same throughout a bag, or the name(s) of such columns of X; a table with the
-            bags as a column, wide (a column for each class) or long (columns bag, class, count). A count may be known
-            within bounds ("<5"): it is filled in by its mean within them; or not at all (NaN): such a bag is left out.
+        bag_of: the bag of each row: any hashable ids, or the name of a column of X (which is then not a feature).
+        counts: the number of rows of class 1 in each bag, or (bags x classes) one number per class. A mapping from bag
+            ids, a Series or DataFrame indexed by them, or an array in the order of the sorted ids. Also: one value per
+            row that is the same for all rows of a bag, or the name(s) of such columns of X; a table with the bags as a
+            column, wide (a column per class) or long (columns bag, class, count). A count may be known within bounds
+            ("<5"), and is replaced by its expected value; bags with unknown counts (NaN) are left out.
         proportions: shares of the bag's rows instead of counts, in the same forms.
         method: a registered method.
-        params: its parameters, as ``llpbench show METHOD`` lists them.
-        classes: names of the classes; 0, 1, ... (or the DataFrame's columns) when not given.
-        count_sd: standard deviation of the noise that was added to the counts, for example for privacy; in rows, also
-            where ``proportions`` are given.
-        validation: share of the bags that is held back to choose the model; at least one bag is.
-        halvings: the model is compared with a constant on bags that it did not learn from. Where the held-back ones
-            do not tell enough, the others are cut into two halves and the method is fitted on each: once, or three
-            times where bags are few or the halves disagree, or as often as you say. 0: only the held-back bags are
-            looked at, which costs no further fit.
+        params: its parameters, as listed by ``llpbench show METHOD``.
+        classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
+        count_sd: standard deviation of noise added to the counts, for example for privacy; in rows, even if
+            ``proportions`` are given.
+        validation: share of the bags to hold out for selecting the model; at least one bag.
+        halvings: how often the training bags are split into two halves to fit the method on each, in order to compare
+            the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 1,
+            or 3 if there are few bags or the halves disagree. 0 costs no further fit.
         seed: seed of everything random.
-        backend: backend of the networks (jax, tensorflow, torch); when not given, the one Keras runs on, or jax.
+        backend: backend of the networks (jax, tensorflow, torch); by default the one Keras runs on, or jax.
         encoding: ``table``, or ``none`` for features of one space (embeddings) that keep their scales.
         plugins: single-file plugins to load first, as ``--plugin``.
 
     Returns:
-        The fitted model, as it was at its best report under the rule ``bags``; its probabilities are as sure as bags
-        that it did not learn from allow (``owndata/judging/shrinkage.py``).
+        The model of the best report under the rule ``bags``; its probabilities are shrunk as far as held-out bags
+        require (``owndata/judging/shrinkage.py``).
 
     Warns:
-        LLPWarning: the model is not clearly better than a constant; bags are few, all alike, or far more spread than
-            binomial; a column holds the counts themselves. ``LLPModel.report`` says more.
+        LLPWarning: the model is not clearly better than a constant; there are few bags, or they hardly differ, or
+            their spread is far more than binomial; a column contains the counts. See ``LLPModel.report``.
 
     Raises:
-        UsageError: the request cannot be served, with what is wrong.
-        MethodError: the method broke its contract.
+        UsageError: an argument is invalid.
+        MethodError: the method violates its contract.
     """
     seed = read_whole(seed, "seed")
     halvings = None if halvings is None else read_whole(halvings, "halvings", least=0)
@@ -117,17 +113,17 @@ def fit_table(
     encoding: str,
     plugins: Iterable[str | Path],
 ) -> LLPModel:
-    """Learn from a table that has been read; arguments as those of ``fit``, whose caller is the one to be warned."""
+    """Fit a method to a table that has been read; arguments as those of ``fit``, whose caller gets the warnings."""
     bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
     entry = find_method(load_registry([Path(p) for p in plugins]), method)
     spec = entry.spec
     settings = spec.resolve(dict(params or {}))
     task = "binary" if len(names) == 2 else "multiclass"
     if task not in spec.tasks:
-        raise UsageError(f"{method} is for {' and '.join(spec.tasks)} tasks; {len(names)} classes are given.")
+        raise UsageError(f"{method} supports {' and '.join(spec.tasks)} tasks, got {len(names)} classes.")
     backend = choose_backend(entry, backend)
 
-    train, held = hold_back(len(bags.ids), validation, seed)
+    train, held_out = hold_out(len(bags.ids), validation, seed)
     encoder = fit_encoder(table.features, np.flatnonzero(np.isin(bags.numbers, train)), encoding)
     trainer = Trainer(
         spec=spec,
@@ -140,21 +136,20 @@ def fit_table(
         columns=encoder.described(),
         seed=seed,
     )
-    trained = trainer.fit(train, held, derive_seed("fit", seed=seed, method=method))
+    trained = trainer.fit(train, held_out, derive_seed("fit", seed=seed, method=method))
     everything = trainer.take(np.arange(len(bags.ids)), np.random.default_rng(0))
-    main = UnseenBags.of(trained.predictor, trained.train, trained.held)
-    found = assess(
+    main = UnseenBags.of(trained.predictor, trained.train, trained.held_out)
+    facts, halves = assess(
         main,
         everything,
-        lambda number: trainer.halve(train, held, number),
+        lambda number: trainer.halve(train, held_out, number),
         halvings,
         derive_seed("intervals", seed=seed),
     )
-    facts = found.facts
     for sentence in facts.warnings:
         warnings.warn(f"{method}: {sentence}", LLPWarning, stacklevel=3)
     logits = trained.predictor.logits(everything.X)
-    best = trained.monitor.winner(trained.monitor.rules[0])
+    best = trained.monitor.best
     calibration = trained.predictor.calibration
     header = Header(
         format=FORMAT,
@@ -172,12 +167,12 @@ def fit_table(
         selected={"report": best.report, "stage": best.stage, "value": best.value, "bag_error": best.bag_error},
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
-    memory = Memory(trainer, table.whole, table.rows, table.given, train, held, main, found.halves)
+    memory = Memory(trainer, table.whole, table.rows, table.given, train, held_out, main, halves)
     return LLPModel(header, trained.predictor.method, memory)
 
 
 def _plain_name(value: Any) -> bool | int | float | str:
-    """A class's name as JSON can hold it: there is no NaN in it."""
+    """A class's name as a JSON value; NaN and other types become texts."""
     plain = as_python(value)
     if isinstance(plain, float) and not np.isfinite(plain):
         return str(plain)

@@ -1,4 +1,4 @@
-"""A fitted model: ``LLPModel`` predicts and is saved, ``llpbench.load`` reads it back."""
+"""A fitted model, and ``llpbench.load``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
-from llpbench.owndata.fitting.memory import Memory
-from llpbench.owndata.fitting.method import choose_backend, find_method
-from llpbench.owndata.judging.bag_card import PERCENTILES
-from llpbench.owndata.judging.facts import FitFacts
-from llpbench.owndata.judging.predictor import Predictor
-from llpbench.owndata.judging.shrinkage import Shrinkage, softmax
+from llpbench.owndata.fitting import Memory, choose_backend, find_method
+from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
+from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
-from llpbench.owndata.reports.make import make_report
-from llpbench.owndata.reports.report import Report
-from llpbench.owndata.subgroups.table import Asked, subgroup_table
+from llpbench.owndata.report import Report, make_report
+from llpbench.owndata.subgroups import subgroup_table
 from llpbench.plugins.registry import load_registry
 
 if TYPE_CHECKING:
@@ -30,21 +26,21 @@ if TYPE_CHECKING:
 
 
 def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
-    """Read a model that ``LLPModel.save`` wrote. Nothing in the file can run; a file that is not sound is refused.
+    """Load a model that ``LLPModel.save`` wrote. Loading executes no code from the file.
 
     Args:
         path: the file.
-        backend: backend of the networks; when not given, the one Keras runs on, or that of the fit.
-        plugins: single-file plugins to load first, if one of them brings the method.
+        backend: backend of the networks; by default the one Keras runs on, or that of the fit.
+        plugins: single-file plugins to load first, if one of them provides the method.
 
     Raises:
-        ModelFileError: the file is not a saved model, or does not fit its method.
+        ModelFileError: the file is invalid, or does not match its method.
     """
     path = Path(path)
     header, state = read_model(path)
     registry = load_registry([Path(p) for p in plugins])
     if header.method not in registry.methods.entries:
-        hint = " Install the package that brings it, or name its file in plugins=."
+        hint = " Install the package that provides it, or pass its file in plugins=."
         raise UnknownNameError(f"method in {path}:", header.method, registry.methods.entries, hint)
     entry = find_method(registry, header.method)
     _check_header(path, header)
@@ -57,28 +53,28 @@ def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] =
         model = LLPModel(header, restored)
         model._predictor.scores(np.zeros((1, header.encoder.width), np.float32))
     except MethodError as error:
-        raise ModelFileError(f"{path} is refused: {error}") from None
+        raise ModelFileError(f"{path} is invalid: {error}") from None
     except LLPBenchError:
         raise
     except Exception as error:
         raise ModelFileError(
-            f"{path} is refused: its state does not fit {header.method} ({describe(error)})."
+            f"{path} is invalid: its state does not match {header.method} ({describe(error)})."
         ) from None
     return model
 
 
 class LLPModel:
-    """A fitted method with the encoder of its table: takes rows of a table, gives classes and probabilities.
+    """A fitted model: predicts classes and probabilities for the rows of a table.
 
-    Made by ``fit`` and ``load``.
+    Returned by ``fit`` and ``load``.
 
     Attributes:
-        classes_: the classes, in the order of ``predict_proba``'s columns.
-        n_features_in_: columns of the table.
-        feature_names_in_: their names, when the table had any.
+        classes_: the classes, in the order of the columns of ``predict_proba``.
+        n_features_in_: number of columns of the table.
+        feature_names_in_: their names, if the table has any.
         method_: the fitted method.
-        selected_: number (``report``), ``stage`` and ``value`` of the report that the rule ``bags`` chose, and its
-            ``bag_error``, the mean absolute error of the proportions of held-back bags.
+        selected_: number (``report``), ``stage`` and ``value`` of the report that the rule ``bags`` selected, and its
+            ``bag_error``, the mean absolute error of the proportions of held-out bags.
     """
 
     def __init__(self, header: Header, method: Any, memory: Memory | None = None) -> None:
@@ -107,9 +103,9 @@ class LLPModel:
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, C) probability of each class.
 
-        What the method says (scores that are no probabilities go through a logistic map that was fitted to the
-        proportions of bags, ``owndata/judging/calibration.py``), drawn towards the overall shares as far as bags that
-        the method did not learn from ask for it (``owndata/judging/shrinkage.py``).
+        Scores that are not probabilities are calibrated by the proportions of bags (``owndata/judging/predictor.py``).
+        Probabilities are shrunk towards the overall shares as far as held-out bags require
+        (``owndata/judging/shrinkage.py``).
         """
         if self._header.shrinkage is None:
             return self._predictor.probabilities(self._header.encoder.transform(X))
@@ -128,10 +124,10 @@ class LLPModel:
         return np.asarray(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
 
     def report(self) -> Report:
-        """What was learned and how far to trust it: ``print`` it, or write it as a page with ``to_html``.
+        """How good the model is: ``print`` the report, or write it as a page with ``to_html``.
 
-        A model that was just fitted knows all of it. A model file keeps the score on held-back bags, the bag card, the
-        calibration and the warnings, but no row: the columns that matter cannot be told of a loaded model.
+        A model file contains the score on held-out bags, the bag card, the calibration and the warnings, but no rows,
+        so the report of a loaded model has no column importances.
         """
         if self._report is None:
             self._report = make_report(self._header, self._memory)
@@ -151,9 +147,8 @@ class LLPModel:
     ) -> pd.DataFrame:
         """Expected number of rows of each class in subgroups, with intervals.
 
-        Without ``X`` it is about the table of the fit: the known counts of its bags are kept, so that the totals of the
-        subgroups add up to them. For another table give ``bag_of`` and ``counts`` (or ``proportions``) as in ``fit`` if
-        they are known.
+        Without ``X`` the table of the fit is used: the totals of the subgroups add up to the known counts of its bags.
+        For another table pass ``bag_of`` and ``counts`` (or ``proportions``) as in ``fit`` if they are known.
 
         Args:
             X: a table; None for the table of the fit.
@@ -162,32 +157,42 @@ class LLPModel:
             counts: known counts of the bags, in the forms of ``fit``.
             proportions: known proportions instead.
             count_sd: standard deviation of the noise in the counts.
-            level: how often the interval should hold the true total, if the model is of the right kind.
-            halvings: how often the bags of the fit are cut into halves and fitted again, to see how far totals depend
-                on which bags there are. The fits are kept for the next call. 0: the interval is of chance alone.
+            level: coverage of the interval if the model is correctly specified.
+            halvings: how often the bags of the fit are split into halves and fitted again, to estimate how far totals
+                depend on the sample of bags. The fits are kept for the next call. 0: intervals cover chance only.
 
         Returns:
-            A DataFrame indexed by the subgroups (and the classes, if there are more than two; of two classes the totals
-            are those of the second, ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``,
-            the interval, which covers chance, bag effects (where counts are not known) and the choice of bags, but no
-            error that all bags have in common; ``least`` and ``most``, what the known counts alone prove.
+            A DataFrame indexed by the subgroups (and the classes, if there are more than two; for two classes the
+            totals are those of ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``, the
+            interval, which covers chance, bag effects (if counts are unknown) and the sample of bags, but no error
+            common to all bags; ``least`` and ``most``, bounds that follow from the known counts alone.
 
         Warns:
-            LLPWarning: rows of the fit's table are in bags whose counts are not known: they are not in the totals. Or
-                the intervals are of chance alone.
+            LLPWarning: rows in bags with unknown counts are not included, or the intervals cover chance only.
 
         Raises:
-            UsageError: the request cannot be served, with what is wrong.
+            UsageError: an argument is invalid.
         """
-        asked = Asked(X, by, bag_of, counts, proportions, count_sd, level, halvings)
-        table, self._memory = subgroup_table(self._header, self._predictor, self._memory, asked)
+        table, self._memory = subgroup_table(
+            self._header,
+            self._predictor,
+            self._memory,
+            X,
+            by,
+            bag_of=bag_of,
+            counts=counts,
+            proportions=proportions,
+            count_sd=count_sd,
+            level=level,
+            halvings=halvings,
+        )
         return table
 
     def save(self, path: str | Path) -> Path:
-        """Write the model to one file of plain numbers and texts (no pickle); ``llpbench.load`` reads it.
+        """Write the model to one file of numbers and texts (no pickle); ``llpbench.load`` reads it.
 
         Raises:
-            MethodError: the method has no functions that give and take its state.
+            MethodError: the method has no ``state`` and ``restore``.
         """
         if not is_restorable(self.method_):
             raise MethodError(f"{self.method} cannot be saved: {HOW_TO}.")
@@ -205,7 +210,7 @@ class LLPModel:
 
 
 def _check_header(path: Path, header: Header) -> None:
-    """Refuse a header whose values are each allowed but do not fit together."""
+    """Reject a header whose values are inconsistent."""
     classes = len(header.classes)
     shift = header.calibration.shift if header.calibration is not None else ()
     sound = (
@@ -214,17 +219,14 @@ def _check_header(path: Path, header: Header) -> None:
         and header.score_kind in ("probability", "logit")
         and (header.score_kind == "logit") == (header.calibration is not None)
         and (header.calibration is None or (len(shift) == classes and header.calibration.scale > 0))
-        and (header.shrinkage is None or _is_sound(header.shrinkage, classes))
+        and (header.shrinkage is None or len(header.shrinkage.shift) == classes)
+        and (header.shrinkage is None or 0.0 <= header.shrinkage.slope <= 1.0)
         and (header.facts is None or _describes(header.facts, classes))
         and header.encoder.columns
         and all(getattr(column, "sd", 1.0) > 0 for column in header.encoder.columns)
     )
     if not sound:
-        raise ModelFileError(f"{path} is refused: its classes, columns and calibration do not fit together.")
-
-
-def _is_sound(shrinkage: Shrinkage, classes: int) -> bool:
-    return 0.0 <= shrinkage.slope <= 1.0 and len(shrinkage.shift) == classes
+        raise ModelFileError(f"{path} is invalid: its classes, columns and calibration are inconsistent.")
 
 
 def _describes(facts: FitFacts, classes: int) -> bool:

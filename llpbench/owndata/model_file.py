@@ -1,8 +1,7 @@
-"""Saved models: one file in the format safetensors. Nothing in it can run, nothing is unpacked to disk.
+"""Model files: one file in safetensors format, which contains no code.
 
-The arrays of the method's state are the file's tensors. All else (``Header``: what the model is, how its table is
-encoded) is JSON under ``llpbench`` in the file's metadata. A file may come from anywhere: whatever is not exactly of
-this form is refused.
+The arrays of the method's state are the file's tensors. Everything else (``Header``) is JSON under ``llpbench`` in the
+file's metadata. Files may come from untrusted sources, so anything that is not exactly of this form is rejected.
 """
 
 from __future__ import annotations
@@ -17,44 +16,44 @@ from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import ARRAY_KINDS, State, plain_state
 from llpbench.data.encoding.frames import FrameEncoder
-from llpbench.owndata.judging.calibration import Calibration
 from llpbench.owndata.judging.facts import FitFacts
+from llpbench.owndata.judging.predictor import Calibration
 from llpbench.owndata.judging.shrinkage import Shrinkage
 from llpbench.system.files import write_atomically
 
 FORMAT = "llpbench-model"
 VERSION = 3
 READABLE = (2, 3)
-"""Versions that are read. Version 2 had neither ``shrinkage`` nor ``facts``; its models predict as they did."""
+"""Supported versions. Version 2 had neither ``shrinkage`` nor ``facts``."""
 KEY = "llpbench"
-"""Where the file's metadata has the header."""
-_READS = f"this llpbench reads versions {' and '.join(map(str, READABLE))}."
+"""Key of the header in the file's metadata."""
+_READS = f"this version of llpbench reads versions {' and '.join(map(str, READABLE))}."
 
 
 class ModelFileError(LLPBenchError):
-    """A file is not a saved model, or not one that can be used here."""
+    """A model file is invalid, or cannot be used here."""
 
 
 class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a model file says of itself.
+    """The content of a model file except its arrays.
 
     Attributes:
         format: always ``llpbench-model``.
         version: version of the format.
         method: the method's registered name.
         params: all its parameters.
-        backend: the backend of its networks, empty when it has none.
+        backend: backend of its networks; empty if it has none.
         seed: seed of the fit.
-        classes: the classes' names, texts or numbers.
-        score_kind: how the method's scores are read: ``probability`` or ``logit``.
+        classes: names of the classes, texts or numbers.
+        score_kind: what the method's scores are: ``probability`` or ``logit``.
         encoder: from table to features.
-        calibration: from scores to probabilities, where scores are no probabilities.
-        shrinkage: how far the probabilities are drawn towards the constant; None: not at all.
-        facts: what is known of the fit: its bags, its score on held-back ones, warnings.
-        selected: the report that the rule ``bags`` chose, and its value.
+        calibration: from scores to probabilities; None if scores are probabilities.
+        shrinkage: how far the probabilities are shrunk towards the constant; None for version 2.
+        facts: bags, score on held-out bags, warnings; None for version 2.
+        selected: the report that the rule ``bags`` selected, and its value.
         versions: versions of the software that made it.
-        arrays: for each array whether it lies in memory by rows (C) or by columns (F, written transposed), so that
-            sums run in the same order and a restored model gives the same bits.
+        arrays: memory order of each array, C or F (written transposed), so that sums run in the same order and a
+            restored model is bit-equal.
         scalars: numbers and texts of the state.
     """
 
@@ -77,10 +76,10 @@ class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def write_model(path: Path, header: Header, state: State) -> None:
-    """Write a model file, whole or not at all.
+    """Write a model file atomically.
 
     Raises:
-        MethodError: the method's state holds values that cannot be saved.
+        MethodError: the method's state contains values that cannot be saved.
         ModelFileError: the file cannot be written.
     """
     from safetensors.numpy import save
@@ -99,11 +98,7 @@ def write_model(path: Path, header: Header, state: State) -> None:
 
 
 def read_model(path: Path) -> tuple[Header, State]:
-    """Read a model file: its header, and the state of its method.
-
-    Raises:
-        ModelFileError: with what is wrong with the file.
-    """
+    """Read the header and the method's state from a model file; raises ``ModelFileError`` if it is invalid."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -111,7 +106,7 @@ def read_model(path: Path) -> tuple[Header, State]:
     try:
         return _read(content)
     except ModelFileError as error:
-        raise ModelFileError(f"{path} is refused: {error}") from None
+        raise ModelFileError(f"{path} is invalid: {error}") from None
 
 
 def _read(content: bytes) -> tuple[Header, State]:
@@ -121,16 +116,16 @@ def _read(content: bytes) -> tuple[Header, State]:
     header = _decode_header(text)
     odd = sorted(set(arrays) ^ set(header.arrays))
     if odd:
-        raise ModelFileError(f"its arrays are not those its header names ({', '.join(map(repr, odd[:3]))}).")
+        raise ModelFileError(f"its arrays do not match its header ({', '.join(map(repr, odd[:3]))}).")
     twice = sorted(set(arrays) & set(header.scalars))
     if twice:
-        raise ModelFileError(f"its state names {twice[0]!r} twice.")
+        raise ModelFileError(f"its state contains {twice[0]!r} twice.")
     ordered = {name: array.T if header.arrays[name] == "F" else array for name, array in arrays.items()}
     return header, {**header.scalars, **ordered}
 
 
 def _read_tensors(content: bytes) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
-    """The text of the header and the arrays; safetensors checks that names, types, shapes and bytes fit together."""
+    """The text of the header, and the arrays; safetensors checks names, types, shapes and sizes."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -139,14 +134,14 @@ def _read_tensors(content: bytes) -> tuple[str, dict[str, np.ndarray[Any, Any]]]
         length = int.from_bytes(content[:8], "little")
         text = msgspec.json.decode(content[8 : 8 + length]).get("__metadata__", {}).get(KEY)
     except KeyError as error:  # a type that numpy has no name for
-        raise ModelFileError(f"an array holds {error.args[0]}, not numbers.") from None
+        raise ModelFileError(f"an array has the type {error.args[0]}; expected real numbers.") from None
     except (SafetensorError, ValueError) as error:
-        raise ModelFileError(f"it is not a saved model ({error}).") from None
+        raise ModelFileError(f"it is not a model file ({error}).") from None
     if text is None:
-        raise ModelFileError("it is not a saved model of llpbench.")
+        raise ModelFileError("it is not a model file of llpbench.")
     for name, array in arrays.items():
         if array.dtype.kind not in ARRAY_KINDS:
-            raise ModelFileError(f"its array {name!r} holds {array.dtype}, not numbers.")
+            raise ModelFileError(f"its array {name!r} has the type {array.dtype}; expected real numbers.")
     return text, arrays
 
 
@@ -154,7 +149,7 @@ def _decode_header(text: str) -> Header:
     try:
         head = msgspec.json.decode(text, type=dict[str, Any])
         if head.get("format") != FORMAT:
-            raise ModelFileError("it is not a saved model of llpbench.")
+            raise ModelFileError("it is not a model file of llpbench.")
         if head.get("version") not in READABLE:
             raise ModelFileError(f"it has version {head.get('version')!r} of the format; {_READS}")
         return msgspec.json.decode(text, type=Header)

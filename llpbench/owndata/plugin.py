@@ -1,4 +1,4 @@
-"""What fitting your own data adds to llpbench: the verb ``compare``."""
+"""Registers the verb ``compare``."""
 
 from __future__ import annotations
 

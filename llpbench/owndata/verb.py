@@ -1,4 +1,4 @@
-"""``compare``: which method suits a table of one's own, with counts of bags but no labels."""
+"""``compare``: compare methods on your own table, with counts of bags but no labels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from llpbench.contracts.errors import UsageError
 from llpbench.experiment.run_settings import RunSettings
 
 
-@click.command(short_help="Compare methods on a table of your own: bags and counts, no labels.")
+@click.command(short_help="Compare methods on your own table: bags and counts, no labels.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--bag", required=True, metavar="COLUMN", help="Column with the bag of each row.")
-@click.option("--count", type=NAMES, help="Column with the bag's count of class 1, or one for each class: a,b,c.")
+@click.option("--count", type=NAMES, help="Column with the bag's count of class 1, or one column per class: a,b,c.")
 @click.option("--proportion", type=NAMES, help="The same with shares of the bag's rows instead of counts.")
 @click.option(
     "--counts-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A second file with the counts: one line for each bag, or the columns BAG, class and count.",
+    help="A second file with the counts: one line per bag, or the columns BAG, class and count.",
 )
-@click.option("--drop", type=NAMES, help="Columns that are no features.")
+@click.option("--drop", type=NAMES, help="Columns to leave out of the features.")
 @click.option(
     "-m",
     "--methods",
@@ -33,13 +33,15 @@ from llpbench.experiment.run_settings import RunSettings
     help="Methods, e.g. mean-ridge,dllp[lr=0.01].  [default: quick ones]",
 )
 @click.option("--count-sd", type=float, default=0.0, help="Standard deviation of noise in the counts.")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of bags.")
-@click.option("--repeats", type=click.IntRange(min=1), help="Draws of the folds.  [default: 1, below 30 bags 3]")
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Number of folds.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), help="Number of partitions into folds.  [default: 1, below 30 bags 3]"
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of folds and fits.")
 @click.option("--backend", default="", help="Backend of the networks: jax, tensorflow or torch.  [default: jax]")
-@click.option("--separator", default="", help="What separates columns in the files.  [default: found by itself]")
-@click.option("--quiet", is_flag=True, help="No progress, only the table.")
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
+@click.option("--separator", default="", help="Column separator of the files.  [default: detected]")
+@click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option(
     "--plugin",
     "plugins",
@@ -59,16 +61,16 @@ def compare(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare methods by cross-validation over the bags of FILE (CSV, TSV or Parquet): which one to use?
+    """Compare methods by cross-validation over the bags of FILE (CSV, TSV or Parquet).
 
-    Each method learns from some bags and is scored by how well it explains the counts of the others. No label of a row
-    is needed. Counts may be missing, or known within bounds ("<5").
+    Each method is fitted on some bags and scored by how well it explains the counts of the others. No labels of rows
+    are needed. Counts may be missing, or known within bounds ("<5").
     """
     from llpbench.owndata.compare import compare as run_comparison
     from llpbench.owndata.reading.files import column_of, read_table
 
     if (count and proportion) or not (count or proportion or counts_file):
-        raise UsageError("give --count or --proportion, or --counts-file with the counts of each bag.")
+        raise UsageError("give either --count or --proportion, or --counts-file with the counts of each bag.")
     what, columns = ("proportions", proportion) if proportion else ("counts", count)
     table = read_table(file, separator)
     values: Any = [column_of(table, name, file) for name in columns or ()] if counts_file is None else None

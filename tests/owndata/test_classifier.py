@@ -35,7 +35,7 @@ def table(n: int = 480, bags: int = 48) -> tuple[pd.DataFrame, np.ndarray, np.nd
 
 
 @parametrize_with_checks([LLPClassifier("mean-ridge")], expected_failed_checks=lambda estimator: NOT_HERE)
-def test_scikit_learn_is_content(estimator: Any, check: Any) -> None:
+def test_passes_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
@@ -45,7 +45,7 @@ def routing() -> Iterator[None]:
         yield
 
 
-def test_it_is_the_model_of_fit_in_all_forms_of_y() -> None:
+def test_classifier_equals_fit_for_all_forms_of_y() -> None:
     X, y, bag = table()
     counts = np.bincount(bag, y)
     wanted = llpbench.fit(X, bag, dict(enumerate(counts)), method="mean-ridge").predict_proba(X)
@@ -70,7 +70,7 @@ def test_it_is_the_model_of_fit_in_all_forms_of_y() -> None:
     assert np.array_equal(other.predict_proba(X), fits["labels"].predict_proba(X))  # nothing but counts is used
 
 
-def test_labels_without_bags_are_bags_of_one_row() -> None:
+def test_labels_without_bag_of_are_bags_of_one_row() -> None:
     X, y, _ = table()
     names = np.array(["no", "yes"])[y]
     model = LLPClassifier("mean-ridge").fit(X, names)
@@ -80,7 +80,7 @@ def test_labels_without_bags_are_bags_of_one_row() -> None:
     assert np.array_equal(model.predict_proba(X), wanted.predict_proba(X))
 
 
-def test_its_score_is_accuracy_on_labels_and_likelihood_on_counts() -> None:
+def test_score_is_accuracy_for_labels_and_likelihood_for_counts() -> None:
     X, y, bag = table()
     counts = np.bincount(bag, y)
     model = LLPClassifier("mean-ridge").fit(X, counts[bag], bag_of=bag)
@@ -93,7 +93,7 @@ def test_its_score_is_accuracy_on_labels_and_likelihood_on_counts() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_bags_are_routed_through_pipelines_and_cross_validation() -> None:
+def test_bag_of_is_routed_through_pipelines_and_cross_validation() -> None:
     X, y, bag = table()
     numbers = X[["a", "b"]]
     counts = np.bincount(bag, y)[bag]
@@ -111,7 +111,7 @@ def test_bags_are_routed_through_pipelines_and_cross_validation() -> None:
     assert search.best_params_ == {"params": {"penalty": 1.0}}  # the other one gives all rows the same
 
 
-def test_the_columns_that_matter_are_found_without_labels() -> None:
+def test_feature_selection_works_without_labels() -> None:
     X, y, bag = table()
     counts = np.bincount(bag, y)
     model = LLPClassifier("mean-ridge").fit(X, counts[bag], bag_of=bag)
@@ -123,7 +123,7 @@ def test_the_columns_that_matter_are_found_without_labels() -> None:
         assert found["importances_mean"].argmax() == 0
 
 
-def test_sparse_text_goes_through_fewer_columns() -> None:
+def test_sparse_text_works_after_truncated_svd() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     rng = np.random.default_rng(0)
     words = sparse.random(300, 50, 0.1, random_state=0, format="csr")
@@ -136,7 +136,7 @@ def test_sparse_text_goes_through_fewer_columns() -> None:
     assert np.array_equal(direct.predict(words), direct.predict(words.toarray()))
 
 
-def test_parameters_are_kept_and_seeds_drawn() -> None:
+def test_clone_keeps_parameters_and_random_state_draws_seeds() -> None:
     X, y, bag = table()
     model = LLPClassifier("mean-ridge", params={"penalty": 1.0}, random_state=np.random.RandomState(0))
     assert clone(model).get_params()["params"] == {"penalty": 1.0}
@@ -152,15 +152,15 @@ def test_parameters_are_kept_and_seeds_drawn() -> None:
     [
         ({"y": None}, "requires y to be passed"),
         ({"bag_of": "store"}, "unknown column of the table: 'store'"),
-        ({"y": {0: 1}}, "it has none for bag 1"),
-        ({"y": np.full(480, 11)}, "not from 0 to its 10 rows"),
+        ({"y": {0: 1}}, "no value for bag 1"),
+        ({"y": np.full(480, 11)}, "between 0 and its 10 rows, got 11"),
         ({"target": "shares"}, "unknown target 'shares'"),
         ({"method": "mean-rigde"}, "Did you mean 'mean-ridge'"),
-        ({"y": np.zeros(480), "bag_of": None}, "one class only"),
+        ({"y": np.zeros(480), "bag_of": None}, "only one class"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_wrong_request_is_a_value_error(change: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_raise_value_error(change: dict[str, Any], message: str) -> None:
     X, y, bag = table()
     request = {"y": np.bincount(bag, y)[bag], "bag_of": bag, "target": "counts", "method": "mean-ridge", **change}
     model = LLPClassifier(request["method"], target=request["target"])
@@ -168,7 +168,7 @@ def test_a_wrong_request_is_a_value_error(change: dict[str, Any], message: str) 
         model.fit(X, request["y"], bag_of=request["bag_of"])
 
 
-def test_counts_without_bags_are_told_apart_from_labels() -> None:
+def test_counts_without_bag_of_are_rejected() -> None:
     rows = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(ValueError, match=r"y has 4 values for 40 rows\. .* counts of bags need bag_of"):
+    with pytest.raises(ValueError, match=r"one value for each of the 40 rows, got 4 \(without bag_of"):
         llpbench.LLPClassifier(method="mean-ridge").fit(rows, [1, 2, 3, 4])

@@ -21,7 +21,7 @@ from llpbench.cli import main
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.experiment.count_laws import log_mass
 from llpbench.owndata.compare import choose_methods, fold_numbers, predict_constant, run_trial
-from llpbench.owndata.comparison import CONSTANT, Trial, beyond_chance, summarise
+from llpbench.owndata.comparison import CONSTANT, MethodScores, beyond_chance, summarise
 from llpbench.owndata.judging.held_out import best_spread, sum_predictions
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.plugins.registry import load_registry
@@ -31,7 +31,7 @@ from llpbench.plugins.registry import load_registry
 
 @given(st.integers(1, 60), st.floats(0.0, 1.0), st.floats(0.01, 30))
 @quick
-def test_the_mass_of_all_counts_is_one(size: int, share: float, sd: float) -> None:
+def test_probabilities_of_all_counts_sum_to_one(size: int, share: float, sd: float) -> None:
     counts = np.arange(size + 1.0)
     logs = log_mass(counts, np.full(size + 1, share * size), np.full(size + 1, sd), np.full(size + 1, float(size)))
     assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-9)
@@ -40,7 +40,7 @@ def test_the_mass_of_all_counts_is_one(size: int, share: float, sd: float) -> No
     assert (far <= logs + 1e-9).all()
 
 
-def test_equal_rows_of_random_bags_have_about_the_binomial_law() -> None:
+def test_likelihood_of_equal_rows_is_close_to_binomial() -> None:
     sizes, p = np.full(101, 100), 0.3
     held = sum_predictions(
         np.tile([1 - p, p], (10100, 1)), np.repeat(np.arange(101), 100), np.arange(101.0)[:, None], sizes, 0
@@ -51,7 +51,7 @@ def test_equal_rows_of_random_bags_have_about_the_binomial_law() -> None:
     )
 
 
-def test_two_classes_are_one_count_and_bags_of_one_row_have_no_effect() -> None:
+def test_two_classes_equal_one_count_and_spread_ignores_bags_of_one_row() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(60)
     both = np.column_stack([1 - p, p])
@@ -69,7 +69,7 @@ def test_two_classes_are_one_count_and_bags_of_one_row_have_no_effect() -> None:
 
 
 @pytest.mark.parametrize(("size", "effect"), [(4, 0.0), (30, 0.0), (30, 0.7)])
-def test_the_truth_explains_counts_best(size: int, effect: float) -> None:
+def test_true_probabilities_have_the_highest_likelihood(size: int, effect: float) -> None:
     rng = np.random.default_rng(0)
     n = 1500
     bag, sizes = np.repeat(np.arange(n), size), np.full(n, size)
@@ -100,7 +100,7 @@ def test_the_truth_explains_counts_best(size: int, effect: float) -> None:
 
 @given(st.integers(2, 300), st.integers(2, 10), st.integers(0, 5))
 @quick
-def test_folds_are_even(n: int, folds: int, seed: int) -> None:
+def test_fold_sizes_differ_by_at_most_one(n: int, folds: int, seed: int) -> None:
     folds = min(folds, n)
     sizes = np.bincount(fold_numbers(n, folds, seed), minlength=folds)
     assert sizes.sum() == n
@@ -116,7 +116,7 @@ def small(n: int = 240, bags: int = 40, seed: int = 0, strength: float = 3.0) ->
     return frame, y.groupby(frame["shop"]).sum()
 
 
-def test_every_bag_is_held_out_once_in_each_repeat_and_scored_in_its_place() -> None:
+def test_every_bag_is_held_out_once_per_repeat() -> None:
     frame, sold = small()
     table = read_bagged_table(frame, "shop", sold, None)
     seen: list[tuple[set[Any], set[Any]]] = []
@@ -142,11 +142,11 @@ def test_every_bag_is_held_out_once_in_each_repeat_and_scored_in_its_place() -> 
 # -- the result --------------------------------------------------------------------------------------------------------
 
 
-def trial(name: str, logs: np.ndarray, seconds: float = 1.0) -> Trial:
-    return Trial(name, logs[None], np.abs(logs)[None], (seconds,))
+def trial(name: str, logs: np.ndarray, seconds: float = 1.0) -> MethodScores:
+    return MethodScores(name, logs[None], np.abs(logs)[None], (seconds,))
 
 
-def test_differences_are_paired_and_ties_are_told() -> None:
+def test_differences_are_paired_and_ties_are_reported() -> None:
     rng = np.random.default_rng(0)
     hard = 3 * rng.normal(size=50)  # what makes a bag hard is common to all methods
     good, near, far = hard + 1.0, hard + 0.99 + 0.1 * rng.normal(size=50), hard + 0.5 + 0.1 * rng.normal(size=50)
@@ -154,7 +154,7 @@ def test_differences_are_paired_and_ties_are_told() -> None:
         trial("far", far),
         trial("near", near, 0.1),
         trial("good", good),
-        Trial("bad", good[:0], good[:0], (), "no"),
+        MethodScores("bad", good[:0], good[:0], (), "no"),
     ]
     found = summarise(trials, trial(CONSTANT, hard), ids=list(range(50)), folds=5, repeats=1)
     lines = found.table.set_index("method")
@@ -165,7 +165,7 @@ def test_differences_are_paired_and_ties_are_told() -> None:
     np.testing.assert_allclose(lines.loc["far", "gain"], (far - hard).mean())
     assert np.isnan(lines.loc["bad", "gain"])
     assert found.recommended == "good"
-    assert "near is tied with it. Of these near is the quickest (0.1 s a fit, good 1 s)." in found.verdict
+    assert "near is tied with it. Of these near is the fastest (0.1 s per fit; good 1 s)." in found.verdict
     assert found.notes == ("bad failed: no",)
     np.testing.assert_allclose(found.bags["near"], near - hard)
     assert json.loads(json.dumps(found.to_dict()))["methods"][4]["gain"] is None
@@ -176,14 +176,16 @@ def test_differences_are_paired_and_ties_are_told() -> None:
     assert found.verdict in text
 
 
-def test_nothing_is_recommended_that_is_no_better_than_a_constant() -> None:
+def test_no_method_is_recommended_unless_better_than_a_constant() -> None:
     rng = np.random.default_rng(0)
     base, logs = rng.normal(size=12), rng.normal(size=12)
     found = summarise([trial("m", logs)], trial(CONSTANT, base), ids=list(range(12)), folds=4, repeats=1)
     assert found.recommended is None
-    assert "No method explains held-out counts better than a constant" in found.verdict
-    assert "12 bags are few" in found.verdict
-    none = summarise([Trial("m", base[:0], base[:0], (), "no")], trial(CONSTANT, base), ids=[*"ab"], folds=2, repeats=1)
+    assert "No method explains held-out counts significantly better than a constant" in found.verdict
+    assert "only 12 bags" in found.verdict
+    none = summarise(
+        [MethodScores("m", base[:0], base[:0], (), "no")], trial(CONSTANT, base), ids=[*"ab"], folds=2, repeats=1
+    )
     assert none.recommended is None
     assert "No method could be fitted" in none.verdict
 
@@ -226,7 +228,7 @@ class Declines(Guesses):
 
 
 @pytest.mark.slow
-def test_methods_are_compared_and_a_failure_stops_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_continues_after_a_method_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "three.py").write_text(PLUGIN)
     frame, sold = small()
     told: list[str] = []
@@ -254,14 +256,14 @@ def test_methods_are_compared_and_a_failure_stops_nobody(tmp_path: Path, capsys:
     assert capsys.readouterr().err == ""
 
 
-def test_columns_that_say_nothing_are_found_out() -> None:
+def test_compare_recommends_nothing_for_uninformative_columns() -> None:
     frame, sold = small(strength=0.0)
     found = llpbench.compare(frame, "shop", sold, methods="mean-ridge", progress=False)
     assert found.recommended is None
 
 
 @pytest.mark.slow
-def test_several_classes_few_bags_and_open_counts() -> None:
+def test_compare_supports_several_classes_few_bags_and_bounds() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=240)
     X = 3 * np.eye(3)[y] + rng.normal(size=(240, 3))
@@ -277,7 +279,7 @@ def test_several_classes_few_bags_and_open_counts() -> None:
     assert "1 of 6 bags are known within bounds" in found.notes[1]
 
 
-def test_shares_of_small_bags_are_compared_as_they_are_fitted() -> None:
+def test_compare_accepts_proportions_of_small_bags() -> None:
     rng = np.random.default_rng(0)
     bags, x = np.repeat(np.arange(60), 3), rng.normal(size=180)
     shares = {b: 0.33 * (b % 2) for b in range(60)}  # a third, rounded: 0.99 of a row
@@ -286,7 +288,7 @@ def test_shares_of_small_bags_are_compared_as_they_are_fitted() -> None:
     assert np.isfinite(found.table["gain"]).all()
 
 
-def test_quick_methods_are_the_default() -> None:
+def test_compare_runs_quick_methods_by_default() -> None:
     registry = load_registry()
     names = {c.name for c in choose_methods(registry, None, 2)}
     assert names == {entry.spec.name for entry in registry.methods if entry.spec.quick and "binary" in entry.spec.tasks}
@@ -299,17 +301,17 @@ def test_quick_methods_are_the_default() -> None:
     ("change", "message"),
     [
         ({"methods": "mean-rigde"}, "Did you mean 'mean-ridge'"),
-        ({"methods": "supervised"}, "it is a bound"),
+        ({"methods": "supervised"}, "it is an upper bound"),
         ({"methods": "mean-ridge[x=1]"}, "unknown parameter"),
-        ({"methods": []}, "name at least one"),
-        ({"folds": 1}, "folds must be 2 or more"),
-        ({"repeats": 0}, "repeats must be 1 or more"),
-        ({"bag_of": [0] * 120 + [1] * 120, "counts": [3, 4]}, "needs 4 at least"),
+        ({"methods": []}, "methods is empty"),
+        ({"folds": 1}, "folds must be an integer >= 2"),
+        ({"repeats": 0}, "repeats must be an integer >= 1"),
+        ({"bag_of": [0] * 120 + [1] * 120, "counts": [3, 4]}, "needs at least 4 bags"),
         ({"bag_of": "store"}, "unknown column of the table: 'store'"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_wrong_comparison_is_told_what_is_wrong(change: dict[str, Any], message: str) -> None:
+def test_compare_rejects_invalid_arguments(change: dict[str, Any], message: str) -> None:
     frame, sold = small()
     request = {"X": frame, "bag_of": "shop", "counts": sold, "methods": "mean-ridge", "progress": False, **change}
     with pytest.raises(LLPBenchError, match=re.escape(message)):
@@ -327,7 +329,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.slow
-def test_the_command_compares_a_file(
+def test_compare_command_reads_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -361,14 +363,14 @@ def test_the_command_compares_a_file(
         (["--bag", "shp", "--count", "sold"], "unknown column of rows.csv: 'shp'. Did you mean 'shop'"),
         (["--bag", "shop", "--count", "sodl"], "unknown column of rows.csv: 'sodl'. Did you mean 'sold'"),
         (["--bag", "shop", "--count", "sold", "--drop", "x"], "unknown column of rows.csv: 'x'"),
-        (["--bag", "shop"], "give --count or --proportion"),
-        (["--bag", "shop", "--count", "sold", "--proportion", "sold"], "give --count or --proportion"),
-        (["--bag", "shop", "--proportion", "sold"], "not from 0 to 1"),
+        (["--bag", "shop"], "give either --count or --proportion"),
+        (["--bag", "shop", "--count", "sold", "--proportion", "sold"], "give either --count or --proportion"),
+        (["--bag", "shop", "--proportion", "sold"], "between 0 and 1, got"),
         (["--bag", "shop", "--counts-file", "absent.csv"], "absent.csv cannot be read"),
     ],
     ids=" ".join,
 )
-def test_the_command_says_what_is_wrong(
+def test_compare_command_reports_usage_errors(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -383,7 +385,7 @@ def test_the_command_says_what_is_wrong(
     assert message in err
 
 
-def test_open_counts_are_no_error_of_usage() -> None:
+def test_compare_accepts_counts_within_bounds() -> None:
     frame, sold = small()
-    with pytest.raises(UsageError, match="not known for any bag"):
+    with pytest.raises(UsageError, match="unknown for every bag"):
         llpbench.compare(frame, "shop", sold * np.nan, methods="mean-ridge", progress=False)

@@ -18,7 +18,7 @@ import llpbench
 from llpbench import LLPWarning, UsageError
 from llpbench.contracts.data import FloatArray
 from llpbench.experiment.metrics import auroc
-from llpbench.owndata.judging.findings import find_warnings
+from llpbench.owndata.judging.facts import find_warnings
 from llpbench.owndata.model_file import Header, write_model
 
 
@@ -48,7 +48,7 @@ def log_loss(y: np.ndarray, p: FloatArray) -> float:
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fit_that_learned_is_silent_and_keeps_its_probabilities() -> None:
+def test_good_fit_has_no_warnings_and_no_shrinkage() -> None:
     frame, y = table(120, 20)
     model, told = fit(frame, y)
     assert told == []
@@ -64,7 +64,7 @@ def test_a_fit_that_learned_is_silent_and_keeps_its_probabilities() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_fit_that_learned_nothing_says_so_and_becomes_a_constant(seed: int) -> None:
+def test_useless_fit_warns_and_is_shrunk_to_a_constant(seed: int) -> None:
     """Days with luck of their own, and columns that have nothing to do with it."""
     rng = np.random.default_rng(seed)
     frame, _ = table(80, 25, seed=seed)
@@ -81,22 +81,22 @@ def test_a_fit_that_learned_nothing_says_so_and_becomes_a_constant(seed: int) ->
     assert all(text.removeprefix("mean-ridge: ")[:60] in " ".join(report.split()) for text in told)
 
 
-def test_few_bags_are_told() -> None:
+def test_few_bags_give_a_warning() -> None:
     frame, y = table(6, 40)
-    assert any("there are 6 bags only" in text for text in fit(frame, y)[1])
-    assert not any("bags only" in text for text in fit(*table(12, 40))[1])
+    assert any("there are only 6 bags" in text for text in fit(frame, y)[1])
+    assert not any("there are only" in text for text in fit(*table(12, 40))[1])
 
 
-def test_bags_that_are_all_alike_are_told() -> None:
+def test_similar_bags_give_a_warning() -> None:
     frame, y = table(40, 20)
     same = frame.assign(bag=np.argsort(np.argsort(y, kind="stable"), kind="stable") % 40)  # dealt out by label
     assert any("proportions of the bags hardly differ" in text for text in fit(same, y)[1])
     rows = np.tile(np.random.default_rng(0).normal(size=(20, 2)), (40, 1))  # every bag has the same rows
     twins = pd.DataFrame(rows, columns=["a", "b"]).assign(bag=np.repeat(np.arange(40), 20))
-    assert any("all alike in their features" in text for text in fit(twins, y)[1])
+    assert any("features of the bags hardly differ" in text for text in fit(twins, y)[1])
 
 
-def test_every_sentence_comes_from_the_facts() -> None:
+def test_warnings_follow_from_the_facts() -> None:
     model, told = fit(*table(6, 40))
     facts = model._header.facts
     assert facts is not None
@@ -106,23 +106,23 @@ def test_every_sentence_comes_from_the_facts() -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ([0] * 6, "hold rows of one class only (0)"),
-        ([20] * 6, "hold rows of one class only (1)"),
-        (np.array([[20, 0, 0]] * 6), "hold rows of one class only (0)"),
+        ([0] * 6, "contain only one class (0)"),
+        ([20] * 6, "contain only one class (1)"),
+        (np.array([[20, 0, 0]] * 6), "contain only one class (0)"),
     ],
 )
-def test_one_class_is_refused(counts: Any, message: str) -> None:
+def test_counts_of_one_class_are_rejected(counts: Any, message: str) -> None:
     frame, _ = table(6, 20)
     with pytest.raises(UsageError, match=re.escape(message)):
         llpbench.fit(frame, "bag", counts, method="mean-ridge")
-    with pytest.raises(UsageError, match="halvings must be 0, 1, 2"):
+    with pytest.raises(UsageError, match="halvings must be an integer >= 0"):
         llpbench.fit(frame, "bag", [10] * 6, method="mean-ridge", halvings=-1)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_says_what_matters() -> None:
+def test_report_contains_all_sections() -> None:
     frame, y = table(80, 25)
     model, _ = fit(frame, y)
     report = model.report()
@@ -131,7 +131,7 @@ def test_the_report_says_what_matters() -> None:
     assert [effect.column for effect in report.effects] == ["age", "job", "noise"]
     assert report.effects[0].loss > 5 * abs(report.effects[2].loss)
     text = str(report)
-    for part in ("Verdict", "On bags it did not learn from", "The bags", "80, 2,000", "Columns that matter", "known"):
+    for part in ("Verdict", "On held-out bags", "The bags", "80, 2,000", "Importance of columns", "known"):
         assert part in text
     assert "Warnings" not in text
     assert max(map(len, text.splitlines())) <= 110
@@ -161,7 +161,7 @@ class Tags(HTMLParser):
         self.said += data
 
 
-def test_the_page_is_whole_escaped_and_asks_for_nothing(tmp_path: Path) -> None:
+def test_report_page_is_self_contained_and_escaped(tmp_path: Path) -> None:
     evil = "<script>alert('x')</script>"
     frame, y = table(8, 30)
     model, _ = fit(frame.rename(columns={"age": evil}), y, classes=["<b>no</b>", "yes & more"])
@@ -176,25 +176,25 @@ def test_the_page_is_whole_escaped_and_asks_for_nothing(tmp_path: Path) -> None:
     assert not any(name in attributes for _, attributes in tags.seen for name in ("src", "href", "onload", "onclick"))
     assert "http" not in text
     assert "prefers-color-scheme: dark" in text
-    assert "8 bags only" in tags.said
+    assert "only 8 bags" in tags.said
     assert sum(tag == "circle" for tag, _ in tags.seen) == 8
 
 
-def test_a_loaded_model_has_what_its_file_keeps(tmp_path: Path) -> None:
+def test_report_of_loaded_model_has_no_column_importances(tmp_path: Path) -> None:
     frame, y = table(8, 30)
     model, told = fit(frame, y)
     loaded = llpbench.load(model.save(tmp_path / "m"))
     kept, whole = loaded.report(), model.report()
     assert kept.facts == whole.facts
     assert kept.effects is None
-    assert "a model file keeps no rows" in str(kept)
-    assert "a model file keeps no rows" in kept.html()
+    assert "a model file does not contain" in str(kept)
+    assert "a model file does not contain" in kept.html()
     assert told
-    assert str(kept).split("Columns that matter")[0] == str(whole).split("Columns that matter")[0]
+    assert str(kept).split("Importance of columns")[0] == str(whole).split("Importance of columns")[0]
     assert np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
 
 
-def test_a_file_of_version_2_predicts_as_it_did(tmp_path: Path) -> None:
+def test_model_file_of_version_2_predicts_without_shrinkage(tmp_path: Path) -> None:
     frame, y = table()
     model, _ = fit(frame, y)
     facts = {name: getattr(model._header, name) for name in Header.__struct_fields__}
@@ -210,11 +210,11 @@ def test_a_file_of_version_2_predicts_as_it_did(tmp_path: Path) -> None:
     np.testing.assert_allclose(totals["total"], pd.Series(raw[:, 1]).groupby(frame["job"]).sum())
 
 
-def test_one_judged_bag_tells_no_columns() -> None:
+def test_one_held_out_bag_gives_no_column_importances() -> None:
     frame, y = table(6, 40)
     model, _ = fit(frame, y, halvings=0)
     assert model.report().effects is None
-    assert "judged on one bag" in str(model.report())
+    assert "scored on one bag" in str(model.report())
 
 
 # -- flights -----------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ FLIGHTS = Path(os.environ.get("LLPBENCH_DATA", "")) / "flights" / "flights.csv.z
 @pytest.mark.slow
 @pytest.mark.skipif(not FLIGHTS.is_file(), reason="the flights of New York are not in LLPBENCH_DATA")
 @pytest.mark.parametrize("seed", [200, 201])  # settings were chosen on others
-def test_days_without_weather_say_nothing_of_single_flights(seed: int) -> None:
+def test_flights_by_day_are_shrunk_to_a_constant(seed: int) -> None:
     """The right answer is a constant and a warning; the method by itself, though it knows of bag effects, is worse."""
     columns = ["hour", "carrier", "origin", "dest", "distance", "sched_dep_time", "sched_arr_time"]
     flights = pd.read_csv(FLIGHTS, usecols=[*columns, "month", "day", "arr_delay"])

@@ -20,9 +20,9 @@ from scipy import sparse, stats
 
 import llpbench
 from llpbench.contracts.errors import LLPBenchError, UsageError
+from llpbench.data.encoding import forms
 from llpbench.data.encoding.dates import Dates, parts_of
 from llpbench.data.encoding.frames import FrameEncoder, fit_encoder
-from llpbench.owndata.reading import forms
 from llpbench.owndata.reading.bag_counts import read_bag_ids, read_counts
 from llpbench.owndata.reading.bagged_table import read_bagged_table
 from llpbench.owndata.reading.censored import fill_in, tighten, truncated_moments
@@ -46,7 +46,7 @@ def probabilities(X: Any, *args: Any, **options: Any) -> np.ndarray:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_form_of_a_table_of_numbers_gives_the_same_model() -> None:
+def test_all_forms_of_numeric_tables_give_the_same_model() -> None:
     X, bag, y = numbers()
     counts = dict(enumerate(np.bincount(bag, y)))
     wanted = probabilities(X, bag, counts)
@@ -66,7 +66,7 @@ def test_every_form_of_a_table_of_numbers_gives_the_same_model() -> None:
         assert np.array_equal(probabilities(X, ids, counts), wanted)
 
 
-def test_a_polars_table_of_all_kinds_of_columns_is_that_of_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polars_table_equals_pandas_table(monkeypatch: pytest.MonkeyPatch) -> None:
     X, bag, y = numbers()
     rng = np.random.default_rng(1)
     days = [dt.date(2024, 1, 1) + dt.timedelta(int(d)) for d in rng.integers(0, 400, len(X))]
@@ -93,7 +93,7 @@ def test_a_polars_table_of_all_kinds_of_columns_is_that_of_pandas(monkeypatch: p
     assert np.array_equal(probabilities(by_name, "bag", "n"), probabilities(plain, bag, counts))
 
 
-def test_a_frame_of_another_library_is_asked_for_pandas() -> None:
+def test_other_dataframes_are_converted_with_to_pandas() -> None:
     class Other:
         def to_pandas(self) -> pd.DataFrame:
             return pd.DataFrame({"a": [1.0, 2.0]})
@@ -101,7 +101,7 @@ def test_a_frame_of_another_library_is_asked_for_pandas() -> None:
     assert forms.as_frame(Other()).equals(pd.DataFrame({"a": [1.0, 2.0]}))
 
 
-def test_a_sparse_matrix_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_sparse_matrix_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     X, bag, y = numbers()
     monkeypatch.setattr(forms, "MOST_DENSE_BYTES", X.nbytes - 1)
     with pytest.raises(UsageError, match=r"sparse matrix of 300 x 3.*GiB.*TruncatedSVD"):
@@ -116,7 +116,7 @@ def test_a_sparse_matrix_that_is_too_large_is_refused(monkeypatch: pytest.Monkey
 
 @given(st.lists(st.none() | st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1)), min_size=1, max_size=20))
 @quick
-def test_the_numbers_of_a_date_are_those_of_the_calendar(times: list[dt.datetime | None]) -> None:
+def test_date_features_match_the_calendar(times: list[dt.datetime | None]) -> None:
     values = np.array(times, dtype="datetime64[s]")
     found = parts_of(Dates("when", values))
     for i, time in enumerate(times):
@@ -131,7 +131,7 @@ def test_the_numbers_of_a_date_are_those_of_the_calendar(times: list[dt.datetime
         assert found["hour"][i] == pytest.approx(second.hour + second.minute / 60 + second.second / 3600)
 
 
-def test_dates_are_encoded_by_what_differs_in_training_rows() -> None:
+def test_date_features_that_vary_in_training_rows_are_kept() -> None:
     when = pd.to_datetime(["2024-03-01", "2024-03-02", None, "2025-03-02"])
     encoder = fit_encoder(pd.DataFrame({"when": when}), np.arange(3))
     assert [c.name for c in encoder.described()] == ["when: day of year", "when: day of week", "when is missing"]
@@ -149,14 +149,14 @@ def test_dates_are_encoded_by_what_differs_in_training_rows() -> None:
     in_polars = pl.DataFrame({"when": [dt.datetime(2024, 3, 1, 23, 30)]})
     in_polars = in_polars.with_columns(pl.col("when").dt.replace_time_zone("America/New_York"))
     assert np.array_equal(fitted.transform(in_polars), fitted.transform(local))
-    with pytest.raises(UsageError, match="where the model expects dates"):
+    with pytest.raises(UsageError, match="expected dates"):
         fitted.transform(pd.DataFrame({"when": ["2024-03-01"]}))
     texts = fit_encoder(pd.DataFrame({"when": ["a", "b"]}), np.arange(2))
-    with pytest.raises(UsageError, match="where the model expects texts"):
+    with pytest.raises(UsageError, match="expected texts or categories"):
         texts.transform(local)
 
 
-def test_a_model_with_dates_is_saved_and_read(tmp_path: Path) -> None:
+def test_model_with_dates_is_saved_and_loaded(tmp_path: Path) -> None:
     X, bag, y = numbers()
     when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(X)) * 5, unit="h")
     table = pd.DataFrame(X).set_axis(["a", "b", "c"], axis=1).assign(when=when)
@@ -170,7 +170,7 @@ def test_a_model_with_dates_is_saved_and_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_form_of_counts_gives_the_same_model() -> None:
+def test_all_forms_of_counts_give_the_same_model() -> None:
     X, bag, y = numbers()
     ids = np.array([f"bag {b:02d}" for b in bag])
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(shop=ids)
@@ -207,7 +207,7 @@ def test_every_form_of_counts_gives_the_same_model() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
-def test_long_counts_of_several_classes_are_named_and_ordered() -> None:
+def test_long_counts_are_ordered_by_classes() -> None:
     ids = read_bag_ids(["x", "x", "y", "y", "y"], 5)
     long = pd.DataFrame({"bag": ["y", "x", "y", "x"], "label": [2, 10, 10, 1], "n": [2, 1, 1, 1]})
     found = read_counts(long, ids, proportions=False, count_sd=0.0, classes=None)
@@ -244,12 +244,12 @@ def test_long_counts_of_several_classes_are_named_and_ordered() -> None:
         ("n/a", None, None),
     ],
 )
-def test_a_value_is_read_as_its_bounds(value: Any, counts: Any, proportions: Any) -> None:
+def test_values_are_read_as_bounds(value: Any, counts: Any, proportions: Any) -> None:
     assert read_value(value, "counts") == counts
     assert read_value(value, "proportions") == proportions
 
 
-def test_bounds_in_a_mapping_are_told_from_counts_of_two_classes() -> None:
+def test_pairs_in_a_mapping_are_bounds_or_two_classes() -> None:
     ids = read_bag_ids(["a"] * 10 + ["b"] * 10, 20)
 
     def counts(given: Any) -> Any:
@@ -265,7 +265,7 @@ def test_bounds_in_a_mapping_are_told_from_counts_of_two_classes() -> None:
 # -- counts that are not known, or within bounds -----------------------------------------------------------------------
 
 
-def test_a_bag_without_a_count_is_left_out_and_can_be_predicted() -> None:
+def test_bags_with_unknown_counts_are_left_out() -> None:
     X, bag, y = numbers()
     counts = pd.Series(np.bincount(bag, y))
     known = bag != 7
@@ -275,17 +275,17 @@ def test_a_bag_without_a_count_is_left_out_and_can_be_predicted() -> None:
         {**counts, 7: None},
         counts.astype(str).where(counts.index != 7, ""),
     ):
-        with pytest.warns(llpbench.LLPWarning, match=r"counts of 1 of 30 bags are not known: their 10 rows"):
+        with pytest.warns(llpbench.LLPWarning, match=r"counts of 1 of 30 bags are unknown: their 10 rows"):
             model = llpbench.fit(X, bag, given_, method="mean-ridge")
         assert np.array_equal(model.predict_proba(X), wanted)
 
 
-def test_totals_of_subgroups_need_the_counts_of_all_bags_or_of_none() -> None:
+def test_subgroup_totals_need_all_counts_or_none() -> None:
     X, bag, y = numbers()
     counts = pd.Series(np.bincount(bag, y))
     model = llpbench.fit(X, bag, counts, method="mean-ridge")
     group = np.arange(len(X)) % 2
-    with pytest.raises(UsageError, match="counts of some bags are not known"):
+    with pytest.raises(UsageError, match="counts of some bags are missing"):
         model.subgroup_totals(X, group, bag_of=bag, counts=counts.where(counts.index != 7))
     assert len(model.subgroup_totals(X, group, bag_of=bag, counts=counts)) == 2
 
@@ -305,7 +305,7 @@ bounds = st.integers(2, 4).flatmap(
 
 @given(bounds, st.integers(0, 12))
 @quick
-def test_bounds_are_tightened_to_what_is_possible(given_: tuple[list[int], list[int]], total: int) -> None:
+def test_tighten_matches_enumeration(given_: tuple[list[int], list[int]], total: int) -> None:
     low, width = given_
     high = [min(a + w, total) for a, w in zip(low, width, strict=True)]
     found = everything_within(low, high, total)
@@ -319,9 +319,7 @@ def test_bounds_are_tightened_to_what_is_possible(given_: tuple[list[int], list[
 
 @given(bounds, st.lists(st.floats(0.05, 20), min_size=4, max_size=4), st.integers(0, 12))
 @quick
-def test_filled_in_counts_are_the_means_over_all_that_is_possible(
-    given_: tuple[list[int], list[int]], alpha: list[float], total: int
-) -> None:
+def test_imputed_counts_match_enumeration(given_: tuple[list[int], list[int]], alpha: list[float], total: int) -> None:
     low, width = given_
     high = [a + w for a, w in zip(low, width, strict=True)]
     found = everything_within(low, high, total)
@@ -337,42 +335,42 @@ def test_filled_in_counts_are_the_means_over_all_that_is_possible(
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.8])
-def test_filling_in_keeps_the_overall_rate_where_leaving_out_does_not(effect: float) -> None:
+def test_imputation_preserves_the_overall_share(effect: float) -> None:
     rng = np.random.default_rng(0)
     sizes = rng.integers(15, 40, 2000)
     counts = rng.binomial(sizes, 1 / (1 + np.exp(1.5 - effect * rng.normal(size=2000))))
     low = np.where(counts < 5, 0, counts)
     high = np.where(counts < 5, 4, counts)
     both = np.column_stack([sizes - high, low]), np.column_stack([sizes - low, high])
-    filled = fill_in(both[0].astype(float), both[1].astype(float), sizes)
-    np.testing.assert_allclose(filled.counts.sum(axis=1), sizes)
-    assert (filled.counts[:, 1] >= low).all()
-    assert (filled.counts[:, 1] <= high).all()
-    assert filled.counts[:, 1].sum() == pytest.approx(counts.sum(), rel=0.02)
+    counts_in, sd_in = fill_in(both[0].astype(float), both[1].astype(float), sizes)
+    np.testing.assert_allclose(counts_in.sum(axis=1), sizes)
+    assert (counts_in[:, 1] >= low).all()
+    assert (counts_in[:, 1] <= high).all()
+    assert counts_in[:, 1].sum() == pytest.approx(counts.sum(), rel=0.02)
     left = counts >= 5
     assert counts[left].sum() / sizes[left].sum() > 1.2 * counts.sum() / sizes.sum()
     hidden = counts < 5
-    sd = np.sqrt(np.mean((filled.counts[:, 1] - counts)[hidden] ** 2))
-    assert sd == pytest.approx(np.sqrt(np.mean(filled.sd[hidden, 1] ** 2)), rel=0.1)
+    sd = np.sqrt(np.mean((counts_in[:, 1] - counts)[hidden] ** 2))
+    assert sd == pytest.approx(np.sqrt(np.mean(sd_in[hidden, 1] ** 2)), rel=0.1)
 
 
-def test_bounds_raise_the_noise_of_all_counts_and_say_so() -> None:
+def test_bounds_raise_count_sd_with_a_warning() -> None:
     X, bag, y = numbers()
     counts = pd.Series(np.bincount(bag, y))
     given_ = counts.astype(str).where(counts >= 4, "<4")
     table = read_bagged_table(X, bag, given_, None, count_sd=0.3)
     assert 0.3 < table.count_sd < 1.5
     (note,) = table.notes
-    assert re.search(rf"counts of {(counts < 4).sum()} of 30 bags are known within bounds only", note)
+    assert re.search(rf"counts of {(counts < 4).sum()} of 30 bags are known only within bounds", note)
     exact = counts >= 4
     assert table.counts[exact, 0].tolist() == counts[exact].tolist()
     assert (table.counts[~exact, 0] < 4).all()
-    with pytest.warns(llpbench.LLPWarning, match="known within bounds only"):
+    with pytest.warns(llpbench.LLPWarning, match="known only within bounds"):
         p = probabilities(X, bag, given_)
     assert np.corrcoef(p[:, 1], probabilities(X, bag, dict(counts))[:, 1])[0, 1] > 0.95
 
 
-def test_bounds_that_say_nothing_are_as_good_as_unknown() -> None:
+def test_uninformative_bounds_count_as_unknown() -> None:
     ids = read_bag_ids(["a"] * 10 + ["b"] * 10 + ["c"] * 10, 30)
     for nothing in (">=0", "<=10", "0-12", None):
         found = read_counts(["3", nothing, "<9"], ids, proportions=False, count_sd=0.0, classes=None)
@@ -397,31 +395,31 @@ WIDE = pd.DataFrame({"bag": range(6), "u": 10 - COUNTS, "v": COUNTS})
     ("change", "message"),
     [
         ({"counts": "sold"}, "unknown column of the table: 'sold'"),
-        ({"counts": COUNTS.drop(3)}, "none for bag 3. Give NaN for a bag whose count is not known"),
-        ({"counts": pd.concat([COUNTS, pd.Series([1], index=[9])])}, "bag 9 has no row"),
-        ({"counts": COUNTS.replace(COUNTS[2], 11)}, "is 11, not from 0 to its 10 rows"),
-        ({"counts": None, "proportions": COUNTS / 5}, "not from 0 to 1"),
-        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), "few")}, "counts must be numbers; 'few' is none"),
-        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), ">10")}, "is 11, not from 0 to its 10 rows"),
-        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), "5-3")}, "bounds '5-3', which nothing lies between"),
+        ({"counts": COUNTS.drop(3)}, "no value for bag 3. Use NaN for an unknown count"),
+        ({"counts": pd.concat([COUNTS, pd.Series([1], index=[9])])}, "no rows for bag 9"),
+        ({"counts": COUNTS.replace(COUNTS[2], 11)}, "between 0 and its 10 rows, got 11"),
+        ({"counts": None, "proportions": COUNTS / 5}, "between 0 and 1, got"),
+        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), "few")}, "counts must be numbers, got 'few'"),
+        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), ">10")}, "between 0 and its 10 rows, got 11"),
+        ({"counts": COUNTS.astype(str).replace(str(COUNTS[2]), "5-3")}, "empty interval '5-3'"),
         ({"counts": pd.concat([LONG, LONG[:1]])}, "several lines for bag 0 and class 'u'"),
-        ({"counts": LONG}, "it has none for bag 2, 3, 4"),
-        ({"counts": LONG, "classes": ["u", "w"]}, "has the class 'v', which is not among classes ('u', 'w')"),
-        ({"counts": LONG[LONG["class"] == "u"]}, "lines for one class only ('u')"),
-        ({"counts": pd.concat([WIDE, WIDE[:1]])}, "several lines for bag 0. A wide table has one line for each bag"),
-        ({"counts": WIDE, "classes": ["u", "w"]}, "has the columns ['u', 'v'], but classes names ['u', 'w']"),
+        ({"counts": LONG}, "no value for bag 2, 3, 4"),
+        ({"counts": LONG, "classes": ["u", "w"]}, "contains the class 'v', which is not one of classes ('u', 'w')"),
+        ({"counts": LONG[LONG["class"] == "u"]}, "lines for only one class ('u')"),
+        ({"counts": pd.concat([WIDE, WIDE[:1]])}, "several lines for bag 0. A wide table has one line per bag"),
+        ({"counts": WIDE, "classes": ["u", "w"]}, "has the columns ['u', 'v'], but classes is ['u', 'w']"),
         ({"counts": WIDE.assign(u=9)}, "add up to"),
-        ({"counts": WIDE.assign(u="<2", v="<2")}, "allow no counts that add up to its 10 rows"),
+        ({"counts": WIDE.assign(u="<2", v="<2")}, "within the bounds of bag 0 add up to its 10 rows"),
         ({"counts": WIDE.drop(columns=["u", "v"])}, "has no column"),
-        ({"counts": {b: [1, 2] if b else [1, 2, 7] for b in range(6)}}, "the same number of them for every bag"),
+        ({"counts": {b: [1, 2] if b else [1, 2, 7] for b in range(6)}}, "equally many numbers for every bag"),
         ({"counts": [object()] * 6}, "must be numbers"),
         ({"X": X[:, 0]}, "rows and columns"),
-        ({"X": pd.Series(X[:, 0])}, "not one column of 60 values"),
+        ({"X": pd.Series(X[:, 0])}, "got one column of 60 values"),
         ({"X": X.astype(complex)}, "Complex data not supported"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_wrong_form_is_told_what_is_wrong(change: dict[str, Any], message: str) -> None:
+def test_invalid_forms_are_rejected(change: dict[str, Any], message: str) -> None:
     request = {"X": X, "bag_of": BAG, "counts": COUNTS, "method": "mean-ridge", **change}
     with pytest.raises(LLPBenchError, match=re.escape(message)):
         llpbench.fit(**request)
@@ -430,7 +428,7 @@ def test_a_wrong_form_is_told_what_is_wrong(change: dict[str, Any], message: str
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_read_from_files(tmp_path: Path) -> None:
+def test_read_table_supports_csv_tsv_and_parquet(tmp_path: Path) -> None:
     table = pd.DataFrame({"a": [1.5, 2.0], "b": ["x", None], "n": ["<5", "7"], "day": ["2024-01-31", None]})
     wanted = table.assign(day=pd.to_datetime(table["day"]))
     for name, separator in (("t.csv", ","), ("t.tsv", "\t"), ("semicolon.csv", ";"), ("t.csv.gz", ",")):
@@ -438,7 +436,7 @@ def test_tables_are_read_from_files(tmp_path: Path) -> None:
         read = read_table(tmp_path / name)
         pd.testing.assert_frame_equal(read, wanted, check_dtype=False)
         assert read["day"].dtype.kind == "M"
-    with pytest.raises(UsageError, match=r"unknown kind of table in .*t\.xlsx: '\.xlsx'"):
+    with pytest.raises(UsageError, match=r"unknown file type of .*t\.xlsx: '\.xlsx'"):
         read_table(tmp_path / "t.xlsx")
     with pytest.raises(UsageError, match="cannot be read as a table"):
         read_table(tmp_path / "absent.csv")

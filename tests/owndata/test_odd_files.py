@@ -63,7 +63,7 @@ def path_of(store: Store, seed: int) -> Path:
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_an_odd_file_spoils_only_itself(store: Store, tmp_path: Path, kind: str) -> None:
+def test_unreadable_result_affects_one_cell(store: Store, tmp_path: Path, kind: str) -> None:
     put(path_of(store, 1), kind)
     said = status(store.root)
     assert said["counts"] == {"ok": 2, "damaged": 1}
@@ -81,7 +81,7 @@ def test_an_odd_file_spoils_only_itself(store: Store, tmp_path: Path, kind: str)
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_an_odd_file_is_merged_around_and_written_over(tmp_path: Path, kind: str) -> None:
+def test_merge_skips_unreadable_results_and_run_overwrites_them(tmp_path: Path, kind: str) -> None:
     odd, sound = filled(tmp_path / "odd"), filled(tmp_path / "sound")
     put(path_of(odd, 1), kind)
     merge([odd.root, sound.root], tmp_path / "out")
@@ -91,7 +91,7 @@ def test_an_odd_file_is_merged_around_and_written_over(tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "zeros", "nowhere"])
-def test_what_is_in_the_way_of_a_cell_is_moved_aside(store: Store, kind: str) -> None:
+def test_obstacles_in_place_of_a_result_are_moved(store: Store, kind: str) -> None:
     cell = make_cell(method="mean-ridge", dataset="synthetic", seed=1)
     for path in (store.result_path(cell.id), store.log_path(cell.id), store.predictions_path(cell.id)):
         put(path, kind)
@@ -103,7 +103,7 @@ def test_what_is_in_the_way_of_a_cell_is_moved_aside(store: Store, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", ["pipe", "zeros", "deep", "folder"])
-def test_an_odd_manifest_is_an_error_with_a_sentence(store: Store, tmp_path: Path, kind: str) -> None:
+def test_unreadable_manifest_is_an_error(store: Store, tmp_path: Path, kind: str) -> None:
     put(store.manifest_path, kind)
     done = llpbench("status", str(store.root), cwd=tmp_path)
     assert done.returncode == 2
@@ -111,12 +111,12 @@ def test_an_odd_manifest_is_an_error_with_a_sentence(store: Store, tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission(store: Store) -> None:
+def test_result_without_read_permission_is_damaged(store: Store) -> None:
     path_of(store, 1).chmod(0)
     assert status(store.root)["counts"] == {"ok": 2, "damaged": 1}
 
 
-def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+def test_result_behind_a_link_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 10)
     (tmp_path / "link").symlink_to(tmp_path / "file")
     assert read_regular(tmp_path / "link") == b"x" * 10
@@ -124,7 +124,7 @@ def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
         read_regular(tmp_path / "link", 9)
 
 
-def test_texts_of_a_result_are_capped() -> None:
+def test_long_texts_of_a_result_are_truncated() -> None:
     notes = {f"note {i}" + "k" * 1000: "v" * 5000 for i in range(MOST_NOTES + 3)}
     result = make_result(reason="r" * 10**6, traceback="t" * 10**6 + "the end", failed_at="f" * 10**5, notes=notes)
     data = encode_result(result)
@@ -137,12 +137,12 @@ def test_texts_of_a_result_are_capped() -> None:
     assert len(read.notes) == MOST_NOTES + 1
 
 
-def test_a_result_of_usual_size_is_left_as_it_is() -> None:
+def test_result_of_usual_size_is_not_truncated() -> None:
     result = make_result(reason="why", notes={"a": "b", "c": 1.0, "d": None})
     assert decode_result(encode_result(result)) == result
 
 
-def test_nested_json_is_damage_not_a_recursion_error() -> None:
+def test_deeply_nested_json_counts_as_damaged() -> None:
     with pytest.raises(Damaged, match="not a readable result"):
         decode_result(DEEP)
 
@@ -151,7 +151,7 @@ def test_nested_json_is_damage_not_a_recursion_error() -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "all"])
-def test_a_cells_folder_that_vanishes_is_an_error(store: Store, how: str) -> None:
+def test_missing_cells_folder_is_an_error(store: Store, how: str) -> None:
     store.check_there()
     if how == "replaced":
         (store.root / "cells").rename(store.root / "elsewhere")
@@ -164,7 +164,7 @@ def test_a_cells_folder_that_vanishes_is_an_error(store: Store, how: str) -> Non
     assert how == "replaced" or not (store.root / "cells").exists()
 
 
-def test_a_worker_does_not_make_the_folder_anew(store: Store) -> None:
+def test_worker_does_not_recreate_the_folder(store: Store) -> None:
     shutil.rmtree(store.root / "cells")
     with pytest.raises(StoreError, match="is gone"):
         Store(store.root).write(make_result())  # as a cell's process: it never planned
@@ -172,7 +172,7 @@ def test_a_worker_does_not_make_the_folder_anew(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_cells_folder_vanishes_ends_with_an_error(tmp_path: Path) -> None:
+def test_run_ends_with_an_error_if_the_cells_folder_vanishes(tmp_path: Path) -> None:
     plugin = tmp_path / "thief.py"
     plugin.write_text(
         "import shutil\nfrom llpbench import hookimpl\n\n@hookimpl\ndef llpbench_cell_finished(result):\n"

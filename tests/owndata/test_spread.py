@@ -14,25 +14,22 @@ from scipy.stats import norm
 from llpbench.contracts.data import Bags, read_only
 from llpbench.experiment.bag_card import pearson_spread
 from llpbench.experiment.count_laws import all_classes
-from llpbench.owndata.fitting.trainer import cut_in_halves
+from llpbench.owndata.fitting import cut_in_halves
 from llpbench.owndata.judging.assessment import (
-    Halves,
     UnseenBags,
     agreement,
     assess,
     calibration_points,
     interval_of_mean,
 )
-from llpbench.owndata.judging.bag_card import make_own_card
-from llpbench.owndata.judging.findings import is_random
-from llpbench.owndata.judging.predictor import Predictor
+from llpbench.owndata.judging.facts import is_random, make_own_card
+from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import (
     SLOPES,
     JudgedBags,
     join,
     make_shrinkage,
     predict_bags,
-    softmax,
     weigh_slopes,
 )
 from llpbench.owndata.judging.spread import (
@@ -204,8 +201,8 @@ def test_agreement_is_the_share_of_what_both_halves_found() -> None:
     rows = np.random.default_rng(0).normal(size=(4000, 8)).astype(np.float32)
     bags = draw_bags(4, 5, np.zeros(8))
 
-    def halves(a: np.ndarray, b: np.ndarray) -> Halves:
-        return Halves(unseen(a, bags), unseen(b, bags))
+    def halves(a: np.ndarray, b: np.ndarray) -> tuple[UnseenBags, UnseenBags]:
+        return unseen(a, bags), unseen(b, bags)
 
     same, other = np.eye(8)[0], np.eye(8)[1]
     assert agreement([halves(same, same)], rows) == pytest.approx(1.0)
@@ -236,17 +233,17 @@ def test_halves_are_halves_of_like_proportions(n: int, seed: int) -> None:
 def test_bags_at_random_need_no_halves_when_they_are_many() -> None:
     asked: list[int] = []
 
-    def halve(number: int) -> Halves | None:
+    def halve(number: int) -> tuple[UnseenBags, UnseenBags] | None:
         asked.append(number)
         return None
 
     many = draw_bags(200, 20, TRUE)
-    found = assess(unseen(TRUE, many), many, halve, None, 0)
+    facts, _ = assess(unseen(TRUE, many), many, halve, None, 0)
     assert asked == []
-    assert found.facts.score.better
-    assert found.facts.warnings == ()
+    assert facts.score.better
+    assert facts.warnings == ()
     few = draw_bags(8, 20, TRUE)
-    assert "8 bags only" in " ".join(assess(unseen(TRUE, few), few, halve, None, 0).facts.warnings)
+    assert "only 8 bags" in " ".join(assess(unseen(TRUE, few), few, halve, None, 0)[0].warnings)
     assert asked == [0]
     assess(unseen(TRUE, few), few, halve, 0, 0)
     assert asked == [0]
@@ -256,12 +253,12 @@ def test_inside_bags_only_what_halves_agree_on_is_kept() -> None:
     """Bags tell the first feature by its means; the third is made up, another way in each half."""
     bags = draw_bags(80, 40, TRUE, spread=2.0)
     made_up = np.array([0.0, 0.0, 4.0])
-    halves = Halves(unseen(TRUE + made_up, bags), unseen(TRUE - made_up, bags))
-    score = assess(unseen(TRUE + made_up, bags), bags, lambda _: halves, None, 0).facts.score
+    halves = (unseen(TRUE + made_up, bags), unseen(TRUE - made_up, bags))
+    score = assess(unseen(TRUE + made_up, bags), bags, lambda _: halves, None, 0)[0].score
     assert score.agreement == pytest.approx(0.0, abs=0.25)
     assert score.slope <= score.agreement
-    sound = Halves(unseen(TRUE, bags), unseen(TRUE, bags))
-    kept = assess(unseen(TRUE, bags), bags, lambda _: sound, None, 0).facts.score
+    sound = (unseen(TRUE, bags), unseen(TRUE, bags))
+    kept = assess(unseen(TRUE, bags), bags, lambda _: sound, None, 0)[0].score
     assert kept.agreement == pytest.approx(1.0)
     assert kept.slope > 0.9
 

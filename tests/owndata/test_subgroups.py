@@ -15,8 +15,8 @@ from scipy.special import expit
 
 import llpbench
 from llpbench import LLPWarning, UnknownNameError, UsageError
-from llpbench.owndata.judging.shrinkage import softmax
-from llpbench.owndata.subgroups.totals import KnownBags, expected_totals, level_to, model_variance, quantile
+from llpbench.owndata.judging.predictor import softmax
+from llpbench.owndata.subgroups import KnownBags, expected_totals, level_to, model_variance, quantile
 
 NO_EFFECT = np.zeros(2)
 
@@ -37,7 +37,7 @@ def election_model(seed: int = 0) -> tuple[llpbench.LLPModel, pd.DataFrame, np.n
     return llpbench.fit(frame, "precinct", counts, method="mean-ridge"), frame, vote
 
 
-def test_totals_of_the_fitted_table_add_up_to_the_known_counts() -> None:
+def test_subgroup_totals_add_up_to_known_counts() -> None:
     model, frame, vote = election_model()
     totals = model.subgroup_totals(by="union")
     assert totals.index.tolist() == ["no", "yes"]
@@ -54,7 +54,7 @@ def test_totals_of_the_fitted_table_add_up_to_the_known_counts() -> None:
     assert (totals["low"] < totals["total"]).all()
 
 
-def test_another_table_is_added_up_with_and_without_its_counts() -> None:
+def test_subgroup_totals_of_another_table() -> None:
     model, _, _ = election_model()
     other, vote = election(600, 12, seed=5)
     counts = pd.Series(vote).groupby(other["precinct"]).sum()
@@ -73,7 +73,7 @@ def test_another_table_is_added_up_with_and_without_its_counts() -> None:
     np.testing.assert_allclose(noisy["total"], plain["total"], rtol=1e-3)  # counts of no worth change nothing
 
 
-def test_bags_and_counts_are_given_in_every_form_of_a_fit() -> None:
+def test_subgroup_totals_accept_all_forms_of_counts() -> None:
     model, frame, vote = election_model()
     counts = pd.Series(vote).groupby(frame["precinct"]).sum()
     sizes = frame["precinct"].value_counts()
@@ -84,11 +84,11 @@ def test_bags_and_counts_are_given_in_every_form_of_a_fit() -> None:
         found = model.subgroup_totals(per_row, "union", bag_of="precinct", **form, halvings=0)
         pd.testing.assert_frame_equal(found, wanted)
     per_row["k"] = per_row["k"].where(per_row["precinct"] != 7)
-    with pytest.raises(UsageError, match="counts of some bags are not known"):
+    with pytest.raises(UsageError, match="counts of some bags are missing"):
         model.subgroup_totals(per_row, "union", bag_of="precinct", counts="k", halvings=0)
 
 
-def test_several_classes_have_a_row_each() -> None:
+def test_subgroup_totals_have_one_row_per_class() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=600)
     frame = pd.DataFrame(np.eye(3)[y] * 2 + rng.normal(size=(600, 3)), columns=list("abc"))
@@ -103,7 +103,7 @@ def test_several_classes_have_a_row_each() -> None:
 
 @given(st.integers(6, 10), st.integers(1, 3), st.integers(0, 99))
 @quick
-def test_totals_given_a_count_are_near_the_exact_ones(size: int, groups: int, seed: int) -> None:
+def test_totals_given_a_count_match_enumeration(size: int, groups: int, seed: int) -> None:
     """Against all labellings of a bag with its count: bounds are exact, total and variance close."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(size=size)
@@ -127,7 +127,7 @@ def test_totals_given_a_count_are_near_the_exact_ones(size: int, groups: int, se
 
 @given(st.integers(2, 4), st.integers(2, 30), st.integers(0, 99))
 @quick
-def test_rows_are_brought_to_their_totals_by_one_shift(classes: int, rows: int, seed: int) -> None:
+def test_level_to_reaches_totals_with_one_shift(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(rows, classes)) * 2
     counts = np.bincount(rng.integers(classes, size=rows), minlength=classes).astype(float)
@@ -142,7 +142,7 @@ def test_rows_are_brought_to_their_totals_by_one_shift(classes: int, rows: int, 
         np.testing.assert_allclose(level_to(logits + rng.normal(size=classes), counts), p, atol=1e-6)
 
 
-def test_without_bags_the_variance_is_that_of_drawn_labels() -> None:
+def test_variance_without_bags_is_binomial() -> None:
     logits = np.random.default_rng(0).normal(size=(50, 3))
     p = softmax(logits)
     found = expected_totals(logits, np.arange(50) % 4, 4, None, np.zeros(3))
@@ -152,7 +152,7 @@ def test_without_bags_the_variance_is_that_of_drawn_labels() -> None:
         np.testing.assert_allclose(found.variance[group], (own * (1 - own)).sum(axis=0))
 
 
-def test_halves_show_the_variance_of_the_whole() -> None:
+def test_model_variance_from_halves() -> None:
     """A mean of n draws: halves differ by a variance of 4 / n, a quarter of the square is 1 / n."""
     draws = np.random.default_rng(0).normal(size=(4000, 2, 10)).mean(axis=2)
     pairs = [(np.array([a]), np.array([b])) for a, b in draws]
@@ -163,7 +163,7 @@ def test_halves_show_the_variance_of_the_whole() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_are_as_wide_as_totals_are_spread() -> None:
+def test_intervals_have_the_stated_coverage() -> None:
     """Elections drawn anew: the errors of a total are spread as the interval says (its centre may be off, see docs)."""
     errors, reaches = [], []
     for seed in range(12):
@@ -174,33 +174,33 @@ def test_intervals_are_as_wide_as_totals_are_spread() -> None:
     assert 0.5 < np.std(errors) / np.sqrt(np.mean(np.square(reaches))) < 1.6
 
 
-def test_a_loaded_model_says_what_it_cannot(tmp_path: Path) -> None:
+def test_subgroup_totals_of_loaded_model_warn(tmp_path: Path) -> None:
     model, frame, _ = election_model()
     loaded = llpbench.load(model.save(tmp_path / "m"))
-    with pytest.raises(UsageError, match="read from a file, which keeps no table"):
+    with pytest.raises(UsageError, match="loaded from a file has no table"):
         loaded.subgroup_totals(by="union")
-    with pytest.warns(LLPWarning, match="of chance alone, not of the model: it was read from a file"):
+    with pytest.warns(LLPWarning, match="cover chance only.*it was loaded from a file"):
         narrow = loaded.subgroup_totals(frame, "union")
     wide = model.subgroup_totals(frame, "union")
     np.testing.assert_allclose(narrow["total"], wide["total"])
     assert ((wide["high"] - wide["low"]) > (narrow["high"] - narrow["low"])).all()
 
 
-def test_a_wrong_question_is_told_what_is_wrong() -> None:
+def test_subgroup_totals_reject_invalid_arguments() -> None:
     model, frame, _ = election_model()
-    with pytest.raises(UsageError, match="say which subgroups"):
+    with pytest.raises(UsageError, match="by is missing"):
         model.subgroup_totals(frame)
     with pytest.raises(UnknownNameError, match=r"'unoin'. Did you mean 'union'"):
         model.subgroup_totals(by="unoin")
     with pytest.raises(UnknownNameError, match="'town'"):
         model.subgroup_totals(frame, "union", bag_of="town")
-    with pytest.raises(UsageError, match="each of the 3,000 rows; it has 2 values"):
+    with pytest.raises(UsageError, match="each of the 3,000 rows, got 2 values"):
         model.subgroup_totals(by=["a", "b"])
-    with pytest.raises(UsageError, match="give the bag of each row as bag_of"):
+    with pytest.raises(UsageError, match="need bag_of, the bag of each row"):
         model.subgroup_totals(frame, "union", counts=[1])
-    with pytest.raises(UsageError, match="those of the fit; give X"):
+    with pytest.raises(UsageError, match="need X; without X those of the fit"):
         model.subgroup_totals(by="union", bag_of="precinct")
-    with pytest.raises(UsageError, match="not from 0 to its"):
+    with pytest.raises(UsageError, match="between 0 and its"):
         model.subgroup_totals(frame, "union", bag_of="precinct", counts=np.full(60, 10_000))
     with pytest.raises(UsageError, match="level must be between 0 and 1"):
         model.subgroup_totals(by="union", level=95)

@@ -1,8 +1,8 @@
-"""From the columns of a table to features: the one encoder of ``llpbench.fit`` and of the tables among the datasets.
+"""Encode the columns of a table as features, for ``llpbench.fit`` and the tabular datasets.
 
-Everything is fitted on training rows alone.
+Everything is fitted on training rows only.
 
-**Numbers** are standardised by the mean and the standard deviation of the known training values, and cut off at four
+**Numbers** are standardised by the mean and the standard deviation of the known training values, and clipped at four
 standard deviations. A missing number counts as the mean. A column that lacks values in training rows gets one more
 feature: 1 where the number is missing, 0 elsewhere.
 
@@ -15,7 +15,7 @@ points of AUROC at large bags.
 **Categories**, ``ordinal``: the level's place among the same levels, then treated like a number. All levels without a
 place of their own share the place after the last.
 
-**Dates** become up to five numbers (``owndata/encoding/dates.py``), those that differ between training rows, each
+**Dates** become up to five numbers (``dates.py``), those that differ between training rows, each
 treated like a number. A column that lacks dates in training rows gets one more feature, as numbers do.
 """
 
@@ -32,15 +32,15 @@ from llpbench.contracts.errors import UnknownNameError
 from llpbench.data.encoding.dates import Dates, PartOfDate, parts_of
 
 CLIP = 4.0
-"""Standard deviations beyond which a number is cut off."""
+"""Standard deviations at which numbers are clipped."""
 LEVELS = 200
-"""Most levels of a category that have a feature, or a place, of their own."""
+"""Maximum number of levels of a category that get their own feature or place."""
 ENCODINGS = ("onehot", "ordinal")
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A numeric column: float64 values, NaN where one is missing."""
+    """A numeric column: float64 values, NaN if missing."""
 
     name: str
     values: FloatArray

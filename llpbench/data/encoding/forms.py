@@ -1,7 +1,7 @@
-"""The forms in which people have tables and columns, as pandas: arrays, sparse matrices, DataFrames of other libraries.
+"""Convert tables to pandas: arrays, sparse matrices, DataFrames of other libraries.
 
-Nothing is imported for it: a polars DataFrame is known by what it can do. Its columns are taken one by one as arrays,
-so that pyarrow is not needed.
+No other library is imported: a polars DataFrame is recognised by its methods. Its columns are converted one by one to
+arrays, so that pyarrow is not needed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_DENSE_BYTES = 4 * 2**30
-"""Memory that a sparse matrix may take when all its zeros are written out."""
+"""Maximum size of a sparse matrix after conversion to a dense one."""
 
 
 def as_frame(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame of pandas with its own column types.
+    """A table as a pandas DataFrame.
 
     Args:
-        X: a DataFrame of pandas, polars or any library whose DataFrames have ``to_pandas``; an array; a sparse matrix
-            of scipy, whose zeros are written out; rows of values.
+        X: a DataFrame of pandas, polars or any library whose DataFrames have ``to_pandas``; an array; a scipy sparse
+            matrix, which is converted to a dense one; rows of values.
 
     Raises:
-        UsageError: it is not a table of rows and columns, or too large with its zeros written out.
+        UsageError: it is not a table of rows and columns, or too large as a dense matrix.
     """
     import pandas as pd
 
@@ -35,28 +35,25 @@ def as_frame(X: Any) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X
     if isinstance(X, pd.Series):
-        raise UsageError(f"X must be a table of rows and columns, not one column of {len(X):,} values.")
+        raise UsageError(f"X must be a table of rows and columns, got one column of {len(X):,} values.")
     if _is_sparse(X):
         X = _to_dense(X)
     try:
         array = np.asarray(X)
     except ValueError:
-        raise UsageError("the rows of X do not have the same number of columns.") from None
+        raise UsageError("the rows of X must have the same number of columns.") from None
     if array.ndim != 2:
-        raise UsageError(f"X must be a table of rows and columns, not an array of shape {array.shape}.")
+        raise UsageError(f"X must be a table of rows and columns, got an array of shape {array.shape}.")
     return pd.DataFrame(array)
 
 
 def check_order(values: Any, frame: pd.DataFrame, what: str) -> None:
-    """Refuse a Series whose index has the rows of a table in another order: values are matched by place.
+    """Reject a Series whose index has the rows of the table in another order, since values are matched by position.
 
     Args:
-        values: a value for each row, in any form.
-        frame: the table; one that was made of an array has no names of rows to compare.
-        what: the argument's name.
-
-    Raises:
-        UsageError: which of the two orders is meant is not clear.
+        values: one value per row, in any form.
+        frame: the table.
+        what: name of the argument.
     """
     import pandas as pd
 
@@ -68,13 +65,13 @@ def check_order(values: Any, frame: pd.DataFrame, what: str) -> None:
     if ours.equals(theirs) or not (ours.is_unique and theirs.is_unique) or not ours.isin(theirs).all():
         return
     raise UsageError(
-        f"{what} has the rows of the table in another order, by its index; values are matched by place. Give "
-        f"{what}.loc[X.index] to match them by index, or {what}.to_numpy() if the places are right."
+        f"the index of {what} has the rows of the table in another order, but values are matched by position. Pass "
+        f"{what}.loc[X.index] to match by index, or {what}.to_numpy() to match by position."
     )
 
 
 def to_pandas(given: Any) -> Any:
-    """A DataFrame or Series of another library as one of pandas; anything else as it is."""
+    """A DataFrame or Series of another library as one of pandas; other values unchanged."""
     import pandas as pd
 
     if isinstance(given, pd.DataFrame | pd.Series):
@@ -91,7 +88,7 @@ def to_pandas(given: Any) -> Any:
 
 
 def _values(column: Any) -> Any:
-    """The values of a column of polars. A day becomes a time, as pandas knows no days; zones are left off."""
+    """The values of a polars column; days become times, and time zones are dropped."""
     if getattr(column.dtype, "time_zone", None):
         column = column.dt.replace_time_zone(None)
     values = column.to_numpy()
@@ -108,8 +105,8 @@ def _to_dense(X: Any) -> np.ndarray[Any, Any]:
     size = int(np.prod(X.shape)) * np.dtype(X.dtype).itemsize
     if size > MOST_DENSE_BYTES:
         raise UsageError(
-            f"X is a sparse matrix of {' x '.join(f'{n:,}' for n in X.shape)}. Methods learn from dense features, and "
-            f"these would take {size / 2**30:.1f} GiB (at most {MOST_DENSE_BYTES / 2**30:g}). Make fewer columns of it "
-            "first, for example with TruncatedSVD of scikit-learn."
+            f"X is a sparse matrix of {' x '.join(f'{n:,}' for n in X.shape)}. Methods need dense features, "
+            f"which would take {size / 2**30:.1f} GiB (at most {MOST_DENSE_BYTES / 2**30:g}). Reduce the number of "
+            "columns first, for example with TruncatedSVD of scikit-learn."
         )
     return np.asarray(X.toarray())

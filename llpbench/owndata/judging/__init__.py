@@ -1,1 +1,1 @@
-"""How good a model is and how sure it may be, from bags alone: no label of a row."""
+"""Score models and set the confidence of their probabilities, from bags alone."""

@@ -1,17 +1,17 @@
-"""Judge a model on bags that it has not learned from, and find how sure its probabilities may be.
+"""Score a model on bags that it was not fitted on, and find how confident its probabilities may be.
 
-**Between bags.** Held-back bags tell how well the model's bag means follow the known proportions
-(``owndata/judging/shrinkage.py``). Where these bags cannot tell, the other bags are cut into two halves, the
-method is fitted on each half and judged on the other: every bag is then judged by a model that did not learn from it.
+**Between bags.** Held-out bags tell how well the model's bag means follow the known proportions
+(``owndata/judging/shrinkage.py``). If these bags do not tell enough, the other bags are split into two halves, the
+method is fitted on each half and scored on the other: every bag is then scored by a model that was not fitted on it.
 
-**Inside bags.** Counts say nothing of which rows of a bag are positive. For bags at random that is no matter: what
-tells bags apart tells rows apart. Days or regions may differ by the weather while the model also makes much of columns
-that are the same every day; no count will ever contradict it. The two halves do: with logits ``s + e`` and ``s + e'``
-of the same rows, ``s`` what both found and ``e`` what each made up, their correlation ``ρ`` over rows is the share of
-``s`` in them. Both halves may still have learned the same wrong thing, what tells bags apart and not rows; the less of
-their logits they share, the more likely. The **agreement** ``ρ²``, the share of the variance of one half's logits that
-the other's explain, is the largest slope that is allowed where bags are not at random. (``ρ`` itself was tried: on
-flights by day log loss was then up to .08 above that of the constant, with ``ρ²`` at most .01.)
+**Within bags.** Counts do not tell which rows of a bag are positive. For random bags this does not matter, since what
+separates bags also separates rows. But days or regions may differ by the weather while the model also relies on columns
+that are the same every day, and no count contradicts it. The two halves do: with logits ``s + e`` and ``s + e'`` of the
+same rows, ``s`` found by both and ``e`` by one only, their correlation ``ρ`` over rows is the share of ``s``. Both
+halves may still have learned the same wrong thing; the less they share, the more likely. The **agreement** ``ρ²``, the
+share of the variance of one half's logits that the other's explain, is the largest slope that is allowed for bags that
+are not random. (With ``ρ`` itself, log loss on flights by day was up to .08 above that of the constant; with ``ρ²`` at
+most .01.)
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
 from llpbench.experiment.count_laws import all_classes
-from llpbench.owndata.judging.bag_card import make_own_card
-from llpbench.owndata.judging.facts import CalibrationPoint, FitFacts, HeldBackScore
-from llpbench.owndata.judging.findings import find_warnings, is_random
+from llpbench.owndata.judging.facts import (
+    CalibrationPoint,
+    FitFacts,
+    HeldOutScore,
+    find_warnings,
+    is_random,
+    make_own_card,
+)
 from llpbench.owndata.judging.predictor import Predictor
 from llpbench.owndata.judging.shrinkage import SLOPES, JudgedBags, SlopeEvidence, join, predict_bags, weigh_slopes
 from llpbench.owndata.judging.spread import (
@@ -37,9 +42,9 @@ from llpbench.owndata.judging.spread import (
 )
 
 MANY_BAGS = 20
-"""Bags from which on one cut into halves may be enough."""
+"""Number of bags from which on one split into halves may be enough."""
 _SURE = 0.5
-"""Agreement of halves from which on one cut is enough."""
+"""Agreement of halves from which on one split is enough."""
 _MORE_CUTS = 2
 _MOST_ROWS = 20_000
 _ROWS_COMPARED = 5_000
@@ -51,12 +56,12 @@ _LEVEL = 0.9
 
 @dataclass(frozen=True)
 class UnseenBags:
-    """Bags that a model has not learned from, with all that is needed to judge it on them.
+    """A model and bags that it was not fitted on.
 
     Attributes:
         predictor: the model.
-        logits: (n, C) its logits of rows that it learned from (evenly spaced ones of very many).
-        shares: (C,) the shares of the classes in the bags that it learned from.
+        logits: (n, C) its logits of training rows (evenly spaced ones if there are very many).
+        shares: (C,) the shares of the classes in the training bags.
         bags: the bags.
         unseen_logits: (m, C) its logits of their rows.
     """
@@ -69,13 +74,7 @@ class UnseenBags:
 
     @classmethod
     def of(cls, predictor: Predictor, train: Bags, bags: Bags) -> UnseenBags:
-        """Ask a model for its logits.
-
-        Args:
-            predictor: the model.
-            train: the bags that it learned from.
-            bags: bags that it has not learned from.
-        """
+        """Compute the logits of a model that was fitted on ``train``."""
         rows = train.X[:: -(-len(train.X) // _MOST_ROWS)]
         return cls(predictor, predictor.logits(rows), class_shares(train), bags, predictor.logits(bags.X))
 
@@ -84,35 +83,34 @@ class UnseenBags:
         return replace(self, unseen_logits=self.predictor.logits(rows))
 
     def at(self, slopes: Sequence[float]) -> JudgedBags:
-        """What the model says of the bags at each slope."""
+        """The model's predictions for the bags at each slope."""
         return predict_bags(self.logits, self.shares, self.unseen_logits, self.bags, slopes)
 
 
-@dataclass(frozen=True)
-class Halves:
-    """Two fits on disjoint halves of the bags, each with the bags of the other."""
-
-    first: UnseenBags
-    second: UnseenBags
+Halves = tuple[UnseenBags, UnseenBags]
+"""Two fits on disjoint halves of the bags, each with the bags of the other half."""
 
 
 def judged_by(main: UnseenBags, halves: Sequence[Halves]) -> list[UnseenBags]:
-    """The model and the first two halves: each bag once, with a model that has not learned from it."""
-    return [main, *([halves[0].first, halves[0].second] if halves else [])]
+    """The model and the first two halves: each bag once, with a model that was not fitted on it."""
+    return [main, *(halves[0] if halves else ())]
 
 
 def assess(
     main: UnseenBags, everything: Bags, halve: Callable[[int], Halves | None], halvings: int | None, seed: int
-) -> Assessment:
-    """Compare a model with a constant on bags that it has not learned from.
+) -> tuple[FitFacts, tuple[Halves, ...]]:
+    """Compare a model with a constant on bags that it was not fitted on.
 
     Args:
-        main: the model and the bags that it holds back.
+        main: the model and its held-out bags.
         everything: all bags.
-        halve: cuts the other bags into halves and fits on each; its argument numbers the cuts.
-        halvings: how many cuts; None for as many as it takes: none where bags are at random and those held back tell
-            enough, otherwise one, or three where bags are few or the halves disagree.
+        halve: splits the other bags into halves and fits on each; its argument numbers the splits.
+        halvings: number of splits; None for as many as needed: 0 if bags are random and the held-out ones tell
+            enough, otherwise 1, or 3 if there are few bags or the halves disagree.
         seed: seed of the intervals.
+
+    Returns:
+        The facts, and the fits on halves that were made for them.
     """
     shares = class_shares(everything)
     known = all_classes(np.asarray(everything.proportions, np.float64))
@@ -134,11 +132,11 @@ def assess(
         score = msgspec.structs.replace(
             score, agreement=most, spread=min(score.spread, _spread(unseen, phi, everything))
         )
-    return Assessment(FitFacts(card, score, points, find_warnings(card, score)), halves)
+    return FitFacts(card, score, points, find_warnings(card, score)), halves
 
 
 def _spread(unseen: Sequence[UnseenBags], phi: float, everything: Bags) -> float:
-    """The spread that is left between bags by the slope that bags ask for, whatever halves say of single rows."""
+    """The spread between bags at the slope that bags alone suggest, whatever the agreement on rows."""
     slope = weigh_slopes(join([part.at(SLOPES) for part in unseen]), phi).slope
     judged = join([part.at([slope]) for part in unseen])
     shares = class_shares(everything)
@@ -151,19 +149,11 @@ def _cut(halve: Callable[[int], Halves | None], cuts: int, start: int = 0) -> tu
     return tuple(halves for halves in made if halves is not None)
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """What is found of a fit, and the fits on halves of the bags that were made for it."""
-
-    facts: FitFacts
-    halves: tuple[Halves, ...]
-
-
 def agreement(halves: Sequence[Halves], rows: FloatArray) -> float:
-    """How far the models of two halves agree on single rows: the squared correlation of their logits, 0 if below 0.
+    """Agreement of the models of two halves on single rows: the squared correlation of their logits, 0 if negative.
 
-    Each row's mean over the classes is taken off, logits beyond e⁻¹⁸ are cut off, and cuts are pooled:
-    ``Σ 2 a b / Σ (a² + b²)``, so that logits of different size do not agree either.
+    Logits are centred over the classes and clipped at e⁻¹⁸, and splits are pooled: ``Σ 2 a b / Σ (a² + b²)``, so that
+    logits of different size do not agree either.
 
     Args:
         halves: the fits on halves.
@@ -171,7 +161,7 @@ def agreement(halves: Sequence[Halves], rows: FloatArray) -> float:
     """
     both = own = 0.0
     for cut in halves:
-        a, b = (_centred(part.predictor.logits(rows)) for part in (cut.first, cut.second))
+        a, b = (_centred(part.predictor.logits(rows)) for part in cut)
         both += 2.0 * float((a * b).sum())
         own += float((a * a).sum() + (b * b).sum())
     return max(both / own, 0.0) ** 2 if own > 0.0 else 0.0
@@ -185,14 +175,14 @@ def _centred(logits: FloatArray) -> FloatArray:
 
 def _score(
     unseen: Sequence[UnseenBags], slope: float, evidence: SlopeEvidence, phi: float, everything: Bags, seed: int
-) -> tuple[HeldBackScore, tuple[CalibrationPoint, ...]]:
+) -> tuple[HeldOutScore, tuple[CalibrationPoint, ...]]:
     shares = class_shares(everything)
     judged = join([part.at([slope]) for part in unseen])
     means = judged.means[0]
     errors = _class_mean(np.abs(judged.known - means), shares)
     constant = _class_mean(np.abs(judged.known - judged.shares), shares)
     gains = evidence.gains()
-    score = HeldBackScore(
+    score = HeldOutScore(
         bags=len(judged),
         halved=len(unseen) > 1,
         slope=slope,
@@ -211,13 +201,7 @@ def _score(
 
 
 def interval_of_mean(values: FloatArray, seed: int, level: float = _LEVEL) -> tuple[float, float]:
-    """An interval of a mean over bags: bags are drawn anew with replacement.
-
-    Args:
-        values: one value for each bag.
-        seed: seed of the draws.
-        level: how often the interval should hold the mean.
-    """
+    """A bootstrap interval of the mean of one value per bag."""
     rng = np.random.default_rng(seed)
     means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(_DRAWS)]
     low, high = np.quantile(means, [0.5 - level / 2.0, 0.5 + level / 2.0])
@@ -225,9 +209,9 @@ def interval_of_mean(values: FloatArray, seed: int, level: float = _LEVEL) -> tu
 
 
 def calibration_points(judged: JudgedBags, most: int = _MOST_POINTS) -> tuple[CalibrationPoint, ...]:
-    """Predicted and known proportions of judged bags, in at most so many groups of like predictions for each class.
+    """Predicted and known proportions of bags, in at most ``most`` groups with similar predictions for each class.
 
-    Of two classes the second is shown, of more all.
+    Of two classes only the second is included.
     """
     means, known = judged.means[0], judged.known
     points = []
@@ -247,5 +231,5 @@ def _class_mean(values: FloatArray, shares: FloatArray) -> FloatArray:
 
 def _explained(judged: JudgedBags, means: FloatArray) -> float:
     left = float((judged.sizes[:, None] * (judged.known - means) ** 2).sum())
-    all_of_it = float((judged.sizes[:, None] * (judged.known - judged.shares) ** 2).sum())
-    return 1.0 - left / all_of_it if all_of_it > 0 else 0.0
+    total = float((judged.sizes[:, None] * (judged.known - judged.shares) ** 2).sum())
+    return 1.0 - left / total if total > 0 else 0.0

@@ -1,16 +1,15 @@
-"""How well predictions of single rows explain the counts of bags that were held out: no label is needed.
+"""Likelihood of the counts of held-out bags given predictions for their rows; no label is needed.
 
 The count of a bag of ``B`` rows with predictions ``p_i`` has the mean ``m = Σ p_i`` and the variance
 
     s² = Σ p_i (1 − p_i) + B (B − 1) v + count_sd²
 
-``v`` is the covariance of two rows of a bag for reasons that no row shows (the day, the clinic): 0 for random bags. It
-is one number for all bags of a method, the one that makes their counts most likely; so what a method is scored by is
-where its means lie, not how sure it claims to be. The likelihood of a count ``c`` is the mass of a normal law of that
-mean and variance between ``c − ½`` and ``c + ½``, out of what it has between ``−½`` and ``B + ½`` (all, if counts are
-noisy). For ``C`` classes the log-likelihoods of all classes' counts are added and taken times ``(C − 1) / C``, which
-for two classes is that of one of them. (How this differs from the laws of rule ``counts`` and of ``fit`` is told in
-``experiment/count_laws.py``.)
+``v`` is the covariance of two rows of a bag that no feature explains (the day, the clinic): 0 for random bags. It is
+one number for all bags of a method, the maximum-likelihood estimate, so that the score depends on where a method's
+means lie and not on how confident it is. The likelihood of a count ``c`` is the mass of a normal distribution of that
+mean and variance between ``c − ½`` and ``c + ½``, truncated to ``−½`` to ``B + ½`` (not if counts are noisy). For ``C``
+classes the log-likelihoods of all classes' counts are added and multiplied by ``(C − 1) / C``, which for two classes is
+that of one of them. (``experiment/count_laws.py`` compares this with the rule ``counts`` and with ``fit``.)
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _SMALLEST, _LARGEST = 1e-9, 0.25
 
 @dataclass(frozen=True)
 class HeldOutCounts:
-    """Counts of bags that a model has not seen, and what its predictions of their rows say.
+    """Counts of held-out bags, and the model's predictions for their rows, summed over each bag.
 
     Attributes:
         counts: (bags, C) known counts.
@@ -52,7 +51,7 @@ class HeldOutCounts:
         """(bags,) log-likelihood of each bag's counts.
 
         Args:
-            spread: ``v``; found from the bags when not given.
+            spread: ``v``; estimated from the bags by default.
         """
         v = best_spread(self) if spread is None else spread
         variance = self.variances + (self.sizes * (self.sizes - 1.0) * v)[:, None] + self.count_sd**2
@@ -84,7 +83,7 @@ def sum_predictions(
 
 
 def best_spread(held: HeldOutCounts) -> float:
-    """The ``v`` at which the counts are most likely; 0 where that is as good as any."""
+    """The maximum-likelihood estimate of ``v``; 0 if no larger value is better."""
     from scipy.optimize import minimize_scalar
 
     def loss(log_v: float) -> float:

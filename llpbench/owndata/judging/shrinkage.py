@@ -1,15 +1,15 @@
-"""Probabilities as sure as held-back bags allow: logits are scaled towards the constant prediction.
+"""Shrink the logits of a model towards a constant prediction, as far as held-out bags require.
 
-A model says ``p``, a constant says ``π``, the known share of each class. Between them lie, for ``0 ≤ t ≤ 1``,
+A model predicts ``p``, a constant predicts ``π``, the known share of each class. Between them lie, for ``0 ≤ t ≤ 1``,
 
     log p_t = t log p + shift(t),
 
 with the shift at which the mean over the rows of the table is ``π``: ``t = 0`` is the constant, ``t = 1`` the model
-brought to the known level. Which ``t`` is right shows on bags that the model has not learned from: for each ``t`` their
-counts have a likelihood (``spread.bag_log_likelihood``), with the spread ``φ`` that suits this ``t`` best. Three
-beliefs are held equally likely before: the model is right as it is (``t = 1``); it says nothing (``t = 0``); it is too
-sure by any factor up to 64. The slope that is used is the mean of ``t`` after seeing the bags. Where a model is worth
-nothing, it is close to 0 and the log loss close to that of the constant; where it learned well, it is close to 1.
+shifted to the known shares. Bags that the model was not fitted on tell which ``t`` is right: for each ``t`` their
+counts have a likelihood (``spread.bag_log_likelihood``), with the spread ``φ`` that fits this ``t`` best. Three
+hypotheses have equal prior probability: the model is right (``t = 1``); it says nothing (``t = 0``); it is
+overconfident by a factor of up to 64. The slope that is used is the posterior mean of ``t``: close to 0 for a useless
+model, whose log loss is then close to that of the constant, and close to 1 for a good one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from llpbench.contracts.data import Bags, FloatArray
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.levelling import binary_shift, class_shifts
 from llpbench.experiment.rules import bag_means
+from llpbench.owndata.judging.predictor import softmax
 from llpbench.owndata.judging.spread import bag_log_likelihood, within_variance
 
 SLOPES: tuple[float, ...] = (0.0, *np.geomspace(1.0 / 64.0, 1.0, 25).tolist())
-"""The slopes that are weighed; the first is the constant, the last the model as it is."""
+"""The candidate slopes; the first is the constant, the last the model as it is."""
 _PHIS = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
 
 
 class Shrinkage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The map ``slope · log p + shift``, up to a constant of each row.
+    """The map ``slope · log p + shift``, up to a constant for each row.
 
     Attributes:
         slope: ``t``: 1 leaves the model as it is, 0 makes it a constant.
@@ -48,13 +49,7 @@ class Shrinkage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def make_shrinkage(slope: float, logits: FloatArray, shares: FloatArray) -> Shrinkage:
-    """The map of a slope whose mean prediction over the given rows is ``shares``.
-
-    Args:
-        slope: ``t``.
-        logits: (n, C) logits of the rows.
-        shares: (C,) known shares of the classes, inside (0, 1).
-    """
+    """The map with slope ``t`` whose mean prediction over rows with (n, C) ``logits`` is ``shares``, inside (0, 1)."""
     scaled = slope * logits
     if logits.shape[1] == 2:
         return Shrinkage(slope, (0.0, binary_shift(scaled[:, 1] - scaled[:, 0], float(shares[1]))))
@@ -64,14 +59,14 @@ def make_shrinkage(slope: float, logits: FloatArray, shares: FloatArray) -> Shri
 
 @dataclass(frozen=True)
 class JudgedBags:
-    """Bags that a model has not learned from, and what each slope predicts of them.
+    """Bags that a model was not fitted on, and the predictions at each slope.
 
     Attributes:
-        known: (bags, C) known proportions, as they are given (noise included).
+        known: (bags, C) known proportions, including noise.
         sizes: (bags,) rows.
-        shares: (bags, C) what a constant predicts: the shares of the bags that the model did learn from.
+        shares: (bags, C) prediction of the constant: the shares of the training bags.
         means: (slopes, bags, C) predicted proportions.
-        within: (slopes, bags, C) their variance by chance.
+        within: (slopes, bags, C) their chance variance.
     """
 
     known: FloatArray
@@ -87,13 +82,13 @@ class JudgedBags:
 def predict_bags(
     logits: FloatArray, shares: FloatArray, judged_logits: FloatArray, judged: Bags, slopes: Sequence[float] = SLOPES
 ) -> JudgedBags:
-    """What a model says of bags that it has not learned from, at each slope.
+    """Predictions for bags that a model was not fitted on, at each slope.
 
     Args:
-        logits: (n, C) its logits of the rows that it learned from.
-        shares: (C,) the shares of the classes among them.
-        judged_logits: (m, C) its logits of the rows to be judged, bag after bag.
-        judged: their bags.
+        logits: (n, C) logits of the training rows.
+        shares: (C,) shares of the classes among them.
+        judged_logits: (m, C) logits of the rows of these bags, bag after bag.
+        judged: the bags.
         slopes: the slopes.
     """
     means, within = [], []
@@ -107,7 +102,7 @@ def predict_bags(
 
 
 def join(parts: Sequence[JudgedBags]) -> JudgedBags:
-    """The bags of several fits as one set."""
+    """Concatenate the bags of several fits."""
     return JudgedBags(
         known=np.concatenate([part.known for part in parts]),
         sizes=np.concatenate([part.sizes for part in parts]),
@@ -119,13 +114,13 @@ def join(parts: Sequence[JudgedBags]) -> JudgedBags:
 
 @dataclass(frozen=True)
 class SlopeEvidence:
-    """How well each slope explains the judged bags.
+    """How well each slope explains the bags.
 
     Attributes:
-        slopes: the slopes, as shares of the largest.
+        slopes: the slopes, relative to the largest.
         likelihood: (slopes, bags) log-likelihood of each bag.
         phi: (slopes,) the intraclass correlation that each slope leaves.
-        penalty: (slopes,) what was taken off for a ``phi`` far from that of all bags.
+        penalty: (slopes,) penalty for a ``phi`` far from that of all bags.
     """
 
     slopes: FloatArray
@@ -135,46 +130,46 @@ class SlopeEvidence:
 
     @property
     def total(self) -> FloatArray:
-        """(slopes,) log-likelihood of all judged bags."""
+        """(slopes,) penalised log-likelihood of all bags."""
         return np.asarray(self.likelihood.sum(axis=1) - self.penalty)
 
     @property
     def weights(self) -> FloatArray:
-        """(slopes,) probability of each slope after seeing the bags."""
+        """(slopes,) posterior probability of each slope."""
         weights: FloatArray = softmax((_log_prior(len(self.slopes)) + self.total)[None, :])[0]
         return weights
 
     @property
     def slope(self) -> float:
-        """The mean slope after seeing the bags."""
+        """The posterior mean of the slope."""
         return float(self.weights @ self.slopes)
 
     @property
     def is_decided(self) -> bool:
-        """Whether the bags leave little doubt: the slope is known to a tenth, and it is clearly not 0."""
+        """Whether the slope is known to within a tenth and clearly not 0."""
         doubt = float(np.sqrt(self.weights @ (self.slopes - self.slope) ** 2))
         return doubt < 0.1 and self.z > 3.0
 
     @property
     def z(self) -> float:
-        """How clearly the best slope beats the constant, in standard deviations: ``√(2 Δ log-likelihood)``."""
+        """Gain of the best slope over the constant, in standard deviations: ``√(2 Δ log-likelihood)``."""
         return float(np.sqrt(max(2.0 * (self.total.max() - self.total[0]), 0.0)))
 
     def gains(self) -> FloatArray:
-        """(bags,) what the model gains on each bag over the constant, in nats, its slope weighed by the other bags."""
+        """(bags,) gain over the constant on each bag, in nats, with the slope estimated from the other bags."""
         others = (_log_prior(len(self.slopes)) + self.total)[:, None] - self.likelihood
         others = others - _log_sum(others)
         return np.asarray(_log_sum(others + self.likelihood) - self.likelihood[0])
 
 
 def weigh_slopes(judged: JudgedBags, phi: float, slopes: Sequence[float] = SLOPES) -> SlopeEvidence:
-    """Weigh the slopes by the judged bags.
+    """Estimate the slope from bags that the model was not fitted on.
 
-    With few bags the spread that a slope leaves cannot be told well; a slope pays ``½ (log ratio / 2)²`` for a spread
-    that differs from that of all bags around the constant.
+    With few bags the spread that a slope leaves is hard to estimate; the penalty ``½ (log ratio / 2)²`` keeps it near
+    that of all bags around the constant.
 
     Args:
-        judged: the bags, predicted at each slope.
+        judged: the bags, with predictions at each slope.
         phi: intraclass correlation of all bags around the constant.
         slopes: the slopes.
     """
@@ -191,15 +186,8 @@ def weigh_slopes(judged: JudgedBags, phi: float, slopes: Sequence[float] = SLOPE
     return SlopeEvidence(np.array(slopes), np.stack(likelihood), np.array(phis), np.array(paid))
 
 
-def softmax(logits: FloatArray) -> FloatArray:
-    """(n, C) probabilities of (n, C) logits."""
-    from scipy.special import softmax as of_rows
-
-    return np.asarray(of_rows(logits, axis=1))
-
-
 def _log_prior(slopes: int) -> FloatArray:
-    """A third each for the constant, for the model as it is, and for all slopes between them."""
+    """A third each for the constant, for the model as it is, and for all slopes in between."""
     between = slopes - 2
     return np.log(np.array([1.0, *[1.0 / between] * between, 1.0]) / 3.0)
 

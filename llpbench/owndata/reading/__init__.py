@@ -1,1 +1,1 @@
-"""What a user gives, read and checked: tables, bags and counts in the forms people have them."""
+"""Read the tables, bags and counts that a user passes."""

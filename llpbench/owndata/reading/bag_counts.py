@@ -1,4 +1,4 @@
-"""Read what a user gives about bags (an id for each row; counts or proportions in several forms) as checked arrays."""
+"""Read the bag of each row, and counts or proportions of bags, as checked arrays."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class BagIds:
     """Which bag each row is in.
 
     Attributes:
-        ids: the bags' ids, sorted where they can be, in order of appearance otherwise.
-        numbers: (n,) place of each row's bag in ``ids``.
+        ids: the bags' ids, sorted if possible, otherwise in order of appearance.
+        numbers: (n,) index of each row's bag in ``ids``.
         sizes: (bags,) rows of each bag.
-        ordered: whether the ids could be sorted, and are no categories that have another order.
+        ordered: whether the ids could be sorted, and are not categories with another order.
     """
 
     ids: list[Hashable]
@@ -38,7 +38,7 @@ class BagIds:
 
 
 def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
-    """Number the bags of ``rows`` rows by their ids: any hashable values."""
+    """Number the bags of ``rows`` rows by their ids, which may be any hashable values."""
     given, categories = _ids_of_rows(bag_of, rows)
     missing = sum(map(_is_missing, given))
     if missing:
@@ -58,23 +58,23 @@ def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
 
 
 def _ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
-    """The id of each row's bag; and all categories in their order, where the ids are categories."""
+    """The id of each row's bag, and the ordered categories if the ids are categorical."""
     import pandas as pd
 
     bag_of = to_pandas(bag_of)
     if isinstance(bag_of, np.ndarray) and bag_of.dtype.kind in "mM":
-        bag_of = pd.Series(bag_of)  # numpy's own list has numbers where times are exact to the nanosecond
+        bag_of = pd.Series(bag_of)  # numpy lists times in nanoseconds as integers
     if isinstance(bag_of, pd.DataFrame):
         raise UsageError(
-            f"bag_of is a table of {bag_of.shape[1]} columns, not one id for each row. For bags that several columns "
-            "make together give pandas.MultiIndex.from_frame(...) of them."
+            f"bag_of must have one id per row, got a table of {bag_of.shape[1]} columns. If several columns define the "
+            "bags, pass pandas.MultiIndex.from_frame(...) of them."
         )
     if not hasattr(bag_of, "__iter__"):
-        raise UsageError(f"bag_of must name the bag of each of the {rows:,} rows, or be the name of a column.")
+        raise UsageError(f"bag_of must be the bag of each of the {rows:,} rows, or the name of a column.")
     given = bag_of.tolist() if hasattr(bag_of, "tolist") else list(bag_of)
     if not isinstance(given, list) or len(given) != rows:
         length = len(given) if isinstance(given, list) else 1
-        raise UsageError(f"bag_of must name the bag of each of the {rows:,} rows; it has {length:,} values.")
+        raise UsageError(f"bag_of must have one value for each of the {rows:,} rows, got {length:,} values.")
     dtype = getattr(bag_of, "dtype", None)
     return given, dtype.categories.tolist() if isinstance(dtype, pd.CategoricalDtype) else None
 
@@ -86,15 +86,14 @@ def _is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class BagCounts:
-    """What is known of the bags' counts.
+    """Counts of the bags, as far as they are known.
 
     Attributes:
-        counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise; NaN for bags of which none is known.
+        counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise; NaN for unknown ones.
         classes: names of the classes.
-        known: (bags,) whether anything is known of a bag's counts, be it bounds.
-        bounded: (bags,) whether one of them is known within bounds only; ``counts`` then has what is likely there.
-        sd: root mean square, over the counts of known bags, of the standard deviation between bounds; 0 when all are
-            exact.
+        known: (bags,) whether a bag's counts are known, at least within bounds.
+        bounded: (bags,) whether one of them is known only within bounds; ``counts`` then has its expected value.
+        sd: root mean square, over known bags, of the standard deviation between bounds; 0 if all counts are exact.
     """
 
     counts: FloatArray
@@ -118,15 +117,15 @@ def read_counts(
     """Counts of each bag and the classes they are of.
 
     Args:
-        given: for each bag one number (class 1 of two) or one for each class, in any form of ``count_forms``; or for
-            each row (a column of the table), the same for all rows of a bag.
+        given: one number per bag (class 1 of two), or one per class, in any form of ``count_forms``; or one per row (a
+            column of the table), the same for all rows of a bag.
         bags: the bags.
         proportions: whether ``given`` holds shares of the bag's rows.
         count_sd: standard deviation of the noise in the counts; without noise they must be possible.
-        classes: names of the classes; from the DataFrame's columns, or 0, 1, ..., when not given.
-        per_row: ``given`` has one value for each row (it is columns of the table), even where bags have one row each.
-        bag_column: how the column of bags is called in the table of rows.
-        to_learn: whether a model is to be fitted on them; then they may not be all of one class.
+        classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
+        per_row: whether ``given`` has one value per row.
+        bag_column: name of the bag column in the table of rows.
+        to_learn: whether a model is to be fitted; then counts of a single class are an error.
     """
     what = "proportions" if proportions else "counts"
     form = (
@@ -135,9 +134,9 @@ def read_counts(
         else read_form(given, what, bags.ids, bag_column=bag_column, classes=classes)
     )
     if form.low.shape[1] == 0:
-        raise UsageError(f"{what} has no column.")
+        raise UsageError(f"{what} has no columns.")
     if np.isinf(form.low).any():
-        raise UsageError(f"{what} holds infinite values.")
+        raise UsageError(f"{what} contains infinite values.")
     lines = np.hstack([form.low, form.high])
     lines = _values_from_rows(lines, bags, what) if per_row else _values_of_bags(form, lines, bags, what)
     low, high = np.hsplit(lines, 2)
@@ -150,7 +149,7 @@ def read_counts(
         low, high = low * bags.sizes[:, None], high * bags.sizes[:, None]
     known &= ~((low < high) & (low <= 0.0) & (high >= bags.sizes[:, None])).all(axis=1)  # bounds that say nothing
     if not known.any():
-        raise UsageError(f"{what} is not known for any bag.")
+        raise UsageError(f"{what} is unknown for every bag.")
     filled, sd, bounded = _fill_in(low[known], high[known], bags, known, count_sd)
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
@@ -164,21 +163,21 @@ def read_counts(
 def _choose_classes(
     names: list[Any], width: int, classes: Sequence[Any] | None, what: str
 ) -> tuple[list[Any], list[int]]:
-    """Names of the classes, and the column of each; columns of the same names are put in the order of ``classes``."""
+    """Names of the classes, and the column of each; named columns are put in the order of ``classes``."""
     n = max(width, 2)
     chosen = list(classes) if classes is not None else list(names or range(n))
     if len(chosen) != n or len(set(chosen)) < len(chosen):
-        raise UsageError(f"{what} is for {n} classes, but classes names {chosen!r}.")
+        raise UsageError(f"{what} has {n} classes, but classes is {chosen!r}.")
     common = [name for name in chosen if name in names]
     if 0 < len(common) < n and names:
-        raise UsageError(f"{what} has the columns {names!r}, but classes names {chosen!r}; they do not agree.")
+        raise UsageError(f"{what} has the columns {names!r}, but classes is {chosen!r}.")
     return chosen, [names.index(name) for name in chosen] if common else list(range(width))
 
 
 def _fill_in(
     low: FloatArray, high: FloatArray, bags: BagIds, known: BoolArray, count_sd: float
 ) -> tuple[FloatArray, float, BoolArray]:
-    """Counts in the form of ``Bags``, those known within bounds filled in; their spread; which bags have such."""
+    """Counts in the form of ``Bags`` with imputed values, their spread, and which bags have imputed counts."""
     sizes = bags.sizes[known].astype(np.float64)
     if low.shape[1] == 1:
         low, high = np.hstack([sizes[:, None] - high, low]), np.hstack([sizes[:, None] - low, high])
@@ -190,20 +189,20 @@ def _fill_in(
         if len(short):
             b = int(np.flatnonzero(known)[np.flatnonzero(bounded)[short[0]]])
             raise UsageError(
-                f"the bounds of bag {bags.ids[b]!r} allow no counts that add up to its {bags.sizes[b]:,} rows."
+                f"no counts within the bounds of bag {bags.ids[b]!r} add up to its {bags.sizes[b]:,} rows."
             )
         low, high = low.copy(), high.copy()
         low[bounded], high[bounded] = tight
-        filled = fill_in(low, high, sizes)
-        counts = np.where(bounded[:, None], filled.counts, low)
-        spread = filled.sd[:, 1:] if low.shape[1] == 2 else filled.sd
+        filled, each_sd = fill_in(low, high, sizes)
+        counts = np.where(bounded[:, None], filled, low)
+        spread = each_sd[:, 1:] if low.shape[1] == 2 else each_sd
         sd = float(np.sqrt(np.mean(spread**2)))
-        bounded &= (filled.sd > 0).any(axis=1)
+        bounded &= (each_sd > 0).any(axis=1)
     return (counts[:, 1:] if counts.shape[1] == 2 else counts), sd, bounded
 
 
 def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str) -> FloatArray:
-    """(bags, columns) values of each bag, whether they were given by key, in the order of bags or for each row."""
+    """(bags, columns) values of each bag, given by key, in the order of bags, or per row."""
     n_bags, n_rows, keys = len(bags.ids), len(bags.numbers), form.keys
     by_bag: FloatArray | None = None
     if keys is not None and len(keys) == n_bags and set(keys) == set(bags.ids):
@@ -218,7 +217,7 @@ def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str)
     if by_bag is not None and by_row is not None and not np.array_equal(by_bag, by_row, equal_nan=True):
         raise UsageError(
             f"every bag has one row, so {what} could be in the order of bags or of rows; "
-            "give a mapping from bag to value."
+            "pass a mapping from bag to value."
         )
     found = by_bag if by_bag is not None else by_row
     if found is not None:
@@ -227,46 +226,46 @@ def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str)
         raise UsageError(_describe_mismatch(keys, bags, what))
     if len(table) == n_bags:
         raise UsageError(
-            "the bag ids cannot be sorted, or are categories in another order than the sorted one, "
+            "the bag ids cannot be sorted, or are categories with another order, "
             f"so {what} must be a mapping from bag to value."
         )
     raise UsageError(
-        f"{what} has {len(table):,} values for {n_bags:,} bags and {n_rows:,} rows; give one for each bag."
+        f"{what} must have one value for each of the {n_bags:,} bags, got {len(table):,} values ({n_rows:,} rows)."
     )
 
 
 def _values_from_rows(table: FloatArray, bags: BagIds, what: str) -> FloatArray:
-    """The value of each bag from a column of the table, which must be the same in all its rows."""
+    """The value of each bag from values per row, which must be the same in all its rows."""
     first = np.full(len(bags.ids), -1)
     first[bags.numbers[::-1]] = np.arange(len(table))[::-1]
     values: FloatArray = table[first]
     same = (table == values[bags.numbers]) | (np.isnan(table) & np.isnan(values[bags.numbers]))
     if not same.all():
         bag = bags.ids[bags.numbers[np.flatnonzero(~same.all(axis=1))[0]]]
-        raise UsageError(f"{what} differs between rows of bag {bag!r}; a bag has one value.")
+        raise UsageError(f"{what} must be the same for all rows of a bag, but differs in bag {bag!r}.")
     return values
 
 
 def _describe_mismatch(keys: list[Any], bags: BagIds, what: str) -> str:
-    """Which bags have no value, and which values have no bag."""
+    """A message that names bags without a value, and values without a bag."""
     given, there = set(keys), set(bags.ids)
     absent = [bag for bag in bags.ids if bag not in given]
     unknown = [key for key in keys if key not in there]
-    parts = [f"it has none for {_name_bags(absent)}"] if absent else []
-    parts += [f"{_name_bags(unknown)} {'have' if len(unknown) > 1 else 'has'} no row"] if unknown else []
-    parts = parts or ["it names a bag twice"]
-    hint = " Give NaN for a bag whose count is not known." if absent and not unknown else ""
-    return f"{what} does not fit the bags: {'; '.join(parts)}.{hint}"
+    parts = [f"no value for {_name_bags(absent)}"] if absent else []
+    parts += [f"no rows for {_name_bags(unknown)}"] if unknown else []
+    parts = parts or ["a bag appears twice"]
+    hint = " Use NaN for an unknown count." if absent and not unknown else ""
+    return f"{what} does not match the bags: {'; '.join(parts)}.{hint}"
 
 
 def _name_bags(items: list[Any], most: int = 3) -> str:
-    """The first ids of a list, and how many more there are."""
-    more = f" and {len(items) - most:,} more bags" if len(items) > most else ""
+    """The first ids of a list, and the number of further ones."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
     return "bag " + ", ".join(map(repr, items[:most])) + more
 
 
 def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: BoolArray, proportions: bool) -> None:
-    """Refuse counts that no labels of the rows could give."""
+    """Reject impossible counts."""
     most = np.ones(len(low)) if proportions else bags.sizes.astype(np.float64)
     slack = 1e-6 * most
     exact = known & (low == high).all(axis=1)
@@ -275,38 +274,39 @@ def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: Bool
     wrong |= above
     outside = np.flatnonzero(wrong.any(axis=1))
     what = "proportion" if proportions else "count"
-    unit = ", in rows of a bag (not as a share)," if proportions else ""
-    hint = f"If noise was added, give its standard deviation{unit} as count_sd."
+    unit = " (in rows, not as a share)" if proportions else ""
+    hint = f"If noise was added, pass its standard deviation{unit} as count_sd."
     if len(outside):
         b = int(outside[0])
         limit = "1" if proportions else f"its {bags.sizes[b]:,} rows"
         found = _format_values(np.where(above[b], high[b], low[b]))
         raise UsageError(
-            f"the {what} of bag {bags.ids[b]!r} is {found}, not from 0 to {limit} ({len(outside):,} such bags). {hint}"
+            f"the {what} of bag {bags.ids[b]!r} must be between 0 and {limit}, got {found} "
+            f"(bags affected: {len(outside):,}). {hint}"
         )
     if low.shape[1] > 1:
         off = np.flatnonzero(exact & (np.abs(low.sum(axis=1) - most) > _SUM_TOLERANCE * most))
         if len(off):
             b = int(off[0])
             raise UsageError(
-                f"the {what}s of bag {bags.ids[b]!r} add up to {low[b].sum():g}, not to {most[b]:g} "
-                f"({len(off):,} such bags). {hint}"
+                f"the {what}s of bag {bags.ids[b]!r} must add up to {most[b]:g}, got {low[b].sum():g} "
+                f"(bags affected: {len(off):,}). {hint}"
             )
     whole = np.rint(low[exact])
     if not proportions and (bags.sizes > 1).all() and (low[exact] <= 1).all() and (low[exact] != whole).any():
-        raise UsageError("counts holds fractions below 1: these look like proportions; pass them as proportions=.")
+        raise UsageError("counts contains fractions below 1, which look like proportions; pass them as proportions=.")
 
 
 def _check_classes(counts: FloatArray, sizes: IntArray, names: list[Any]) -> None:
-    """Refuse counts that are all of one class: there is nothing to tell rows apart by."""
+    """Reject counts of a single class."""
     rows, found = float(sizes.sum()), counts.sum(axis=0)
     totals = np.array([rows - found[0], found[0]]) if counts.shape[1] == 1 else found
     there = [name for name, total in zip(names, totals, strict=True) if total > 1e-9 * rows]
     if len(there) < 2:
         one = ", ".join(map(repr, there)) or "none"
         raise UsageError(
-            f"by their counts the {len(counts):,} bags hold rows of one class only ({one}); "
-            "nothing can be learned. Check that counts are those of class 1, not the sizes of bags."
+            f"according to their counts the {len(counts):,} bags contain only one class ({one}). "
+            "Check that counts are those of class 1, not the bag sizes."
         )
 
 

@@ -1,19 +1,17 @@
-"""Counts that are known within bounds only ("fewer than 5"), filled in by what is likely between the bounds.
+"""Impute counts that are known only within bounds ("fewer than 5").
 
-The counts ``k`` of a bag of ``B`` rows are taken as Dirichlet-multinomial: shares of the classes that differ from bag
-to bag around the overall shares ``π``, more or less so as the concentration ``s`` says. Such counts are independent
-negative-binomial numbers, given their sum. So those of a bag that are known within bounds have, given the others,
+The counts ``k`` of a bag of ``B`` rows are modelled as Dirichlet-multinomial: the shares of the classes vary between
+bags around the overall shares ``π``, with concentration ``s``. Such counts are independent negative-binomial numbers,
+given their sum. So those of a bag that are known within bounds have, given the others,
 
-    P(k) ∝ Π_c Γ(k_c + s π_c) / k_c!     over all k within the bounds that add up to what is left of the bag,
+    P(k) ∝ Π_c Γ(k_c + s π_c) / k_c!     over all k within the bounds that add up to the rest of the bag,
 
-and each is filled in by its mean. ``π`` and ``s`` are found from all bags with the filled-in ones among them, again
-and again until they stay: ``π`` as the share of all rows, ``s`` from the spread of the counts around ``B π`` (with the
-variance that is left between the bounds).
+and each is replaced by its mean. ``π`` and ``s`` are estimated from all bags including the imputed ones, iterated to
+convergence: ``π`` as the share of all rows, ``s`` from the spread of the counts around ``B π`` (including the variance
+between the bounds).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,33 +21,23 @@ _ROUNDS = 30
 _LEAST_CORRELATION, _MOST_CORRELATION = 1e-6, 0.5
 
 
-@dataclass(frozen=True)
-class Filled:
-    """Counts of which none is open any more.
-
-    Attributes:
-        counts: (bags, C) counts, the mean where only bounds are known.
-        sd: (bags, C) standard deviation between the bounds; 0 where the count is exact.
-    """
-
-    counts: FloatArray
-    sd: FloatArray
-
-
-def fill_in(low: FloatArray, high: FloatArray, sizes: FloatArray | IntArray) -> Filled:
-    """Fill in counts that are known within bounds.
+def fill_in(low: FloatArray, high: FloatArray, sizes: FloatArray | IntArray) -> tuple[FloatArray, FloatArray]:
+    """Impute counts that are known within bounds.
 
     Args:
-        low: (bags, C) least value of each count, whole where it is below ``high``.
-        high: (bags, C) largest value; the bounds of every bag allow values that add up to its size.
+        low: (bags, C) lower bounds, whole numbers unless equal to ``high``.
+        high: (bags, C) upper bounds; some values within the bounds of a bag add up to its size.
         sizes: (bags,) rows of each bag.
+
+    Returns:
+        (bags, C) counts, and (bags, C) standard deviations, 0 for exact counts.
     """
     open_ = low < high
     counts, variance = np.where(open_, 0.5 * (low + high), low), np.zeros_like(low)
     bags = np.flatnonzero(open_.any(axis=1))
     left = sizes - np.where(open_, 0.0, low).sum(axis=1)
     _, of_bag = np.unique(np.column_stack([low, high, left])[bags], axis=0, return_inverse=True)
-    first = bags[np.unique(of_bag, return_index=True)[1]]  # bags with equal bounds are filled in alike
+    first = bags[np.unique(of_bag, return_index=True)[1]]  # bags with equal bounds get equal values
     shares = np.full(low.shape[1], -1.0)
     for _ in range(_ROUNDS):
         before, shares = shares, _shares(counts)
@@ -60,7 +48,7 @@ def fill_in(low: FloatArray, high: FloatArray, sizes: FloatArray | IntArray) -> 
             counts[np.ix_(same, cells)], variance[np.ix_(same, cells)] = mean, spread
         if np.abs(shares - before).max() < 1e-6:
             break
-    return Filled(counts, np.sqrt(variance))
+    return counts, np.sqrt(variance)
 
 
 def _shares(counts: FloatArray) -> FloatArray:
@@ -85,13 +73,13 @@ def _concentration(counts: FloatArray, variance: FloatArray, sizes: FloatArray |
 def tighten(
     low: FloatArray, high: FloatArray, sizes: FloatArray, *, noisy: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds as narrow as the bags' sizes allow: what the other classes leave; whole numbers where they are open.
+    """Tighten bounds by the sizes of the bags and the other classes, to whole numbers unless exact.
 
     Args:
-        low: (bags, C) lower bounds, NaN where nothing is known.
+        low: (bags, C) lower bounds, NaN if unknown.
         high: (bags, C) upper bounds.
         sizes: (bags,) rows of each bag.
-        noisy: exact counts are noisy, so they need not fit the size; the open ones then share what is left, if any.
+        noisy: whether exact counts are noisy, so that they need not add up to the size.
     """
     exact = low == high
     low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), sizes[:, None], high)
@@ -104,7 +92,7 @@ def tighten(
     others_low = np.where(exact, 0.0, low).sum(axis=1, keepdims=True) - low
     others_high = np.where(exact, 0.0, high).sum(axis=1, keepdims=True) - high
     least, most = np.ceil(rest - others_high - 1e-9), np.floor(rest - others_low + 1e-9)
-    only = (~exact).sum(axis=1, keepdims=True) == 1  # what the others leave, whole or not
+    only = (~exact).sum(axis=1, keepdims=True) == 1  # the rest of the bag, whole or not
     least, most = np.where(only, rest, least), np.where(only, rest, most)
     return np.where(exact, low, np.maximum(low, least)), np.where(exact, high, np.minimum(high, most))
 
@@ -117,7 +105,7 @@ def truncated_moments(
     Args:
         low: (C,) whole lower bounds.
         high: (C,) whole upper bounds.
-        total: their sum; if it is not whole, that of the nearest whole number is brought to it.
+        total: their sum; moments for the nearest whole number are scaled to it.
         alpha: (C,) parameters.
     """
     n = int(np.clip(np.rint(total), low.sum(), high.sum()))
@@ -132,7 +120,7 @@ def truncated_moments(
         places = n - values - start
         inside = (places >= 0) & (places < len(rest))
         p = np.where(inside, own * rest[np.clip(places, 0, len(rest) - 1)], 0.0)
-        p = p / p.sum() if p.sum() > 0 else inside / inside.sum()  # bounds so far off that no number can tell
+        p = p / p.sum() if p.sum() > 0 else inside / inside.sum()  # all weights underflow
         mean[c] = p @ values
         variance[c] = p @ (values - mean[c]) ** 2
     scale = total / n if n > 0 else 1.0

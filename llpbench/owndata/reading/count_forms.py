@@ -1,8 +1,8 @@
-"""The forms in which people have counts of bags, as bounds of numbers: wide, long, by key, by order; exact or not.
+"""Read counts of bags in all supported forms (wide, long, by key, by order; exact or not) as bounds of numbers.
 
-A value is an exact number, unknown (NaN, None, an empty text), or known within bounds: ``"<5"``, ``"<=5"``, ``">20"``,
-``">=20"``, ``"20+"``, ``"5-10"``, a ``pandas.Interval``, or a pair ``(low, high)`` where it cannot be taken for the
-counts of two classes.
+A value is exact, unknown (NaN, None, an empty string), or known within bounds: ``"<5"``, ``"<=5"``, ``">20"``,
+``">=20"``, ``"20+"``, ``"5-10"``, a ``pandas.Interval``, or a pair ``(low, high)`` where it cannot be the counts
+of two classes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CLASS_COLUMNS = ("class", "label")
-"""How the column of classes is called in a long table of counts."""
+"""Names of the class column in a long table of counts."""
 BAG_COLUMN = "bag"
-"""How the column of bags is called in a table of counts, unless it is called as in the table of rows."""
+"""Name of the bag column in a table of counts, unless it is named as in the table of rows."""
 
 _NUMBER = r"[-+]?\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+"
 _BELOW = re.compile(rf"(<=|≤|<)\s*({_NUMBER})\Z")
@@ -37,14 +37,14 @@ _UNKNOWN = ("", "na", "n/a", "nan", "none", "null", "?")
 
 @dataclass(frozen=True)
 class CountForm:
-    """Counts as they were given, before they are matched with the bags.
+    """Counts as given, before they are matched with the bags.
 
     Attributes:
-        keys: the bag of each line; None when lines are in some order only.
-        low: (lines, columns) the least that each value can be; NaN when nothing is known.
-        high: the most; equal to ``low`` where the value is exact.
-        names: what the columns are called; none when they have no names.
-        by_key: whether lines can be matched by their keys only.
+        keys: the bag of each line; None if lines have no keys.
+        low: (lines, columns) lower bounds; NaN if unknown.
+        high: upper bounds; equal to ``low`` for exact values.
+        names: names of the columns; empty if they have none.
+        by_key: whether lines can only be matched by their keys.
     """
 
     keys: list[Any] | None
@@ -62,15 +62,15 @@ def read_form(
     bag_column: str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> CountForm:
-    """Read counts or proportions in whatever form they are.
+    """Read counts or proportions in any supported form.
 
     Args:
         given: a mapping from bag ids to a number (or one for each class); a Series by bag id, or by (bag, class); a
             DataFrame with the bags as index or as a column: wide (a column for each class) or long (a column of
             classes, one of numbers); an array.
         what: ``counts`` or ``proportions``.
-        bags: the bags' ids. An index of two levels that has some of them is one of bags, not of (bag, class).
-        bag_column: how the column of bags is called in the table of rows.
+        bags: the bags' ids. A two-level index that contains one of them is an index of bags, not of (bag, class).
+        bag_column: name of the bag column in the table of rows.
         classes: the classes, if the user named them.
     """
     import pandas as pd
@@ -88,12 +88,12 @@ def read_form(
 
 
 def read_columns(frame: pd.DataFrame, what: str) -> CountForm:
-    """Columns of the table of rows, one line for each row."""
+    """Columns of the table of rows, one line per row."""
     return CountForm(None, *_bounds(frame, what), names=list(frame.columns) if frame.shape[1] > 1 else [])
 
 
 def looks_like_counts(texts: Iterable[str]) -> bool:
-    """Whether all texts can be read as counts, so that they are no names of columns."""
+    """Whether all texts can be read as counts, so that they are not names of columns."""
     try:
         return all(read_value(text, "counts") is not None for text in texts)
     except UsageError:
@@ -125,7 +125,7 @@ def _read_frame(
     if len(set(keys)) < len(keys):
         twice = next(k for k in keys if keys.count(k) > 1)
         raise UsageError(
-            f"{what} has several lines for bag {twice!r}. A wide table has one line for each bag; a long one has the "
+            f"{what} has several lines for bag {twice!r}. A wide table has one line per bag; a long one has the "
             f"columns {key!r}, 'class' and one of numbers."
         )
     return CountForm(keys, *_bounds(wide, what), names=others if len(others) > 1 else [], by_key=True)
@@ -134,7 +134,7 @@ def _read_frame(
 def _read_long(
     frame: pd.DataFrame, what: str, bag_column: str | None, classes: Sequence[Any] | None, *, from_index: bool = False
 ) -> CountForm:
-    """Lines of (bag, class, number); a class that a bag has no line for has the number 0 there."""
+    """Lines of (bag, class, number); missing lines count as 0."""
     columns = list(frame.columns)
     key = bag_column if bag_column in columns else columns[0]
     others = [name for name in columns if name != key]
@@ -146,9 +146,9 @@ def _read_long(
     names = list(classes) if classes is not None else _sorted(given)
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise UsageError(f"{what} has the class {unknown[0]!r}, which is not among classes ({_listing(names)}).")
+        raise UsageError(f"{what} contains the class {unknown[0]!r}, which is not one of classes ({_listing(names)}).")
     if len(names) < 2:
-        raise UsageError(f"{what} has lines for one class only ({_listing(names)}); name all of them in classes.")
+        raise UsageError(f"{what} has lines for only one class ({_listing(names)}); list all of them in classes.")
     ids = list(dict.fromkeys(bags))
     line, column = {bag: i for i, bag in enumerate(ids)}, {name: j for j, name in enumerate(names)}
     lows, highs = np.zeros((len(ids), len(names))), np.zeros((len(ids), len(names)))
@@ -175,7 +175,7 @@ def _listing(names: Sequence[Any]) -> str:
 
 def _read_array(given: Any, what: str) -> CountForm:
     if np.ndim(given) == 0 and not isinstance(given, Sequence):
-        raise UsageError(f"{what} is one value; give one number, or one for each class, for each bag.")
+        raise UsageError(f"{what} must have one number (or one per class) for each bag, got a single value.")
     try:
         array = np.asarray(given)
     except ValueError:
@@ -183,25 +183,27 @@ def _read_array(given: Any, what: str) -> CountForm:
     if array.dtype.kind not in "biuf":
         cells = [list(line) if isinstance(line, list | np.ndarray) else [line] for line in given]
         if len({len(line) for line in cells}) > 1:
-            raise UsageError(f"{what} must be numbers, the same number of them for every bag.")
+            raise UsageError(f"{what} must have equally many numbers for every bag.")
         return CountForm(None, *_read_cells(cells, what), names=[])
     if array.ndim not in (1, 2):
-        raise UsageError(f"{what} has the shape {array.shape}; give one number, or one for each class, for each bag.")
+        raise UsageError(
+            f"{what} must have one number (or one per class) for each bag, got an array of shape {array.shape}."
+        )
     values = array.reshape(len(array), -1).astype(np.float64)
     return CountForm(None, values, values.copy(), names=[])
 
 
 def _bounds_of_mapping(values: list[Any], what: str) -> tuple[FloatArray, FloatArray]:
-    """The values of a mapping; where some are single numbers, pairs are bounds, otherwise one number for each class."""
+    """The values of a mapping; pairs are bounds if some values are single numbers, otherwise one number per class."""
     several = [isinstance(v, list | tuple) or (isinstance(v, np.ndarray) and v.ndim > 0) for v in values]
     lines = [list(value) for value in values] if all(several) else [[value] for value in values]
     if len({len(line) for line in lines}) > 1:
-        raise UsageError(f"{what} must be numbers, the same number of them for every bag.")
+        raise UsageError(f"{what} must have equally many numbers for every bag.")
     return _read_cells(lines, what)
 
 
 def _bounds(frame: pd.DataFrame, what: str) -> tuple[FloatArray, FloatArray]:
-    """Bounds of all cells of a table of numbers or of odd values."""
+    """Bounds of all cells of a table."""
     import pandas as pd
 
     if all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes):
@@ -218,12 +220,7 @@ def _read_cells(lines: list[list[Any]], what: str) -> tuple[FloatArray, FloatArr
 
 
 def read_value(value: Any, what: str) -> tuple[float, float] | None:
-    """The bounds of one value; None when nothing is known of it.
-
-    Args:
-        value: what was given.
-        what: ``counts``, whose bounds are whole numbers (``"<5"`` is 0 to 4), or ``proportions``.
-    """
+    """The bounds of one value, None if unknown; bounds of counts are whole numbers (``"<5"`` is 0 to 4)."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, numbers.Real):
@@ -238,7 +235,7 @@ def read_value(value: Any, what: str) -> tuple[float, float] | None:
     if isinstance(value, Sequence | np.ndarray) and len(value) == 2:
         low, high = (read_value(end, what) for end in value)
         return _in_order(0.0 if low is None else low[0], math.inf if high is None else high[1], value, what)
-    raise UsageError(f"{what} must be numbers; {value!r} is none. {_hint(what)}")
+    raise UsageError(f"{what} must be numbers, got {value!r}. {_hint(what)}")
 
 
 def _read_text(text: str, what: str) -> tuple[float, float] | None:
@@ -256,16 +253,16 @@ def _read_text(text: str, what: str) -> tuple[float, float] | None:
     try:
         number = float(text.replace(",", "")) if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", text) else float(text)
     except ValueError:
-        raise UsageError(f"{what} must be numbers; {text!r} is none. {_hint(what)}") from None
+        raise UsageError(f"{what} must be numbers, got {text!r}. {_hint(what)}") from None
     return None if math.isnan(number) else (number, number)
 
 
 def _hint(what: str) -> str:
     example = "'<5'" if what == "counts" else "'<0.05'"
-    return f"Write {example} for what is known within bounds, and leave empty (NaN) what is not known."
+    return f"Use bounds such as {example} for a value that is not exact, and NaN for an unknown one."
 
 
 def _in_order(low: float, high: float, value: Any, what: str) -> tuple[float, float]:
     if not low <= high:
-        raise UsageError(f"{what} has the bounds {value!r}, which nothing lies between.")
+        raise UsageError(f"{what} has the empty interval {value!r}.")
     return low, high

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV and Parquet, as people export them."""
+"""Read tables from CSV, TSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 def read_table(path: Path, separator: str = "") -> pd.DataFrame:
-    """Read a table from a file; columns whose texts are all dates (2024-01-31, 2024-01-31 18:30) become dates.
+    """Read a table from a file; text columns in which all values are dates (2024-01-31, 2024-01-31 18:30) become dates.
 
     Args:
-        path: a file that ends in .csv, .tsv, .tab or .txt (packed by gzip and the like or not), or in .parquet.
-        separator: what separates the columns of a text file; found by itself when not given.
+        path: a .csv, .tsv, .tab or .txt file (possibly compressed), or a .parquet file.
+        separator: separator of a text file; detected by default.
 
     Raises:
         UsageError: the file cannot be read as a table.
@@ -30,14 +30,14 @@ def read_table(path: Path, separator: str = "") -> pd.DataFrame:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
     kind = suffixes[-1] if suffixes else ""
     if kind not in _SEPARATORS and kind not in _PARQUET:
-        raise UnknownNameError(f"kind of table in {path}:", kind, [*_SEPARATORS, *_PARQUET])
+        raise UnknownNameError(f"file type of {path}:", kind, [*_SEPARATORS, *_PARQUET])
     try:
         if kind in _PARQUET:
             return pd.read_parquet(path)
         found = separator or _SEPARATORS[kind]
         table = pd.read_csv(path, sep=found) if found else pd.read_csv(path, sep=None, engine="python")
     except ImportError:
-        raise UsageError(f"{path} needs pyarrow to be read: pip install pyarrow, or save it as CSV.") from None
+        raise UsageError(f"reading {path} requires pyarrow: pip install pyarrow, or save it as CSV.") from None
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise UsageError(f"{path} cannot be read as a table ({describe(error)}).") from None
     if not len(table):
@@ -53,7 +53,7 @@ def column_of(table: pd.DataFrame, name: str, path: Path) -> str:
 
 
 def _dates(column: pd.Series[Any]) -> pd.Series[Any] | None:
-    """A column of texts as dates, if all of them are; None otherwise."""
+    """A text column as dates if all its values are dates, otherwise None."""
     import pandas as pd
 
     known = column.dropna()

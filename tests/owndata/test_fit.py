@@ -28,9 +28,8 @@ from llpbench.data.encoding.frames import FrameEncoder, fit_encoder
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import bag_means, make_rules
-from llpbench.owndata.fit import hold_back
-from llpbench.owndata.fitting.training import fit_and_choose
-from llpbench.owndata.judging.calibration import calibrate
+from llpbench.owndata.fitting import fit_and_choose, hold_out
+from llpbench.owndata.judging.predictor import calibrate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +56,7 @@ def fit(frame: pd.DataFrame, *args: Any, **options: Any) -> llpbench.LLPModel:
 # -- habits ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_without_labels_gives_a_model_of_single_rows() -> None:
+def test_fit_predicts_rows_without_labels() -> None:
     frame, y = table()
     model = fit(frame, "shop", pd.Series(y).groupby(frame["shop"]).sum())
     p = model.predict_proba(frame)
@@ -75,7 +74,7 @@ def test_a_table_without_labels_gives_a_model_of_single_rows() -> None:
     assert np.array_equal(model.predict_proba(other), p)  # columns are found by name
 
 
-def test_every_form_of_counts_means_the_same() -> None:
+def test_all_forms_of_counts_are_read_alike() -> None:
     frame, y = table()
     X, shop = frame.drop(columns="shop"), frame["shop"].map("shop {:03d}".format)
     per_bag = pd.Series(y).groupby(shop).sum()
@@ -99,7 +98,7 @@ def test_every_form_of_counts_means_the_same() -> None:
     np.testing.assert_allclose(turned.predict_proba(X), wanted, rtol=1e-5)
 
 
-def test_several_classes_are_named_by_the_columns() -> None:
+def test_classes_are_named_by_the_columns_of_counts() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=900)
     X = np.eye(3)[y] * 2 + rng.normal(size=(900, 3))
@@ -119,7 +118,7 @@ def test_several_classes_are_named_by_the_columns() -> None:
     np.testing.assert_allclose(again.predict_proba(X), p, rtol=1e-9)
 
 
-def test_noisy_counts_are_taken_when_their_noise_is_named() -> None:
+def test_impossible_counts_are_accepted_with_count_sd() -> None:
     frame, y = table()
     counts = pd.Series(y).groupby(frame["shop"]).sum() + np.random.default_rng(0).normal(0, 12, 60)
     with pytest.raises(UsageError, match="count_sd"):
@@ -127,7 +126,7 @@ def test_noisy_counts_are_taken_when_their_noise_is_named() -> None:
     assert auroc(y, fit(frame, "shop", counts, count_sd=12.0).predict_proba(frame)[:, 1]) > 0.6
 
 
-def test_the_seed_decides() -> None:
+def test_same_seed_gives_the_same_model() -> None:
     frame, y = table()
     counts = pd.Series(y).groupby(frame["shop"]).sum()
     first, again, other = (fit(frame, "shop", counts, seed=s).predict_proba(frame) for s in (0, 0, 1))
@@ -194,7 +193,7 @@ def own_bags(seed: int = 0) -> tuple[Bags, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("method", [Zigzag, Restorable])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_model_is_the_report_that_a_run_selects(method: type[Zigzag], seed: int) -> None:
+def test_fit_returns_the_model_of_the_selected_report(method: type[Zigzag], seed: int) -> None:
     bags, labels, valid_labels = own_bags(seed)
     assert bags.validation is not None
     chosen, monitor = fit_and_choose(spec_of(method), {"patience": 3}, bags, seed)
@@ -216,15 +215,15 @@ def test_the_model_is_the_report_that_a_run_selects(method: type[Zigzag], seed: 
     assert monitor.pseudo == {}
 
 
-def test_a_best_report_that_cannot_be_had_again_is_an_error_not_another_model() -> None:
-    with pytest.raises(MethodError, match=r"not that of its best report.*state\(\).*restore"):
+def test_fit_raises_if_the_best_model_cannot_be_restored() -> None:
+    with pytest.raises(MethodError, match=r"not the one of its best report.*state\(\).*restore"):
         fit_and_choose(spec_of(Uncopied), {"patience": 3}, own_bags()[0], 0)
 
 
 @given(n=st.integers(2, 500), share=st.floats(0.001, 0.999), seed=st.integers(0, 99))
 @quick
-def test_held_back_bags_are_a_share_and_never_all(n: int, share: float, seed: int) -> None:
-    train, held = hold_back(n, share, seed)
+def test_hold_out_takes_a_share_and_never_all_bags(n: int, share: float, seed: int) -> None:
+    train, held = hold_out(n, share, seed)
     assert sorted([*train, *held]) == list(range(n))
     assert len(train) >= 1
     assert len(held) == min(max(round(share * n), 1), n - 1)
@@ -252,7 +251,7 @@ class Plain:
 """
 
 
-def test_scores_that_are_no_probabilities_are_calibrated_and_cannot_be_saved(tmp_path: Path) -> None:
+def test_scores_are_calibrated_and_stateless_methods_cannot_be_saved(tmp_path: Path) -> None:
     (tmp_path / "plain_score.py").write_text(PLUGIN)
     frame, y = table()
     options = {"method": "plain-score", "plugins": [tmp_path / "plain_score.py"]}
@@ -270,7 +269,7 @@ def test_scores_that_are_no_probabilities_are_calibrated_and_cannot_be_saved(tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
-def test_calibration_finds_the_map_that_bags_tell(classes: int) -> None:
+def test_calibration_recovers_slope_and_shift(classes: int) -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(40_000, classes)) * 1.5
     truth = softmax(logits, axis=1)
@@ -303,7 +302,7 @@ def test_calibration_finds_the_map_that_bags_tell(classes: int) -> None:
     assert loss(1.0) <= min(loss(0.9), loss(1.1)) + 1e-3
 
 
-def test_one_bag_leaves_the_slope_near_one_standard_deviation() -> None:
+def test_calibration_on_one_bag_keeps_slope_near_one() -> None:
     part = make_part(64)
     (train, _), (held, _) = bags_of(part, 8), bags_of(Part(part.X[:8], part.y[:8]), 8)
     found = calibrate(part.X[:, 1], train, part.X[:8, 1], held)
@@ -321,7 +320,7 @@ def test_one_bag_leaves_the_slope_near_one_standard_deviation() -> None:
     levels=st.lists(st.sampled_from(["x", "y", "z", None]), min_size=4, max_size=20),
 )
 @quick
-def test_the_encoder_does_what_it_says(values: list[float], gaps: set[int], levels: list[str | None]) -> None:
+def test_encoder_matches_its_definition(values: list[float], gaps: set[int], levels: list[str | None]) -> None:
     n = min(len(values), len(levels))
     assume(any(level is not None for level in levels[:n]))  # a column of nothing is read as numbers, see below
     numbers = np.array([np.nan if i in gaps else values[i] for i in range(n)])
@@ -347,13 +346,13 @@ def test_the_encoder_does_what_it_says(values: list[float], gaps: set[int], leve
     assert np.array_equal((block @ block.T)[block.any(axis=1)], same[block.any(axis=1)])
 
 
-def test_a_column_of_nothing_is_a_number_that_is_missing() -> None:
+def test_empty_column_is_numeric_and_missing() -> None:
     frame = pd.DataFrame({"level": pd.Series([None] * 4, dtype=object)})
     encoder = fit_encoder(frame, np.arange(2))
     assert encoder.transform(frame).tolist() == [[0.0, 1.0]] * 4
 
 
-def test_a_category_of_very_many_values_keeps_the_frequent_ones() -> None:
+def test_encoder_keeps_the_most_frequent_levels() -> None:
     texts = [f"often {i}" for i in range(150)] * 2 + [f"once {i:04d}" for i in range(500)]
     encoder = fit_encoder(pd.DataFrame({"text": texts}), np.arange(len(texts)))
     (column,) = encoder.columns
@@ -367,7 +366,7 @@ def test_a_category_of_very_many_values_keeps_the_frequent_ones() -> None:
     assert X[:, 200].tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
-def test_odd_columns_are_read_for_what_they_are() -> None:
+def test_column_types_are_inferred() -> None:
     frame = pd.DataFrame(
         {
             "flag": [True, False, True],
@@ -398,54 +397,57 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "supervised"}, "supervised learns from the label of every row"),
+        ({"method": "supervised"}, "supervised needs the label of every row"),
         ({"method": "meanridge"}, "Did you mean 'mean-ridge'"),
         ({"params": {"gama": 1}}, "unknown parameter of mean-ridge: 'gama'. Did you mean 'gamma'"),
         ({"params": {"choice": "x"}}, "value of parameter 'choice'"),
-        ({"backend": "torch"}, "mean-ridge has no networks, so backend='torch' has no meaning"),
+        ({"backend": "torch"}, "mean-ridge has no networks; remove backend='torch'"),
         ({"method": "dllp", "backend": "theano"}, "unknown backend of dllp: 'theano'"),
         ({"counts": None}, "either counts or proportions"),
         ({"proportions": COUNTS}, "either counts or proportions"),
         ({"bag_of": "store"}, "unknown column of the table: 'store'. Available: age, income, job, shop."),
-        ({"bag_of": [1, 2]}, "each of the 120 rows; it has 2 values"),
+        ({"bag_of": [1, 2]}, "each of the 120 rows, got 2 values"),
         ({"bag_of": [None] * 120}, "missing for 120 rows"),
         ({"bag_of": [[1]] * 120}, "must be hashable"),
-        ({"counts": {0: 1, 1: 1}}, "counts does not fit the bags: it has none for bag 2, 3, 4"),
-        ({"counts": {**COUNTS, "x": 1}}, "bag 'x' has no row"),
-        ({"counts": [1, 2, 3]}, "3 values for 6 bags and 120 rows"),
-        ({"counts": FRAME["age"]}, "counts differs between rows of bag"),
-        ({"counts": COUNTS + 100}, "not from 0 to its 20 rows (6 such bags)"),
+        ({"counts": {0: 1, 1: 1}}, "counts does not match the bags: no value for bag 2, 3, 4"),
+        ({"counts": {**COUNTS, "x": 1}}, "no rows for bag 'x'"),
+        ({"counts": [1, 2, 3]}, "each of the 6 bags, got 3 values (120 rows)"),
+        ({"counts": FRAME["age"]}, "the same for all rows of a bag, but differs in bag"),
+        ({"counts": COUNTS + 100}, "got 113 (bags affected: 6)"),
         ({"counts": COUNTS / 20}, "look like proportions"),
         ({"counts": ["a"] * 6}, "unknown column of the table: 'a'"),
-        ({"counts": COUNTS * np.nan}, "counts is not known for any bag"),
-        ({"counts": COUNTS * np.inf}, "counts holds infinite values"),
-        ({"counts": COUNTS * 0}, "hold rows of one class only (0)"),
-        ({"counts": None, "proportions": COUNTS * 0.0 + 1.0}, "hold rows of one class only (1)"),
-        ({"counts": np.ones((6, 3))}, "add up to 3, not to 20"),
-        ({"counts": None, "proportions": COUNTS}, "not from 0 to 1"),
-        ({"classes": ["only"]}, "for 2 classes, but classes names ['only']"),
-        ({"count_sd": -1.0}, "must be a standard deviation"),
+        ({"counts": COUNTS * np.nan}, "counts is unknown for every bag"),
+        ({"counts": COUNTS * np.inf}, "counts contains infinite values"),
+        ({"counts": COUNTS * 0}, "contain only one class (0)"),
+        ({"counts": None, "proportions": COUNTS * 0.0 + 1.0}, "contain only one class (1)"),
+        ({"counts": np.ones((6, 3))}, "must add up to 20, got 3"),
+        ({"counts": None, "proportions": COUNTS}, "between 0 and 1, got"),
+        ({"classes": ["only"]}, "counts has 2 classes, but classes is ['only']"),
+        ({"count_sd": -1.0}, "must be a single number >= 0"),
         ({"validation": 0.0}, "between 0 and 1"),
-        ({"bag_of": [1] * 120, "counts": [60]}, "at least two are needed"),
-        ({"encoding": "ordinal"}, "choose 'table' or 'none'"),
-        ({"encoding": "none"}, "column 'job' holds"),
+        ({"bag_of": [1] * 120, "counts": [60]}, "at least two bags are needed"),
+        ({"encoding": "ordinal"}, "must be 'table' or 'none'"),
+        ({"encoding": "none"}, "column 'job': expected numbers"),
         ({"X": np.zeros(120)}, "rows and columns"),
-        ({"X": FRAME.assign(age=np.inf)}, "column 'age' holds 120 infinite values"),
-        ({"X": FRAME.assign(age=pd.Timestamp("2024-01-01")), "encoding": "none"}, "column 'age' holds datetime64"),
+        ({"X": FRAME.assign(age=np.inf)}, "column 'age' contains 120 infinite values"),
+        (
+            {"X": FRAME.assign(age=pd.Timestamp("2024-01-01")), "encoding": "none"},
+            "expected numbers, got datetime64",
+        ),
         ({"X": FRAME[["shop"]]}, "no feature column"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_wrong_request_is_told_what_is_wrong(change: dict[str, Any], message: str) -> None:
+def test_fit_rejects_invalid_arguments(change: dict[str, Any], message: str) -> None:
     request = {"X": FRAME, "bag_of": "shop", "counts": COUNTS, "method": "mean-ridge", **change}
     with pytest.raises(LLPBenchError, match=re.escape(message)):
         llpbench.fit(**request)
 
 
-def test_singletons_and_unsorted_ids_need_a_mapping() -> None:
+def test_ambiguous_order_of_bags_requires_a_mapping() -> None:
     X, ids = np.arange(8.0)[:, None], [3, 1, 2, 0, 7, 5, 6, 4]
     y = np.array([0, 1, 0, 1, 1, 1, 0, 0])
-    with pytest.raises(UsageError, match="give a mapping"):
+    with pytest.raises(UsageError, match="pass a mapping"):
         fit(X, ids, y)
     fit(X, ids, dict(zip(ids, y, strict=True)))
     mixed = ["a", 1, "a", 1, "b", "b", "b", 1]
@@ -455,7 +457,7 @@ def test_singletons_and_unsorted_ids_need_a_mapping() -> None:
 
 
 @pytest.mark.parametrize("order", ["sorted ids", "shuffled ids", "names as ids"])
-def test_columns_of_the_table_are_counts_also_where_every_bag_is_one_row(order: str) -> None:
+def test_count_columns_work_for_bags_of_one_row(order: str) -> None:
     """A column has one value for each row: no other way to read it, whatever the ids and the table's index."""
     rng = np.random.default_rng(0)
     n = 60
@@ -477,13 +479,13 @@ def test_columns_of_the_table_are_counts_also_where_every_bag_is_one_row(order: 
         assert np.array_equal(model.predict_proba(X), wanted), name
 
 
-def test_a_table_to_predict_must_have_the_columns() -> None:
+def test_predict_requires_the_fitted_columns() -> None:
     model = fit(FRAME, "shop", COUNTS)
-    with pytest.raises(UsageError, match=r"no column 'age'.*Its columns: job, income"):
+    with pytest.raises(UsageError, match=r"lacks the column 'age'.*Its columns: job, income"):
         model.predict(FRAME[["job", "income"]])
-    with pytest.raises(UsageError, match="2 columns; the model was fitted on 3"):
+    with pytest.raises(UsageError, match="expected a table of 3 columns, got 2"):
         model.predict(np.zeros((4, 2)))
-    with pytest.raises(UsageError, match=r"column 'age' holds .* where the model expects numbers"):
+    with pytest.raises(UsageError, match=r"column 'age': expected numbers, got"):
         model.predict(FRAME.assign(age="old"))
 
 
@@ -493,7 +495,7 @@ PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):

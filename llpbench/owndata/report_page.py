@@ -1,4 +1,4 @@
-"""A model's report as one HTML page: light and dark, no script, nothing from outside."""
+"""A model's report as one self-contained HTML page, in light and dark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from llpbench.contracts.errors import printable
-from llpbench.owndata.judging.facts import CalibrationPoint
+from llpbench.owndata.judging.facts import NO_FACTS, CalibrationPoint
 
 if TYPE_CHECKING:
-    from llpbench.owndata.reports.report import Report
+    from llpbench.owndata.report import Report
 
 _SIZE, _LEFT, _TOP = 300, 44, 10
 _COLOURS = 6
@@ -46,7 +46,7 @@ svg { width: 100%; max-width: 420px; display: block; margin: 0 auto; } svg text 
 
 
 def make_page(report: Report) -> str:
-    """The page of a report. Whatever came from the user's table is escaped."""
+    """The page of a report. Text from the user's table is escaped."""
     title = f"{report.method}: report"
     names = ", ".join(report.classes)
     head = [
@@ -54,7 +54,7 @@ def make_page(report: Report) -> str:
         f'<p class="quiet">{len(report.columns):,} columns; classes {_text(names)}; {_text(_settings(report))}</p>',
     ]
     if report.facts is None:
-        head.append("<p>The file of this model has no report: it was written by an older llpbench.</p>")
+        head.append(f"<p>{NO_FACTS}</p>")
         return _page(title, [f"<header>{''.join(head)}</header>"])
     good = " good" if report.facts.score.better else ""
     head.append(f'<p class="verdict{good}">{_text(report.verdict())}</p>')
@@ -67,7 +67,7 @@ def make_page(report: Report) -> str:
     parts.append(f"<section><h2>{card_title}</h2>{_rows(card)}</section>")
     chart = _chart(report.facts.points, report.classes)
     parts.append(f"<section><h2>{points_title}</h2>{chart}</section>")
-    parts.append(f"<section><h2>Columns that matter</h2>{_effects(report)}</section>")
+    parts.append(f"<section><h2>Importance of columns</h2>{_effects(report)}</section>")
     return _page(title, parts)
 
 
@@ -90,7 +90,7 @@ def _rows(rows: list[tuple[str, str]]) -> str:
 
 def _effects(report: Report) -> str:
     if report.effects is None:
-        return f"<p>Not known: {_text(report.why_no_effects)}.</p>"
+        return f"<p>Unknown: {_text(report.why_no_effects)}.</p>"
     top = max(max(effect.loss for effect in report.effects), 1e-12)
     rows = "".join(
         f'<tr><td class="name">{_text(effect.column)}</td><td class="bars">'
@@ -98,12 +98,12 @@ def _effects(report: Report) -> str:
         f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
         for effect in report.effects
     )
-    note = "What a held-back bag loses in log-likelihood (nats) when the values of a column are shuffled."
+    note = "Loss of log-likelihood per held-out bag if the column is shuffled, in nats."
     return f'<p class="quiet">{note}</p><table class="effects">{rows}</table>'
 
 
 def _chart(points: tuple[CalibrationPoint, ...], classes: tuple[str, ...]) -> str:
-    """Known against predicted proportions; on the dashed line they are equal."""
+    """Known against predicted proportions; they are equal on the dashed line."""
     values = [value for point in points for value in (point.predicted, point.known)]
     room = 0.08 * (max(values) - min(values)) + 0.01
     low = max(min(values) - room, min(0.0, *values))

@@ -84,7 +84,7 @@ def tensor(**change: Any) -> Change:
     return lambda head, data: raw({**head, "weights_0": {**head["weights_0"], **change}}, data)
 
 
-def test_a_model_is_read_back_whole(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_saved_model_is_loaded_unchanged(model: llpbench.LLPModel, tmp_path: Path) -> None:
     X = np.random.default_rng(1).normal(size=(50, 3))
     again = llpbench.load(model.save(tmp_path / "a" / "model"))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -109,7 +109,7 @@ def test_a_model_is_read_back_whole(model: llpbench.LLPModel, tmp_path: Path) ->
     ),
 )
 @quick
-def test_any_state_of_plain_values_goes_round(
+def test_states_round_trip(
     model: llpbench.LLPModel, tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, Any], scalars: dict[str, Any]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "state"
@@ -140,7 +140,7 @@ def test_any_state_of_plain_values_goes_round(
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, value: Any) -> None:
+def test_unsupported_state_values_are_rejected(model: llpbench.LLPModel, tmp_path: Path, value: Any) -> None:
     with pytest.raises(MethodError, match=r"mean-ridge: state\(\) gives 'odd'"):
         write_model(tmp_path / "m", model._header, {"odd": value})
     assert not (tmp_path / "m").exists()
@@ -149,59 +149,59 @@ def test_other_values_cannot_be_saved(model: llpbench.LLPModel, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda head, data: pickle.dumps({"weights_0": head}), "it is not a saved model"),
-        (tensor(dtype="O"), "it is not a saved model"),
-        (tensor(dtype=["F64", "O"]), "it is not a saved model"),
-        (tensors(lambda arrays: arrays.__setitem__("weights_0", np.zeros(2, np.complex64))), "not numbers"),
-        (tensor(dtype="BF16", shape=[4, 3]), "not numbers"),
-        (tensor(dtype="F4"), "it is not a saved model"),
-        (tensor(shape=[99]), "it is not a saved model"),
-        (tensor(shape=[2**62, 2**62]), "it is not a saved model"),
-        (tensor(shape=[-1]), "it is not a saved model"),
-        (tensor(data_offsets=[0, 2**60]), "it is not a saved model"),
-        (lambda head, data: raw(head, data[:-1]), "it is not a saved model"),
-        (lambda head, data: raw(head, data + b"x"), "it is not a saved model"),
-        (lambda head, data: (2**63).to_bytes(8, "little") + raw(head, data)[8:], "it is not a saved model"),
+        (lambda head, data: pickle.dumps({"weights_0": head}), "it is not a model file"),
+        (tensor(dtype="O"), "it is not a model file"),
+        (tensor(dtype=["F64", "O"]), "it is not a model file"),
+        (tensors(lambda arrays: arrays.__setitem__("weights_0", np.zeros(2, np.complex64))), "expected real numbers"),
+        (tensor(dtype="BF16", shape=[4, 3]), "expected real numbers"),
+        (tensor(dtype="F4"), "it is not a model file"),
+        (tensor(shape=[99]), "it is not a model file"),
+        (tensor(shape=[2**62, 2**62]), "it is not a model file"),
+        (tensor(shape=[-1]), "it is not a model file"),
+        (tensor(data_offsets=[0, 2**60]), "it is not a model file"),
+        (lambda head, data: raw(head, data[:-1]), "it is not a model file"),
+        (lambda head, data: raw(head, data + b"x"), "it is not a model file"),
+        (lambda head, data: (2**63).to_bytes(8, "little") + raw(head, data)[8:], "it is not a model file"),
         (
             tensors(lambda arrays: arrays.__setitem__("../../evil", np.zeros(1))),
-            "its arrays are not those its header names ('../../evil')",
+            "its arrays do not match its header ('../../evil')",
         ),
         (
             tensors(lambda arrays: arrays.__setitem__("/etc/evil", np.zeros(1))),
-            "its arrays are not those its header names ('/etc/evil')",
+            "its arrays do not match its header ('/etc/evil')",
         ),
-        (tensors(lambda arrays: arrays.pop("weights_0")), "not those its header names ('weights_0')"),
-        (lambda head, data: raw({k: v for k, v in head.items() if k != "__metadata__"}, data), "not a saved model of"),
-        (lambda head, data: raw({**head, "__metadata__": {"other": "x"}}, data), "not a saved model of llpbench"),
-        (lambda head, data: raw(b"[" * 100_000, data), "it is not a saved model"),
-        (lambda head, data: raw(b"\xff", data), "it is not a saved model"),
+        (tensors(lambda arrays: arrays.pop("weights_0")), "do not match its header ('weights_0')"),
+        (lambda head, data: raw({k: v for k, v in head.items() if k != "__metadata__"}, data), "not a model file of"),
+        (lambda head, data: raw({**head, "__metadata__": {"other": "x"}}, data), "not a model file of llpbench"),
+        (lambda head, data: raw(b"[" * 100_000, data), "it is not a model file"),
+        (lambda head, data: raw(b"\xff", data), "it is not a model file"),
         (header("{"), "its header cannot be read"),
         (header("[" * 100_000), "its header cannot be read"),
-        (header({"format": "other"}), "not a saved model of llpbench"),
-        (header({"version": 4}), "version 4 of the format; this llpbench reads versions 2 and 3"),
+        (header({"format": "other"}), "not a model file of llpbench"),
+        (header({"version": 4}), "version 4 of the format; this version of llpbench reads versions 2 and 3"),
         (header({"encoder": ...}), "missing required field `encoder`"),
         (header({"seed": "one"}), "Expected `int`, got `str`"),
         (header({"extra": 1}), "unknown field `extra`"),
-        (header({"classes": ["one"]}), "do not fit together"),
-        (header({"score_kind": "rank"}), "do not fit together"),
-        (header({"score_kind": "logit"}), "do not fit together"),
-        (header({"method": "supervised"}), "supervised learns from the label of every row"),
+        (header({"classes": ["one"]}), "are inconsistent"),
+        (header({"score_kind": "rank"}), "are inconsistent"),
+        (header({"score_kind": "logit"}), "are inconsistent"),
+        (header({"method": "supervised"}), "supervised needs the label of every row"),
         (header({"params": {"gama": 1.0}}), "unknown parameter of mean-ridge: 'gama'"),
         (header({"params": {"choice": 7}}), "value of parameter 'choice'"),
-        (header({"scalars": {}}), "its state does not fit mean-ridge (KeyError: 'classes')"),
-        (header({"scalars": {"classes": 2}}), "its state does not fit mean-ridge"),
-        (header({"scalars": {"classes": 1, "weights_0": 1}}), "its state names 'weights_0' twice"),
+        (header({"scalars": {}}), "its state does not match mean-ridge (KeyError: 'classes')"),
+        (header({"scalars": {"classes": 2}}), "its state does not match mean-ridge"),
+        (header({"scalars": {"classes": 1, "weights_0": 1}}), "its state contains 'weights_0' twice"),
         (header({"arrays": {"weights_0": "K"}}), "Invalid enum value 'K'"),
-        (weights(lambda w: w[:-1]), "its state does not fit mean-ridge"),
+        (weights(lambda w: w[:-1]), "its state does not match mean-ridge"),
         (weights(lambda w: w * np.nan), "NaN or infinite"),
-        (header({"classes": ["a", "b", "c"]}), "do not fit together"),
-        (header({"classes": ["a", "b", "c"], "shrinkage": None, "facts": None}), "expected (1, 3)"),
-        (header({"shrinkage": {"slope": 1.5, "shift": [0.0, 0.0]}}), "do not fit together"),
-        (header({"shrinkage": {"slope": 0.5, "shift": [0.0]}}), "do not fit together"),
+        (header({"classes": ["a", "b", "c"]}), "are inconsistent"),
+        (header({"classes": ["a", "b", "c"], "shrinkage": None, "facts": None}), "expected scores of shape (1, 3)"),
+        (header({"shrinkage": {"slope": 1.5, "shift": [0.0, 0.0]}}), "are inconsistent"),
+        (header({"shrinkage": {"slope": 0.5, "shift": [0.0]}}), "are inconsistent"),
         (header({"shrinkage": {"slope": 0.5}}), "missing required field `shift`"),
     ],
 )
-def test_a_hostile_file_is_refused(model: llpbench.LLPModel, tmp_path: Path, change: Change, message: str) -> None:
+def test_tampered_file_is_rejected(model: llpbench.LLPModel, tmp_path: Path, change: Change, message: str) -> None:
     path = model.save(tmp_path / "model")
     path.write_bytes(change(*parts(path)))
     with pytest.raises(LLPBenchError) as refused:
@@ -211,7 +211,7 @@ def test_a_hostile_file_is_refused(model: llpbench.LLPModel, tmp_path: Path, cha
     assert sorted(tmp_path.rglob("*")) == [path]  # nothing was unpacked
 
 
-def test_an_unchanged_file_is_no_hostile_file(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_untampered_model_file_is_accepted(model: llpbench.LLPModel, tmp_path: Path) -> None:
     """The changes above, with nothing changed: what is refused there is refused for the change."""
     path = model.save(tmp_path / "model")
     for change in (header({}), tensors(lambda _: None), tensor(), weights(lambda w: w)):
@@ -219,25 +219,25 @@ def test_an_unchanged_file_is_no_hostile_file(model: llpbench.LLPModel, tmp_path
         llpbench.load(path)
 
 
-def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
+def test_zip_bomb_is_rejected_unread(tmp_path: Path) -> None:
     path = tmp_path / "model"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", b"{}")
         archive.writestr("arrays/99.npy", bytes(2**24))
-    with pytest.raises(ModelFileError, match=r"version 1 of the format .*; this llpbench reads versions 2 and 3"):
+    with pytest.raises(ModelFileError, match=r"version 1 of the format .* reads versions 2 and 3"):
         llpbench.load(path)
 
 
-def test_arrays_that_overlap_are_refused(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_overlapping_arrays_are_rejected(model: llpbench.LLPModel, tmp_path: Path) -> None:
     path = model.save(tmp_path / "model")
     head, data = parts(path)
     copies = {f"copy {number}": head["weights_0"] for number in range(30)}  # thirty names for the same bytes
     path.write_bytes(raw({**head, **copies}, data))
-    with pytest.raises(ModelFileError, match="is not a saved model"):
+    with pytest.raises(ModelFileError, match="is not a model file"):
         llpbench.load(path)
 
 
-def test_arrays_keep_their_order_in_memory(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_arrays_keep_their_memory_order(model: llpbench.LLPModel, tmp_path: Path) -> None:
     """Sums run in another order over a transposed array, and would differ in their last bits."""
     values = np.arange(24.0).reshape(4, 6)
     arrays = {"rows": values, "columns": np.asfortranarray(values), "strided": values[::2, 1::2], "one": values[0]}
@@ -251,24 +251,24 @@ def test_arrays_keep_their_order_in_memory(model: llpbench.LLPModel, tmp_path: P
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip", b"\x80\x04\x95pickle."])
-def test_what_is_no_model_is_no_model(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model").write_bytes(content)
-    with pytest.raises(ModelFileError, match="is not a saved model"):
+    with pytest.raises(ModelFileError, match="is not a model file"):
         llpbench.load(tmp_path / "model")
     with pytest.raises(ModelFileError, match=r"cannot read .*: No such file"):
         llpbench.load(tmp_path / "none")
 
 
-def test_a_method_that_is_not_installed_is_named(model: llpbench.LLPModel, tmp_path: Path) -> None:
+def test_load_names_a_missing_method(model: llpbench.LLPModel, tmp_path: Path) -> None:
     path = model.save(tmp_path / "model")
     path.write_bytes(header({"method": "my-method"})(*parts(path)))
-    with pytest.raises(UnknownNameError, match=r"'my-method'.*Install the package that brings it"):
+    with pytest.raises(UnknownNameError, match=r"'my-method'.*Install the package that provides it"):
         llpbench.load(path)
 
 
 @given(data=st.data())
 @quick
-def test_a_damaged_file_is_never_more_than_refused(
+def test_damaged_file_raises_only_model_file_error(
     model: llpbench.LLPModel, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = model.save(tmp_path_factory.getbasetemp() / "damaged")

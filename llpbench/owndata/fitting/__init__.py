@@ -1,1 +1,0 @@
-"""Fits of one method on bags of one's own."""

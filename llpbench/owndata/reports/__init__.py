@@ -1,1 +1,0 @@
-"""What a user is told of a model: its report, as text and as a page."""

@@ -1,0 +1,356 @@
+"""Totals of subgroups: how many rows of each class are expected among women, in the north, aged 30 to 40.
+
+**Known counts are kept.** If the count of a bag is known, its rows' logits are shifted by one number (one for each
+class) so that their probabilities add up to it. The totals of subgroups then add up to the known counts in every bag,
+and what all rows of a bag have in common (a bag effect) cancels. With noise of variance ``s²`` in a count the sum moves
+only part of the way, ``V / (V + s²)``, where ``V`` is the variance of the bag's total under the model.
+
+**Variance**, for a subgroup ``g`` and one class:
+
+- chance: rows are drawn independently, ``V_g = Σ_{i ∈ g} p_i (1 − p_i)``. In a bag of known total only the division
+  among subgroups is random: ``V_g (1 − V_g / V_b)``.
+- the bag effect, for bags with unknown counts: ``m_b² φ π (1 − π)`` for ``m_b`` rows of the subgroup in a bag.
+- the model: fits on halves of the bags. The difference of the totals ``A`` and ``B`` of two halves has about four times
+  the variance of the total of all bags, ``(A − B)² / 4``; the mean over several splits.
+
+No interval covers an error that every half makes because columns work differently within bags and between them. Only
+the **bounds** are certain: with ``c`` positives among ``B`` rows and ``m`` rows in the subgroup, the total is at least
+``max(0, c − (B − m))`` and at most ``min(m, c)``. A fractional ``c`` comes from a rounded share: it is rounded down for
+the lower bound and up for the upper bound.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.contracts.errors import LLPWarning, UsageError
+from llpbench.data.encoding.forms import as_frame, check_order
+from llpbench.experiment.count_laws import all_classes
+from llpbench.experiment.levelling import class_shifts
+from llpbench.owndata.fitting import Memory
+from llpbench.owndata.judging.assessment import UnseenBags
+from llpbench.owndata.judging.predictor import Predictor, softmax
+from llpbench.owndata.judging.shrinkage import make_shrinkage
+from llpbench.owndata.model_file import Header
+from llpbench.owndata.reading.bag_counts import read_bag_ids
+from llpbench.owndata.reading.bagged_table import check_column, is_share, read_bagged_table, read_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WHOLE = 1e-6
+"""How far from a whole number a count may be because of rounding errors."""
+
+
+def subgroup_table(
+    header: Header,
+    predictor: Predictor,
+    memory: Memory | None,
+    X: Any,
+    by: Any,
+    *,
+    bag_of: Any,
+    counts: Any,
+    proportions: Any,
+    count_sd: float,
+    level: float,
+    halvings: int,
+) -> tuple[pd.DataFrame, Memory | None]:
+    """The table of ``LLPModel.subgroup_totals``, and the model's memory with the fits on halves made for it."""
+    if not is_share(level):
+        raise UsageError(f"level must be between 0 and 1, got {level!r}.")
+    halvings = read_whole(halvings, "halvings", least=0)
+    if X is not None:
+        frame = as_frame(X)
+        bags = _given_bags(header, frame, bag_of, counts, proportions, count_sd)
+        features = header.encoder.transform(frame)
+    elif memory is None:
+        raise UsageError("a model that was loaded from a file has no table; pass one as X.")
+    else:
+        frame, features, trainer = memory.table, memory.trainer.features, memory.trainer
+        if not (bag_of is None and counts is None and proportions is None):
+            raise UsageError("bag_of, counts and proportions need X; without X those of the fit are used.")
+        known = all_classes(trainer.counts, trainer.bags.sizes[:, None])
+        bags = KnownBags(trainer.bags.numbers, known, trainer.count_sd)
+        if memory.given > len(frame):
+            by = _take_rows(by, memory)
+            warnings.warn(
+                f"{memory.given - len(frame):,} of {memory.given:,} rows are in bags with unknown counts and are not "
+                "included in these totals; pass their table as X to get totals of them.",
+                LLPWarning,
+                stacklevel=3,
+            )
+    names, groups = read_groups(by, frame)
+    effect = _bag_effect(header)
+    logits = predictor.logits(features)
+    if header.shrinkage is not None:
+        logits = header.shrinkage.logits(logits)
+    found = expected_totals(logits, groups, len(names), bags, effect)
+    memory = _with_halves(memory, halvings)
+    pairs = []
+    for cut in memory.halves[:halvings] if memory is not None else ():
+        both = (_half_logits(header, half, features) for half in cut)
+        first, second = (expected_totals(half, groups, len(names), bags, effect).total for half in both)
+        pairs.append((first, second))
+    if not pairs and halvings:
+        reason = "it was loaded from a file" if memory is None else "the method cannot be fitted on half of the bags"
+        warnings.warn(
+            f"the intervals cover chance only, not the uncertainty of the model: {reason}.", LLPWarning, stacklevel=3
+        )
+    model = model_variance(pairs) if pairs else np.zeros_like(found.total)
+    return _as_frame(header, names, found, model, level, len(pairs)), memory
+
+
+def _take_rows(by: Any, memory: Memory) -> Any:
+    """The subgroups of the rows that were used, if those of the whole table were given."""
+    if by is None or isinstance(by, str) or not hasattr(by, "__len__") or len(by) != memory.given:
+        return by
+    if hasattr(by, "iloc"):
+        return by.iloc[memory.rows]
+    values = list(by)
+    return [values[i] for i in memory.rows]
+
+
+def read_groups(by: Any, frame: pd.DataFrame) -> tuple[list[Hashable], IntArray]:
+    """The subgroups and the one of each row; rows with a missing value form their own subgroup.
+
+    Args:
+        by: the name of a column, or one value per row.
+        frame: the table.
+    """
+    import pandas as pd
+
+    if by is None:
+        raise UsageError("by is missing: pass the name of a column, or one value per row.")
+    if isinstance(by, str):
+        by = frame[check_column(by, frame)]
+    if isinstance(by, pd.DataFrame) or not hasattr(by, "__iter__"):
+        raise UsageError("by must be the name of one column, or one value per row.")
+    check_order(by, frame, "by")
+    values = pd.Series(by.array if isinstance(by, pd.Series) else list(by))
+    if len(values) != len(frame):
+        raise UsageError(f"by must have one value for each of the {len(frame):,} rows, got {len(values):,} values.")
+    codes, found = pd.factorize(values, use_na_sentinel=False)
+    names = list(found)
+    order = [i for i, name in enumerate(names) if not pd.isna(name)]
+    missing = [i for i, name in enumerate(names) if pd.isna(name)]
+    try:
+        order.sort(key=lambda i: names[i])
+    except TypeError:
+        order.sort(key=lambda i: str(names[i]))
+    order += missing
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
+    return [names[i] for i in order], place[codes]
+
+
+@dataclass(frozen=True)
+class KnownBags:
+    """The bags of the rows.
+
+    Attributes:
+        numbers: (n,) bag of each row.
+        counts: (bags, C) known counts; None if unknown.
+        count_sd: standard deviation of their noise.
+    """
+
+    numbers: IntArray
+    counts: FloatArray | None
+    count_sd: float = 0.0
+
+
+def _given_bags(
+    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: float
+) -> KnownBags | None:
+    """The bags that were given; None if there are none."""
+    if bag_of is None:
+        if not (counts is None and proportions is None):
+            raise UsageError("counts and proportions need bag_of, the bag of each row.")
+        return None
+    if counts is None and proportions is None:
+        ids = frame[check_column(bag_of, frame)] if isinstance(bag_of, str) else bag_of
+        return KnownBags(read_bag_ids(ids, len(frame)).numbers, None)
+    found = read_bagged_table(
+        frame, bag_of, counts, proportions, classes=header.classes, count_sd=count_sd, to_learn=False
+    )
+    if len(found.rows) < len(frame):
+        raise UsageError("the counts of some bags are missing; remove their rows, or pass no counts.")
+    return KnownBags(found.bags.numbers, all_classes(found.counts, found.bags.sizes[:, None]), found.count_sd)
+
+
+def _bag_effect(header: Header) -> FloatArray:
+    """(C,) variance of a bag's proportions beyond chance."""
+    if header.facts is None:
+        return np.zeros(len(header.classes))
+    shares = np.array(header.facts.card.shares)
+    return np.asarray(header.facts.score.phi * shares * (1.0 - shares))
+
+
+def _with_halves(memory: Memory | None, wanted: int) -> Memory | None:
+    """The memory with at least ``wanted`` splits into halves, if the method can be fitted on them."""
+    if memory is None:
+        return None
+    made = list(memory.halves)
+    while len(made) < wanted:
+        cut = memory.trainer.halve(memory.train, memory.held_out, len(made))
+        if cut is None:
+            break
+        made.append(cut)
+    return replace(memory, halves=tuple(made))
+
+
+def _half_logits(header: Header, half: UnseenBags, features: FloatArray) -> FloatArray:
+    """Logits of a half's model, with the slope of the model and shifted to the shares of its own bags."""
+    logits = half.predictor.logits(features)
+    if header.shrinkage is None:
+        return logits
+    return make_shrinkage(header.shrinkage.slope, half.logits, half.shares).logits(logits)
+
+
+def _as_frame(
+    header: Header, names: list[Hashable], found: Totals, model: FloatArray, level: float, cuts: int
+) -> pd.DataFrame:
+    import pandas as pd
+
+    reach = quantile(level, found.variance, model, cuts) * np.sqrt(found.variance + model)
+    low = np.clip(found.total - reach, found.least, found.most)
+    high = np.clip(found.total + reach, found.least, found.most)
+    classes = len(header.classes)
+    shown = [1] if classes == 2 else list(range(classes))
+    if classes == 2:
+        index: pd.Index[Any] = pd.Index(names, name="subgroup", tupleize_cols=False)
+    else:
+        index = pd.MultiIndex.from_product([names, header.classes], names=["subgroup", "class"])
+    columns = {"total": found.total, "low": low, "high": high, "least": found.least, "most": found.most}
+    values = {name: array[:, shown].ravel() for name, array in columns.items()}
+    return pd.DataFrame({"rows": np.repeat(found.rows, len(shown)), **values}, index=index)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Expected totals of subgroups.
+
+    Attributes:
+        rows: (groups,) rows.
+        total: (groups, C) expected number of each class.
+        variance: (groups, C) its variance by chance and bag effects.
+        least: (groups, C) lower bound from the counts alone.
+        most: (groups, C) upper bound.
+    """
+
+    rows: IntArray
+    total: FloatArray
+    variance: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+
+def expected_totals(
+    logits: FloatArray, groups: IntArray, n_groups: int, bags: KnownBags | None, effect: FloatArray
+) -> Totals:
+    """Totals of subgroups from the logits of their rows.
+
+    Args:
+        logits: (n, C) logits of the rows.
+        groups: (n,) subgroup of each row.
+        n_groups: number of subgroups.
+        bags: bags of the rows, if known.
+        effect: (C,) variance of a bag's proportions beyond chance, ``φ π (1 − π)``.
+    """
+    rows = np.bincount(groups, minlength=n_groups)
+    total, variance, least, most = (np.zeros((n_groups, logits.shape[1])) for _ in range(4))
+    if bags is None:
+        p = softmax(logits)
+        np.add.at(total, groups, p)
+        np.add.at(variance, groups, p * (1.0 - p))
+        return Totals(rows, total, variance, least, most + rows[:, None])
+    order = np.argsort(bags.numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(bags.numbers[order], prepend=-1))
+    for members in np.split(order, starts[1:]):
+        count = None if bags.counts is None else bags.counts[bags.numbers[members[0]]]
+        inside, place = np.unique(groups[members], return_inverse=True)
+        found = _totals_of_bag(logits[members], place, len(inside), count, bags.count_sd, effect)
+        for whole, part in zip((total, variance, least, most), found, strict=True):
+            whole[inside] += part
+    return Totals(rows, total, variance, least, most)
+
+
+def _totals_of_bag(
+    logits: FloatArray, groups: IntArray, n_groups: int, count: FloatArray | None, count_sd: float, effect: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(groups, C) totals in one bag: expected, variance, lower and upper bound."""
+    sizes = np.bincount(groups, minlength=n_groups)[:, None].astype(np.float64)
+    size, shape = len(logits), (n_groups, logits.shape[1])
+    least, most = np.zeros(shape), np.repeat(sizes, shape[1], axis=1)
+    p = softmax(logits)
+    noise: FloatArray = np.zeros(shape[1])
+    if count is not None:
+        p, noise = _respect(logits, p, count, count_sd, size**2 * effect)
+        if count_sd == 0:
+            at_least, at_most = np.floor(count + _WHOLE), np.ceil(count - _WHOLE)
+            least, most = np.maximum(least, at_least - (size - sizes)), np.minimum(most, at_most)
+    total, drawn = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, groups, p)
+    np.add.at(drawn, groups, p * (1.0 - p))
+    if count is None:
+        return total, drawn + sizes**2 * effect, least, most
+    share = drawn / np.maximum(drawn.sum(axis=0), 1e-300)
+    return total, drawn * (1.0 - share) + share**2 * noise, least, most
+
+
+def _respect(
+    logits: FloatArray, p: FloatArray, count: FloatArray, count_sd: float, effect: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Probabilities of a bag's rows that add up to its count, and the variance that noise leaves in its totals."""
+    prior = (p * (1.0 - p)).sum(axis=0) + effect
+    trust = prior / np.maximum(prior + count_sd**2, 1e-300)
+    wanted = p.sum(axis=0) + trust * (count - p.sum(axis=0)) if count_sd > 0 else count
+    wanted = np.maximum(wanted, 0.0)
+    return level_to(logits, wanted), (1.0 - trust) * prior
+
+
+def level_to(logits: FloatArray, totals: FloatArray) -> FloatArray:
+    """(n, C) probabilities of rows whose sums are ``totals``: one shift of the logits for each class.
+
+    Args:
+        logits: (n, C) logits.
+        totals: (C,) wanted sums, 0 or more; scaled to add up to the number of rows.
+    """
+    shares = totals / max(float(totals.sum()), 1e-300)
+    there = shares > 1e-9
+    p = np.zeros_like(logits)
+    if there.sum() == 1:
+        p[:, there] = 1.0
+        return p
+    inner = logits[:, there]
+    p[:, there] = softmax(inner + class_shifts(inner, shares[there] / shares[there].sum()))
+    return p
+
+
+def quantile(level: float, chance: FloatArray, model: FloatArray, cuts: int) -> FloatArray:
+    """Half-width of an interval in standard deviations: Student's t, since few splits estimate the model's part.
+
+    The degrees of freedom are those of Welch and Satterthwaite, ``cuts (V + M)² / M²``, with ``V`` known.
+
+    Args:
+        level: level of the interval.
+        chance: variance by chance.
+        model: estimated variance of the model.
+        cuts: number of splits that it was estimated from.
+    """
+    from scipy.stats import t
+
+    doubt = model / np.maximum(chance + model, 1e-300)
+    freedom = max(cuts, 1) / np.maximum(doubt, 1e-6) ** 2
+    return np.asarray(t.ppf(0.5 + level / 2.0, freedom))
+
+
+def model_variance(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Variance of a total due to the model: the mean of ``(A − B)² / 4`` over splits into halves."""
+    return np.asarray(np.mean([(first - second) ** 2 / 4.0 for first, second in pairs], axis=0))

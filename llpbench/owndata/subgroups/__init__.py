@@ -1,1 +1,0 @@
-"""Totals of subgroups, with intervals."""
