@@ -1,4 +1,4 @@
-"""What tuning publishes: the whole history of every study, and the parameters each one chose.
+"""Files that a search writes: the history of every study, and the chosen parameters.
 
 ::
 
@@ -23,14 +23,14 @@ from llpbench.system.files import write_atomically
 
 FILE = "tuned.json"
 OUT = "tuned"
-"""Folder that ``llpbench tune`` fills by default."""
+"""Default output folder of ``llpbench tune``."""
 UNSTEERED = "random"
-"""The sampler that does not look at earlier trials: the only one whose trials several rules can share."""
+"""The sampler that ignores earlier trials, so that several rules can share its trials."""
 T = TypeVar("T")
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One trial. ``value`` is the mean over seeds; that of a pruned trial is the best it had shown."""
+    """One trial. ``value`` is the mean over seeds; for a pruned trial the best value so far."""
 
     number: int
     params: dict[str, Scalar]
@@ -43,13 +43,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is tuned: a method with what the user fixed, on one setting, by one rule, on some seeds.
+    """What is tuned: a method with fixed parameters, on one setting, by one rule, on some seeds.
 
     Attributes:
         cell: the setting as a cell without parameters.
-        fixed: parameters the user gave; they are not searched.
+        fixed: parameters that are not searched.
         seeds: the seeds whose training and validation parts are used.
-        own: the parameters are for runs of this one seed only.
+        own: whether the parameters are only for runs of this seed.
     """
 
     cell: Cell
@@ -60,11 +60,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A study as it is published.
+    """The history of a study.
 
     Attributes:
         higher_is_better: the direction of its rule.
-        shared: the rules whose studies have these very trials, this one's among them; empty when it has its own.
+        shared: the rules that share these trials, including its own; empty if they are not shared.
     """
 
     study: str
@@ -79,7 +79,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def best(self) -> Trial | None:
-        """The finished trial with the best value, the earlier one when they tie; None when none has a value."""
+        """The finished trial with the best value, the earliest of ties; None if no trial has a value."""
         done = [t for t in self.trials if t.status == "ok" and t.value is not None]
         sign = -1.0 if self.higher_is_better else 1.0
         return min(done, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
@@ -91,12 +91,12 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def seconds(self) -> float:
-        """Time of all trials."""
+        """Total time of all trials."""
         return sum(t.seconds for t in self.trials)
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one study chose."""
+    """The parameters that a study chose."""
 
     study: str
     setting: Setting
@@ -107,7 +107,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seconds: float
 
     def serves(self, cell: Cell) -> bool:
-        """Whether the parameters are for the setting of a cell."""
+        """Whether the parameters apply to the setting of a cell."""
         return tuned_setting(self.setting.cell) == tuned_setting(cell)
 
 
@@ -118,7 +118,7 @@ class TunedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def write_history(out: Path, history: History) -> Path:
-    """Write a study's history whole or not at all, under its name: words, then the key that makes it unique."""
+    """Write a study's history atomically to a file named after the study."""
     words, _, key = re.sub(r"[^A-Za-z0-9._=-]+", "-", history.study).rpartition("-")
     path = out / "studies" / f"{words[:120]}-{key}.json"
     write_atomically(path, msgspec.json.format(msgspec.json.encode(history), indent=1) + b"\n")
@@ -126,7 +126,7 @@ def write_history(out: Path, history: History) -> Path:
 
 
 def write_chosen(out: Path) -> list[Chosen]:
-    """Gather what all studies of a folder chose into ``tuned.json``."""
+    """Write the parameters that all studies of a folder chose to ``tuned.json``."""
     chosen = []
     for path in sorted((out / "studies").glob("*.json")):
         history = _decode(path, History)
@@ -148,7 +148,7 @@ def write_chosen(out: Path) -> list[Chosen]:
 
 
 def read_chosen(path: Path) -> list[Chosen]:
-    """The chosen parameters in a file, or in the folder that ``llpbench tune`` wrote."""
+    """Read the chosen parameters from a file, or from the output folder of ``llpbench tune``."""
     return _decode(path / FILE if path.is_dir() else path, TunedFile).chosen
 
 
@@ -158,7 +158,7 @@ def _decode(path: Path, kind: type[T]) -> T:
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file. llpbench tune writes it.") from None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path} holds no tuned parameters: {error}.") from None
+        raise StoreError(f"{path} is not a valid file of tuned parameters: {error}.") from None
 
 
 def bare(cell: Cell) -> Cell:
@@ -167,12 +167,12 @@ def bare(cell: Cell) -> Cell:
 
 
 def tuned_setting(cell: Cell) -> Cell:
-    """The setting of a cell that its tuned parameters are for: whatever folds its trials were judged on."""
+    """The setting of a cell for tuned parameters, which do not depend on the folds of the search."""
     return msgspec.structs.replace(bare(cell), folds=0)
 
 
 class TunedParams:
-    """Finds tuned parameters for cells, by one rule; remembers what the user should be told."""
+    """Finds tuned parameters for cells by one rule, and collects what to tell the user."""
 
     def __init__(self, path: Path, rule: str) -> None:
         self.path, self.rule = path, rule
@@ -181,10 +181,10 @@ class TunedParams:
         self.overlapping: dict[int, tuple[int, ...]] = {}
 
     def __call__(self, cell: Cell, given: Mapping[str, Scalar]) -> Tuned | None:
-        """The parameters for a cell; None for a method that was never tuned.
+        """The parameters for a cell; None if the method was not tuned.
 
         Raises:
-            UsageError: the method was tuned, but not for this setting.
+            UsageError: the method was tuned, but for other settings only.
         """
         of_method = [c for c in self._all if c.setting.cell.method == cell.method]
         if not of_method:
@@ -206,8 +206,8 @@ class TunedParams:
             if not left:
                 others = ", ".join(sorted({c.study for c in of_method})[:6])
                 raise UsageError(
-                    f"{self.path}: {cell.method} was not tuned {', '.join(words)}. It has: {others}. "
-                    "llpbench tune with the same settings adds to it."
+                    f"{self.path}: {cell.method} was not tuned {', '.join(words)}. Available: {others}. "
+                    "Run llpbench tune with the same settings to add it."
                 )
         found = max(left, key=lambda c: (c.setting.own, c.trials))
         if found.setting.seeds != [cell.seed]:

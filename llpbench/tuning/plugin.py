@@ -1,4 +1,4 @@
-"""What parameter search adds to llpbench: the verb ``tune``."""
+"""Registers the verb ``tune``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""When to give up a trial: its best report so far is worse than the median of the finished trials at that report.
+"""Prune a trial if its best report so far is worse than the median of the finished trials at that report.
 
-A trial that serves several rules is given up only where it lags under all of them.
+A trial that serves several rules is pruned only if it lags under all of them. Optuna's ``MedianPruner`` is not used: it
+judges one value per trial, and compares with the trials that are as long.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from llpbench.contracts.result import CellResult, Selected
 from llpbench.experiment.judge import Lag, Pruned
 
 FIRST_TRIALS = 5
-"""Trials that must have finished before others are held to their median."""
+"""Number of trials that must finish before others are pruned."""
 
 FIRST_REPORTS = 5
-"""Reports that every trial may make."""
+"""Number of reports before a trial can be pruned."""
 
 
 def pruning_limits(histories: Iterable[Sequence[float | None]], higher_is_better: bool) -> tuple[float | None, ...]:
     """For every report, the median over finished trials of their best value up to it.
 
-    A trial that made fewer reports counts with the best it had. No limit is set for the first reports, nor before
-    enough trials have finished.
+    A trial with fewer reports counts with its best value. There is no limit for the first reports, nor before enough
+    trials have finished.
     """
     bests = ([best for best in best_so_far(history, higher_is_better) if best is not None] for history in histories)
     running = [best for best in bests if best]
@@ -37,7 +38,7 @@ def pruning_limits(histories: Iterable[Sequence[float | None]], higher_is_better
 
 
 def best_so_far(values: Sequence[float | None], higher_is_better: bool) -> list[float | None]:
-    """The best of the values up to each; None before the first that is known."""
+    """The best value up to each report; None before the first known value."""
     better = max if higher_is_better else min
     found: list[float | None] = []
     for value in values:
@@ -47,13 +48,13 @@ def best_so_far(values: Sequence[float | None], higher_is_better: bool) -> list[
 
 
 def cut_where_given_up(result: CellResult, prune: Sequence[Prune], higher_is_better: Mapping[str, bool]) -> CellResult:
-    """A stored result as the study would have had it from a run of its own: cut where it would have been given up.
+    """Cut a stored result where the study would have pruned it.
 
-    Without this the history of a study would depend on which other studies had run its cells before.
+    Otherwise the history of a study would depend on which other studies have run its cells before.
 
     Args:
-        result: a cell that was seen to its end.
-        prune: what it must reach, under each rule that the trial serves.
+        result: a finished cell.
+        prune: the limits under each rule that the trial serves.
         higher_is_better: the direction of these rules.
     """
     bests = {
@@ -74,7 +75,7 @@ def cut_where_given_up(result: CellResult, prune: Sequence[Prune], higher_is_bet
 
 
 def _lag(prune: Prune, number: int, best: float | None, higher_is_better: bool) -> Lag | None:
-    """How a trial lags at a report under one rule; None where it does not."""
+    """The lag of a trial at a report under one rule; None if it does not lag."""
     limit = prune.limit(number)
     if best is None or limit is None or not (best < limit if higher_is_better else best > limit):
         return None

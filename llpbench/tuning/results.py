@@ -1,4 +1,4 @@
-"""What tuning returns: what each study chose, and every trial, as pandas tables."""
+"""Results of a search: the chosen parameters of each study, and all trials, as pandas tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def describe_trial(search: Search, trial: Trial) -> str:
-    """A trial that ended, in one line."""
+    """One line about a finished trial."""
     best = search.history().best
     value = f"{trial.value:.5f}" if trial.value is not None else "-"
     end = "" if trial.status == "ok" else f"  {trial.status}: {trial.reason}"
@@ -27,10 +27,10 @@ def describe_trial(search: Search, trial: Trial) -> str:
 
 @dataclass(frozen=True)
 class TuneResults:
-    """Studies and what they chose.
+    """Studies and the parameters that they chose.
 
     Attributes:
-        folder: where studies and chosen parameters are kept; ``run(params=folder)`` uses them.
+        folder: folder of the studies and chosen parameters, for ``run(params=folder)``.
     """
 
     folder: Path
@@ -38,19 +38,19 @@ class TuneResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every study chose something."""
+        """Whether every study chose parameters."""
         return all(search.history().best is not None for search in self.searches)
 
     @property
     def chosen(self) -> pd.DataFrame:
-        """One row for each study: the value of the defaults, the best value, the parameters that were changed."""
+        """One row per study: the value of the defaults, the best value, the changed parameters."""
         import pandas as pd
 
         return pd.DataFrame([chosen_row(search) for search in self.searches])
 
     @property
     def trials(self) -> pd.DataFrame:
-        """One row for each trial of each study."""
+        """One row per trial of each study."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -76,7 +76,7 @@ def _setting(search: Search) -> dict[str, Any]:
 
 
 def chosen_row(search: Search) -> dict[str, Any]:
-    """What a study chose, as fields."""
+    """The row of a study in ``TuneResults.chosen``."""
     history = search.history()
     best, first = history.best, history.first
     statuses = [t.status for t in history.trials]

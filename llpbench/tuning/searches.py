@@ -1,4 +1,4 @@
-"""What is searched for: one study for every method, setting and rule."""
+"""Plan searches: one study for every method, setting and rule."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from llpbench.tuning.study import Journal, Study
 
 @dataclass
 class Search:
-    """One study, what it is of, and the trials of it that this process runs.
+    """One study and the trials of it that this process runs.
 
-    ``prune_rules`` are those under all of which a trial must lag to be given up: its own, and those it is shared with.
+    A trial is pruned if it lags under all of ``prune_rules``: the study's own rule, and those it shares trials with.
     """
 
     setting: Setting
@@ -41,16 +41,16 @@ class Search:
     ended: bool = False
 
     def params(self, searched: dict[str, Scalar]) -> dict[str, Scalar]:
-        """All parameters of the method, checked against what it declares."""
+        """All parameters of the method, validated."""
         return self.method.resolve({**self.setting.fixed, **searched})
 
     @property
     def shared(self) -> list[str]:
-        """The rules that have these trials; none when they are this study's own."""
+        """The rules that share these trials; empty if they are not shared."""
         return [rule.name for rule in self.prune_rules] if self.spec.shared else []
 
     def history(self) -> History:
-        """The study as it stands."""
+        """The current history of the study."""
         return History(
             study=self.name,
             setting=self.setting,

@@ -1,4 +1,4 @@
-"""What is searched: the declared parameters of a method, but for budgets and for what the user fixed."""
+"""The search space: the declared parameters of a method, except budgets and fixed parameters."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param, Scalar
 
 Ranges = Mapping[str, Any]
-"""What is searched of each parameter: words to choose from, the two ends of a range of numbers, or both in one list.
-Under the name of a method stands a table of the same form for this method alone."""
+"""The values to search for each parameter: a list of choices, the two ends of a numeric range, or both in one list.
+The name of a method maps to such a table for this method only."""
 
 NUMBER = "a number"
-"""Stands, among the words of a parameter that takes words or numbers, for a number."""
+"""Choice that stands for a number, for a parameter that is a choice or a number."""
 
 
 def is_among(value: Scalar, words: Iterable[Scalar]) -> bool:
-    """Whether a value is one of the words; true is not 1."""
+    """Whether a value is one of the choices, of the same type."""
     return any(value == word and type(value) is type(word) for word in words)
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One searched parameter: words to choose from, a range of numbers, or both.
+    """One parameter of the search space: choices, a numeric range, or both.
 
-    With both, a word or ``NUMBER`` is drawn first, and the number only when it is called for.
+    With both, a choice or ``NUMBER`` is drawn first, and then the number if needed.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Dimension:
 
     @property
     def numeric(self) -> bool:
-        """Whether there is a range."""
+        """Whether it has a numeric range."""
         return self.low is not None and self.high is not None
 
     @property
     def number_name(self) -> str:
-        """What the number is called in a study; the parameter's own name where there are no words."""
+        """Name of the number in a study; the parameter's name if there are no choices."""
         return f"{self.name} ({NUMBER})" if self.words else self.name
 
     def holds(self, value: Scalar) -> bool:
@@ -57,7 +57,7 @@ class Dimension:
         return number and self.low is not None and self.high is not None and self.low <= float(value or 0) <= self.high
 
     def describe(self) -> str:
-        """The dimension in words, for the published history."""
+        """A description for the published history."""
         parts = [str(word) for word in self.words]
         if self.numeric:
             parts.append(
@@ -67,7 +67,7 @@ class Dimension:
         return " or ".join(parts)
 
     def start(self, value: Scalar) -> dict[str, Scalar]:
-        """How a study writes ``value``."""
+        """The values that represent ``value`` in a study."""
         if not self.words:
             return {self.name: value}
         if is_among(value, self.words):
@@ -75,7 +75,7 @@ class Dimension:
         return {self.name: NUMBER, self.number_name: value}
 
     def suggest(self, trial: Any) -> Scalar:
-        """A value drawn by the trial of a study."""
+        """Draw a value in a trial of a study."""
         if self.words:
             options = (*self.words, NUMBER) if self.numeric else self.words
             word: Scalar = trial.suggest_categorical(self.name, options)
@@ -89,10 +89,10 @@ class Dimension:
 
 
 def search_space(spec: MethodSpec, fixed: Iterable[str] = ()) -> tuple[Dimension, ...]:
-    """The dimensions of a method: declared parameters that have something to choose.
+    """The dimensions of a method: declared parameters with more than one value.
 
-    Left out are parameters that declare ``tune=False`` or ``omit_default``, or that the user fixed, and ``patience``,
-    which the harness reads as a budget.
+    Excluded are parameters with ``tune=False`` or ``omit_default``, fixed parameters, and ``patience``, which is a
+    budget.
     """
     left_out = {"patience", *fixed}
     found = (_dimension(p) for p in spec.params if p.tune and not p.omit_default and p.name not in left_out)
@@ -110,14 +110,14 @@ def _dimension(p: Param) -> Dimension | None:
 
 
 def ranges_of(ranges: Ranges, method: str) -> dict[str, list[Scalar]]:
-    """What is searched of one method: the ranges for all methods, and over them its own."""
+    """The ranges of one method: those for all methods, overridden by its own."""
     general = {name: values for name, values in ranges.items() if not isinstance(values, Mapping)}
     own = ranges.get(method, {})
     return {**general, **own} if isinstance(own, Mapping) else general
 
 
 def check_ranges(ranges: Ranges, methods: Iterable[MethodSpec]) -> None:
-    """Refuse ranges for what nobody searches: a name that is mistyped would go unnoticed."""
+    """Reject ranges of unknown methods and parameters."""
     spaces = {method.name: {d.name for d in search_space(method)} for method in methods}
     for name, values in ranges.items():
         if isinstance(values, Mapping):
@@ -133,12 +133,12 @@ def check_ranges(ranges: Ranges, methods: Iterable[MethodSpec]) -> None:
 def narrowed(
     space: Iterable[Dimension], ranges: Mapping[str, list[Scalar]], start: Mapping[str, Scalar]
 ) -> tuple[Dimension, ...]:
-    """The dimensions that ``ranges`` name, within these ranges; the others are not searched. All as they are without.
+    """Restrict a space to the given ranges; without ranges it is unchanged.
 
     Args:
-        space: what the method declares.
-        ranges: for each parameter a list of words, of the two ends of a range, or of both.
-        start: the parameters of the first trial, which must lie within the ranges.
+        space: the declared space.
+        ranges: choices, the two ends of a numeric range, or both, for each parameter to search.
+        start: the parameters of the first trial, which must be within the ranges.
     """
     if not ranges:
         return tuple(space)
@@ -151,26 +151,26 @@ def _narrow(dimension: Dimension, values: Any, start: Scalar) -> Dimension:
     words = tuple(v for v in listed if is_among(v, dimension.words))
     ends = [v for v in listed if not is_among(v, words) and isinstance(v, int | float) and not isinstance(v, bool)]
     if len(words) + len(ends) < len(listed) or len(ends) not in (0, 2) or not listed:
-        raise UsageError(f"the range {listed} of {name}: give words, or two ends, of what it may be: {wide}.")
+        raise UsageError(f"invalid range {listed} of {name}: expected choices or two ends within {wide}.")
     found = Dimension(name, words)
     if ends:
         low, high = sorted(map(float, ends))
         if dimension.low is None or dimension.high is None or not dimension.low <= low < high <= dimension.high:
-            raise UsageError(f"the range {listed} of {name} does not lie within what it may be: {wide}.")
+            raise UsageError(f"the range {listed} of {name} must be within {wide}.")
         found = replace(dimension, words=words, low=low, high=high)
     if not found.holds(start):
         raise UsageError(
-            f"the range {listed} of {name} does not hold {start!r}, its value in the first trial, which is always the "
-            "method as it is."
+            f"the range {listed} of {name} must contain {start!r}, its value in the first trial (the defaults of the "
+            "method)."
         )
     return found
 
 
 def start_values(space: Iterable[Dimension], values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """How a study writes the given parameters: those of its first trial."""
+    """The values that represent the given parameters in a study."""
     return {key: value for d in space for key, value in d.start(values[d.name]).items()}
 
 
 def space_digest(space: Iterable[Dimension]) -> str:
-    """Eight digits that change with the space: a study of another space is another study."""
+    """A digest of the space, eight digits; another space is another study."""
     return hashlib.sha256(msgspec.json.encode([msgspec.to_builtins(d) for d in space])).hexdigest()[:8]

@@ -1,8 +1,8 @@
-"""The memory of a search: an Optuna study in a journal file.
+"""Studies in Optuna's journal storage. All uses of Optuna are in this module.
 
-The journal is a text file to which every event is appended under a lock that the system releases when its owner dies.
+The journal is a text file to which events are appended under a lock that the system releases when its owner dies.
 Several processes may work on one study; a trial belongs to the process that holds its claim, and the trial of a dead
-process is taken over with the parameters it had. All of Optuna that llpbench uses is in this module.
+process is continued with its parameters.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from llpbench.tuning.space import Dimension, start_values
 
 
 def import_optuna() -> Any:
-    """Optuna, or what to install."""
+    """Import Optuna; raises ``UsageError`` if it is not installed."""
     try:
         import optuna
     except ImportError:
-        raise UsageError("tuning needs optuna: pip install 'llpbench[tune]'") from None
+        raise UsageError("tuning requires optuna: pip install 'llpbench[tune]'") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
 
 def locked(path: Path) -> contextlib.AbstractContextManager[None]:
-    """Hold the lock file ``path``; an error names it when somebody else keeps it too long."""
+    """Hold the lock file ``path``; raises an error if another process holds it too long."""
     return file_lock(path, seconds=60)
 
 
@@ -57,12 +57,12 @@ class Journal:
             raise StoreError(_damaged(self.path, describe(error))) from None
 
     def claim(self, name: str) -> Claim | None:
-        """Take a name for this process; None when another one holds it."""
+        """Claim a name for this process; None if another process holds it."""
         return Claim.take(self.claims / f"{name}.lock")
 
 
 class _Lock:
-    """The journal's lock, as Optuna wants it. Unlike Optuna's own, it is free again the moment its owner dies."""
+    """The journal's lock for Optuna. Optuna's own blocks for 30 seconds if its owner died, this one does not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class _Lock:
 
 
 def _mend(path: Path) -> None:
-    """Cut off a last line that a crash left unfinished; refuse a file that is damaged elsewhere."""
+    """Remove an incomplete last line, on which Optuna fails; reject a file that is damaged elsewhere."""
     if not path.exists():
         return
     data = path.read_bytes()
@@ -89,7 +89,7 @@ def _mend(path: Path) -> None:
         except (ValueError, RecursionError):
             sound = False
         if not sound:
-            raise StoreError(_damaged(path, f"line {number} is not an event of a study"))
+            raise StoreError(_damaged(path, f"line {number} is not a valid event"))
     if len(whole) < len(data):
         with path.open("r+b") as file:
             file.truncate(len(whole))
@@ -100,9 +100,9 @@ def _damaged(path: Path, what: str) -> str:
 
 
 class _Sampler:
-    """Draws every parameter by itself, with a seed of its own: a draw depends on finished trials and its name alone.
+    """Draws each parameter independently with its own seed, so that it depends only on finished trials and its name.
 
-    So a trial whose process died half-way through its parameters is drawn to its end as it would have been.
+    A trial whose process died while drawing its parameters is therefore continued unchanged.
     """
 
     def __init__(self, kind: str, seed: int) -> None:
@@ -129,7 +129,7 @@ class _Sampler:
 
 @dataclass
 class Asked:
-    """A trial this process is to run: its number and the searched parameters."""
+    """A trial to run: its number, its parameters and the claim on it."""
 
     number: int
     params: dict[str, Scalar]
@@ -137,18 +137,17 @@ class Asked:
 
 
 class Study:
-    """One search in a journal. The first trial is the given start; each later one draws.
+    """One study in a journal. The first trial has the given start parameters; later ones are drawn.
 
     Args:
-        journal: where it is kept.
+        journal: the journal.
         name: its name, unique in the journal.
-        key: the same as a file name.
-        higher_is_better: the direction of the rule that judges it.
-        space: what is searched.
+        key: the key in file names.
+        higher_is_better: the direction of its rule.
+        space: the search space.
         start: the parameters of the first trial.
         sampler: ``tpe`` or ``random``.
-        seed: trial n draws a parameter with a seed derived from this, n and the parameter's name, so that methods
-            draw alike.
+        seed: trial n draws a parameter with a seed derived from this seed, n and the parameter's name.
     """
 
     def __init__(
@@ -186,7 +185,7 @@ class Study:
         return locked(self.journal.claims / f"study-{self.key}.lock")
 
     def ask(self, wanted: int) -> Asked | None:
-        """A trial to run: one whose process died, else a new one while fewer than ``wanted`` were begun."""
+        """A trial to run: one whose process died, or a new one if fewer than ``wanted`` were started."""
         states = self._optuna.trial.TrialState
         with self._locked():
             trials = self._study.get_trials(deepcopy=False)
@@ -194,7 +193,7 @@ class Study:
                 if trial.state == states.RUNNING and (claim := self._claim(trial.number)) is not None:
                     if self._still_running(trial.number):
                         return self._asked(self._trial(trial.number), claim)
-                    claim.release()  # its owner told it and let go while we were looking
+                    claim.release()  # its owner has finished it in the meantime
             if sum(trial.state != states.WAITING for trial in trials) >= wanted:
                 return None
             number = next((t.number for t in trials if t.state == states.WAITING), len(trials))
@@ -212,18 +211,18 @@ class Study:
         return any(t.number == number and not t.state.is_finished() for t in trials)
 
     def _asked(self, trial: Any, claim: Claim) -> Asked:
-        """Draw what is not drawn yet: a process may have died in between, which must not change what is drawn."""
+        """Draw the parameters that are not drawn yet."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Asked(trial.number, {d.name: d.suggest(trial) for d in self.space}, claim)
 
     def _trial(self, number: int) -> Any:
-        """A trial of the journal as one that can still be told."""
+        """A trial of the journal that can be finished."""
         found = next(t for t in self._study.get_trials(deepcopy=False) if t.number == number)
         return self._optuna.trial.Trial(self._study, found._trial_id)
 
     def tell(self, asked: Asked, done: Trial) -> None:
-        """Record how a trial ended, and let go of it."""
+        """Record the result of a trial, and release it."""
         states = self._optuna.trial.TrialState
         trial = self._trial(asked.number)
         facts = {"status": done.status, "seconds": done.seconds, "reports": done.reports, "cells": done.cells}
@@ -239,7 +238,7 @@ class Study:
         asked.claim.release()
 
     def trials(self) -> list[Trial]:
-        """Every trial that was begun, as the journal has it."""
+        """All trials that were started."""
         states = self._optuna.trial.TrialState
         begun = [t for t in self._study.get_trials(deepcopy=False) if t.state != states.WAITING]
         try:

@@ -1,9 +1,8 @@
-"""Trials as work for the driver: cells of their own, kept in the store and given up when they lag.
+"""Trials as work for the driver: cells that are kept in the store, and pruned if they lag.
 
-One trial of a study runs at a time (more with ``at_once``), and studies run side by side: a study's history then does
-not depend on how many processes work beside it. A cell that is in the store already is not run again, so that studies
-that differ in their rule alone share the trials that have equal parameters: all of them where the studies are
-``shared``, for these draw alike and give up alike.
+One trial of a study runs at a time (more with ``at_once``), and studies run in parallel, so that the history of a study
+does not depend on the number of processes. A cell that is already stored is not run again, so that studies of different
+rules share trials with equal parameters; ``shared`` studies share all trials.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from llpbench.tuning.study import Asked, locked
 
 @dataclass(eq=False)
 class _RunningTrial:
-    """A trial of this process: the results so far, one for each seed, and what its next cell must reach."""
+    """A running trial of this process: its results so far, one per seed, and the limits of its next cell."""
 
     search: Search
     asked: Asked
@@ -54,7 +53,7 @@ class _TrialTask(Task):
 
 
 class Trials:
-    """The work of running searches to their end (see ``execution.driver.Work``).
+    """The work of finishing all searches (see ``execution.driver.Work``).
 
     Args:
         searches: the studies.
@@ -88,11 +87,11 @@ class Trials:
 
     @property
     def over(self) -> bool:
-        """Whether every study has its trials, also those that other processes run."""
+        """Whether all trials of every study are finished, including those of other processes."""
         return all(search.ended for search in self.searches)
 
     def next(self) -> Task | None:
-        """The next cell of a trial that is due, else of a new trial."""
+        """The next cell of a waiting trial, or of a new one."""
         for _ in range(len(self._due)):
             task = self._next_cell(self._due.popleft())
             if task is not None:
@@ -105,24 +104,24 @@ class Trials:
         return None
 
     def put_back(self, task: Task) -> None:
-        """Another process or another study runs this very cell: ask for it again."""
+        """Try again later: another process or study is running this cell."""
         assert isinstance(task, _TrialTask)
         self._due.append(task.trial)
 
     def finished(self, task: Task, result: CellResult) -> None:
-        """Keep the result; the trial goes on with its next cell."""
+        """Keep the result, and continue with the next cell of the trial."""
         assert isinstance(task, _TrialTask)
         if self._serves(result, task.trial.search):
             self._keep(task.trial, result)
         self._due.append(task.trial)
 
     def release(self) -> None:
-        """Give the claims on unfinished trials back, so that another process can take them over."""
+        """Release unfinished trials, so that other processes can continue them."""
         for trial in self._begun:
             trial.asked.claim.release()
 
     def _refuse_outdated(self) -> None:
-        """Refuse to go on with studies whose trials would come out differently today: values would be mixed."""
+        """Reject studies whose trials were made by other code, since values are not comparable."""
         for search in self.searches:
             for cell_id in dict.fromkeys(cell for trial in search.study.trials() for cell in trial.cells):
                 result = self._stored(cell_id)
@@ -134,7 +133,7 @@ class Trials:
                     )
 
     def _new_trial(self, search: Search) -> _RunningTrial | None:
-        """Begin a trial of a study if it may have one more; notes when the study has all it wants."""
+        """Start a trial of a study if it needs another one; mark the study as ended if it does not."""
         if search.ended or search.running >= search.spec.at_once:
             return None
         asked = None if self._declined(search) else search.study.ask(search.wanted)
@@ -148,11 +147,11 @@ class Trials:
         return trial
 
     def _declined(self, search: Search) -> bool:
-        """Whether the method declined the setting at its defaults: it would again."""
+        """Whether the method does not support the setting."""
         return any(t.number == 0 and t.status == "skipped" for t in search.study.trials())
 
     def _next_cell(self, trial: _RunningTrial) -> Task | None:
-        """The task of the trial's next cell that is not in the store yet; None when the trial has ended."""
+        """The task of the trial's next cell that is not stored yet; None if the trial has ended."""
         seeds = trial.search.setting.seeds
         while len(trial.results) < len(seeds) and all(r.status == "ok" for r in trial.results):
             plan = self._plan(trial, seeds[len(trial.results)])
@@ -183,7 +182,7 @@ class Trials:
         return msgspec.structs.replace(job, prune=trial.prune)
 
     def _known(self, cell_id: str, search: Search) -> CellResult | None:
-        """A stored result that serves a study."""
+        """A stored result that the study can use."""
         result = self._stored(cell_id)
         if result is None or self._provenance.outdated(result):
             return None
@@ -196,7 +195,7 @@ class Trials:
             return None
 
     def _serves(self, result: CellResult, search: Search) -> bool:
-        """Whether a study can use a result: a cell given up under other rules says too little."""
+        """Whether a study can use a result; not if it was pruned under other rules."""
         return result.status != "pruned" or result.notes.get("pruned_by") == pruned_by(
             r.name for r in search.prune_rules
         )
@@ -208,7 +207,7 @@ class Trials:
         trial.results.append(result)
 
     def _prune(self, trial: _RunningTrial, plan: Planned) -> tuple[Prune, ...]:
-        """What the trial must reach; nothing for the defaults, which are always seen to their end."""
+        """The pruning limits of a trial; none for the defaults, which are never pruned."""
         search = trial.search
         if not search.spec.prune or trial.asked.number == 0:
             return ()
@@ -232,7 +231,7 @@ class Trials:
 
 
 def summarise(asked: Asked, results: list[CellResult], rule: str) -> Trial:
-    """A trial from its cells: the mean value over seeds, or why there is none."""
+    """The result of a trial from its cells: the mean value over seeds, or why there is none."""
     last = results[-1]
     values = [r.selected[rule].value for r in results if rule in r.selected]
     known = [v for v in values if v is not None]
@@ -252,7 +251,7 @@ def summarise(asked: Asked, results: list[CellResult], rule: str) -> Trial:
 
 
 def write_searches(out: Path, searches: list[Search]) -> list[Chosen]:
-    """Write every study's history and the chosen parameters; returns those of the given searches."""
+    """Write the histories and the chosen parameters; return those of the given searches."""
     for search in searches:
         write_history(out, search.history())
     with locked(out / "claims" / "tuned.lock"):
