@@ -243,7 +243,7 @@ def test_compare_continues_after_a_method_fails(tmp_path: Path, capsys: pytest.C
     lines = found.table.set_index("method")
     assert set(lines.index) == {"breaks", "mean-ridge", "mean-ridge[penalty=10]", "declines", "guesses", CONSTANT}
     assert "RuntimeError: broken on purpose" in lines.loc["breaks", "reason"]
-    assert "declines these bags: not today" in lines.loc["declines", "reason"]
+    assert "does not support these bags: not today" in lines.loc["declines", "reason"]
     assert found.recommended in ("mean-ridge", "mean-ridge[penalty=10]")
     assert lines.loc["mean-ridge", "gain"] > 2 * lines.loc["mean-ridge", "gain_se"]
     assert not lines.loc["guesses", "tied"]
@@ -275,7 +275,7 @@ def test_compare_supports_several_classes_few_bags_and_bounds() -> None:
     found = llpbench.compare(X, bag, counts, methods="mean-ridge", folds=20, progress=False)
     assert (found.folds, found.repeats, len(found.bags)) == (5, 3, 5)
     assert np.isfinite(found.table.loc[0, "gain"])
-    assert "1 of 6 bags are not known" in found.notes[0]
+    assert "1 of 6 bags are unknown" in found.notes[0]
     assert "1 of 6 bags are known within bounds" in found.notes[1]
 
 
