@@ -1,1 +1,1 @@
-"""Searching for parameters on held-back data."""
+"""Search for parameters on held-out data."""

@@ -276,7 +276,7 @@ def test_compare_supports_several_classes_few_bags_and_bounds() -> None:
     assert (found.folds, found.repeats, len(found.bags)) == (5, 3, 5)
     assert np.isfinite(found.table.loc[0, "gain"])
     assert "1 of 6 bags are unknown" in found.notes[0]
-    assert "1 of 6 bags are known within bounds" in found.notes[1]
+    assert "1 of 6 bags are known only within bounds" in found.notes[1]
 
 
 def test_compare_accepts_proportions_of_small_bags() -> None:

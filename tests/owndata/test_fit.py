@@ -181,7 +181,7 @@ def spec_of(method: type[Zigzag]) -> MethodSpec:
 
 
 def own_bags(seed: int = 0) -> tuple[Bags, np.ndarray, np.ndarray]:
-    """Training bags with held-back bags inside, and the labels of both."""
+    """Training bags with held-out bags inside, and the labels of both."""
     rng = np.random.default_rng(seed)
     parts = []
     for n in (600, 200):
@@ -284,7 +284,7 @@ def test_calibration_recovers_slope_and_shift(classes: int) -> None:
     p = softmax(found.logits(scores), axis=1)
     np.testing.assert_allclose(p.mean(axis=0), np.bincount(y) / len(y), atol=1e-4)
     assert np.abs(p - truth).mean() < 0.02
-    # brute force: no other slope does better on the held-back bags
+    # brute force: no other slope does better on the held-out bags
     target = held.clipped_proportions if classes > 2 else np.hstack([1 - held.clipped_proportions] * 2)
     if classes == 2:
         target[:, 1] = held.clipped_proportions[:, 0]

@@ -1,4 +1,4 @@
-"""Odd things in a results folder spoil only themselves: whoever reads neither hangs nor falls."""
+"""Unreadable files in a results folder affect only their own cell."""
 
 from __future__ import annotations
 
