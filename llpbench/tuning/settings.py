@@ -54,16 +54,16 @@ class TuneSettings(RunSettings):
         sampler = self.sampler or (UNSTEERED if self.shared else STEERED)
         for name in ("trials", "at_once"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}.")
+                raise UsageError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.shared and sampler != UNSTEERED:
             raise UsageError(
-                f"the sampler {sampler!r} follows the values of one rule, which would favour it in trials that "
-                f"several rules share. Shared trials are drawn with --sampler {UNSTEERED}."
+                f"the sampler {sampler!r} follows the values of one rule and would favour it in shared trials. "
+                f"Use --sampler {UNSTEERED} with --shared."
             )
         if self.shared and self.rule != ["all"] and len(set(self.rule)) < 2:
             raise UsageError(
-                f"trials are shared by several rules, and only {', '.join(self.rule)} judges. "
-                "Name more (--rule all, --rule instances,bags), or leave --shared out."
+                f"--shared needs at least two rules, got {', '.join(self.rule)}. "
+                "Give more (--rule all, --rule instances,bags), or remove --shared."
             )
         return super().derived(given) | {"sampler": sampler}
 

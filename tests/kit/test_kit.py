@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cli_runner import llpbench
 
-from llpbench.contracts.errors import Skip, UsageError
-from llpbench.kit.kit import Check, checks_for, checks_of, run_checks
+from llpbench.contracts.errors import UsageError
+from llpbench.kit.kit import checks_for, run_checks
 from llpbench.plugins.registry import Registry, load_registry
 
 REAL_CELL = {"labels_cannot_leak", "answers_tell_no_label"}
