@@ -13,13 +13,11 @@ METHODS = (
     "best-feature",
     "bp",
     "bp-count",
-    "count-nll",
     "dllp",
-    "llp-fc",
     "mean-map",
     "mean-ridge",
 )
-"""Methods without the shared network, and one for each way to train it."""
+"""Methods with a way to train of their own; losses_probe.py checks others on the other backends."""
 TESTED_ELSEWHERE = {"listing_is_light", "same_seed_same_scores", "state_round_trips", "learns"}
 """Checks that test_every_method.py makes for every method."""
 
