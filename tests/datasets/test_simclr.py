@@ -293,7 +293,7 @@ def test_embed_makes_patches(run, tmp_path: Path) -> None:  # type: ignore[no-un
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["adult"], "adult has no features to make. Datasets that have: cifar-b, cifar-s, cifar10"),
+        (["adult"], "adult has no features to compute. Datasets that have: cifar-b, cifar-s, cifar10"),
         (["cifar10", "--encoder", "simclar"], "unknown encoder 'simclar'. Did you mean 'simclr'?"),
         (["cifar10", "--set", "centroids"], "--set takes KEY=VALUE, not 'centroids'"),
         (["cifar10", "--set", "centroid=3"], "unknown option 'centroid'. Did you mean 'centroids'?"),
