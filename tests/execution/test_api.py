@@ -196,7 +196,7 @@ def test_a_wrong_request_is_refused_before_anything_runs(tmp_path: Path) -> None
         tune("mean-ridge", dataset="synthetic", out=tmp_path / "tuned")
     with pytest.raises(UsageError, match=r"unknown sampler 'tpee'\. Did you mean 'tpe'"):
         tune("mean-ridge", sampler="tpee", out=tmp_path / "tuned")
-    with pytest.raises(UsageError, match="trials must be at least 1, not 0"):
+    with pytest.raises(UsageError, match="trials must be at least 1, got 0"):
         tune("mean-ridge", trials=0, out=tmp_path / "tuned")
 
 
