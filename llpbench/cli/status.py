@@ -160,9 +160,7 @@ def rerun_text(command: Command, which: Rerun) -> str:
         return f"{command} (with {'another --out' if is_search(command) else f'--rerun {which}'})"
     if command.verb == "run":
         return str(command.replace(rerun=which))
-    from llpbench.experiment.tuned import OUT
-
-    folder = Path(command.settings.get("out", OUT))
+    folder = Path(command.settings.get("out", "tuned"))
     return str(command.replace(out=f"{folder if folder.name.strip('.') else folder.resolve()}-again"))
 
 

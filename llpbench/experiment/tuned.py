@@ -22,10 +22,6 @@ from llpbench.experiment.grid import Tuned
 from llpbench.system.files import write_atomically
 
 FILE = "tuned.json"
-OUT = "tuned"
-"""Default output folder of ``llpbench tune``."""
-UNSTEERED = "random"
-"""The sampler that ignores earlier trials, so that several rules can share its trials."""
 T = TypeVar("T")
 
 

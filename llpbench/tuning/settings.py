@@ -7,8 +7,9 @@ from typing import Any
 from llpbench.contracts.errors import UsageError
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.setting import Choice, Location, Names, Seeds, Switch, Table, Whole
-from llpbench.experiment.tuned import OUT, UNSTEERED
 
+UNSTEERED = "random"
+"""The sampler that ignores earlier trials, so that several rules can share its trials."""
 STEERED = "tpe"
 """The sampler that follows the values of earlier trials."""
 SAMPLERS = (STEERED, UNSTEERED)
@@ -25,7 +26,7 @@ class TuneSettings(RunSettings):
         "one; options and arguments win over it.",
         "",
     )
-    out: Location = Location("Where studies and chosen parameters are kept.", OUT, short="o")
+    out: Location = Location("Where studies and chosen parameters are kept.", "tuned", short="o")
     trials: Whole = Whole("Trials of each study; the first is the method's defaults.", 20)
     rule: Names = Names(
         "Selection rules that judge trials: bags (held-out bags), instances (labels of held-out rows), others, or all; "

@@ -20,8 +20,9 @@ import msgspec
 from llpbench.contracts.errors import StoreError, UsageError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.seeds import derive_seed
-from llpbench.experiment.tuned import UNSTEERED, Trial
+from llpbench.experiment.tuned import Trial
 from llpbench.system.locks import Claim, file_lock
+from llpbench.tuning.settings import UNSTEERED
 from llpbench.tuning.space import Dimension, start_values
 
 

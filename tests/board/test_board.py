@@ -30,7 +30,7 @@ from llpbench.board.schema.overall import DatasetAbout
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
-from llpbench.experiment.grid import parse_seeds
+from llpbench.experiment.setting import parse_seeds
 from llpbench.results.table import setting_of
 
 CLEAR = {"good": [0.90, 0.91, 0.92], "fair": [0.80, 0.81, 0.82], "poor": [0.60, 0.61, 0.62]}

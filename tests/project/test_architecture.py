@@ -113,7 +113,7 @@ def test_harness_names_no_method_or_dataset() -> None:
     names = built_in_names()
     assert {"dllp", "mean-ridge", "adult", "synthetic"} <= names
     allowed = {
-        ("grid.py", "adult"),  # the default of --datasets
+        ("run_settings.py", "adult"),  # the default of --datasets
         ("fit.py", "bp-count"),  # the default of llpbench.fit
         ("render.py", "csv"),  # also a format of tables
         ("results.py", "csv"),
