@@ -61,12 +61,13 @@ def test_values_are_shares_selected_by_labels() -> None:
         assert r.sd is None or 0 < r.sd < 0.2
 
 
-def test_the_protocol_is_a_search_of_every_method_of_the_main_tables(tmp_path: Path) -> None:
-    request = plan_tune({"out": str(tmp_path), "datasets": ["adult"], "bags": [8], "seeds": 1}, config="paper-protocol")
-    spec = request.spec
-    assert (spec.shared, spec.per_seed, set(spec.rules)) == (True, True, {"instances", "bags"})
+def test_paper_protocol_searches_every_method_of_the_main_tables(tmp_path: Path) -> None:
+    asked = {"config": "paper-protocol", "out": str(tmp_path), "datasets": ["adult"], "bags": [8], "seeds": 1}
+    request = plan_tune(asked)
+    spec = request.settings
+    assert (spec.shared, spec.per_seed, set(spec.rule)) == (True, True, {"instances", "bags"})
     of_tables = {r.method for r in REFERENCES if r.metric == "auroc" and r.noise == "none" and not r.bound}
-    assert set(spec.run.methods) == {method for method in of_tables if "[" not in method}
+    assert set(spec.methods) == {method for method in of_tables if "[" not in method}
     searches = plan_searches(spec, request.registry, Journal(tmp_path))
     assert {search.wanted for search in searches} == {spec.trials}
     for search in searches:
