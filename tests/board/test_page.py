@@ -387,7 +387,7 @@ def test_metric_switch_changes_table_and_charts(seen: Chromium, board: dict[str,
     assert seen.run("document.querySelectorAll('figure.bags .mark.hollow').length") == 0  # the paper has AUROC only
     # no claims: intervals exist for AUROC only, and the page says so
     assert seen.run("document.querySelectorAll('.claim-list li').length") == 0
-    assert "Intervals are known for AUROC only" in seen.run("document.querySelector('.unjudged').textContent")
+    assert "Intervals are available for AUROC only" in seen.run("document.querySelector('.unjudged').textContent")
     assert not seen.run("document.querySelector('.legend').textContent.includes('not separated')")
     places = seen.run("[...document.querySelectorAll('tr[data-m] td.rank b')].map(b => Number(b.textContent))")
     assert sorted(places)[0] == 1

@@ -63,7 +63,7 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     assert heading == "Of the suite suite-1 (published 2026-11-16), controls and bounds included"
     answer = seen.run("document.querySelector('.answer').textContent")
     assert answer.startswith(
-        "bp has the best mean rank over everything: 1.3 (0.8 to 2.0) of 9; "
+        "bp has the best mean rank overall: 1.3 (0.8 to 2.0) of 9; "
         "not separated from it: bp-count and count-nll."
     )
     assert answer.endswith("random: bp 1.3, 2 not separatedprivacy: bp 1.3, 2 not separated")
