@@ -9,10 +9,16 @@ from pathlib import Path
 
 import msgspec
 
-from llpbench.board.checks.audit import unused_machines, unused_searches
-from llpbench.board.checks.derived import check_derived
-from llpbench.board.checks.recompute import Arrays, check_metrics, classes_of
-from llpbench.board.checks.trace import check_commands, check_traced, registered
+from llpbench.board.audit import unused_machines, unused_searches
+from llpbench.board.checks import (
+    Arrays,
+    check_commands,
+    check_derived,
+    check_metrics,
+    check_traced,
+    classes_of,
+    registered,
+)
 from llpbench.board.content.bootstrap import Replicates, read_predictions, replicate
 from llpbench.board.content.facts import (
     MachineFacts,
@@ -26,8 +32,8 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import check_result, compact, is_unreleased, seal
 from llpbench.board.content.searches import find_search, is_tuned, read_histories
 from llpbench.board.content.splits import Splits
-from llpbench.board.schema.overall import SuiteAbout
-from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, plain_folder, read_plain, short_line
+from llpbench.board.schema import SuiteAbout
+from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, read_plain, short_line
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, StoreError, UsageError
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -39,7 +45,7 @@ from llpbench.experiment.suites.file import read_suite, suite_files
 from llpbench.experiment.tuned import History
 from llpbench.plugins.registry import Registry
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.results.store import Manifest
+from llpbench.results.store import Store
 
 
 @dataclass
@@ -67,7 +73,7 @@ def add_results(
         replace: overwrite published cells.
         tuned: folders of the searches that chose parameters of this run.
     """
-    manifest = _read_manifest(run)
+    manifest = Store(run).manifest()
     report = Added()
     reader = RunReader(run, content, registry, tuned)
     for cell_id, planned in manifest.planned.items():
@@ -132,7 +138,7 @@ class RunReader:
         if result.status != "ok":  # a cell that was stopped could not state these itself
             result.oracle = planned.oracle
             result.protocol = result.protocol if result.versions else PROTOCOL
-        check_result(result)
+        check_result(compact(result))
         if result.protocol != PROTOCOL:
             raise Unsound(f"it was made under protocol {result.protocol}, expected {PROTOCOL}")
         check_traced(result, self.registry)
@@ -162,15 +168,6 @@ class RunReader:
                 "its predictions are missing, so its metrics cannot be recomputed; run without --no-predictions"
             )
         return read_predictions(path, result.selected)
-
-
-def _read_manifest(run: Path) -> Manifest:
-    try:
-        for folder in (run, run / "cells"):
-            plain_folder(folder)
-        return msgspec.json.decode(read_plain(run / "manifest.json"), type=Manifest)
-    except (Unsound, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise StoreError(f"{run} is not a results folder: {error}.") from None
 
 
 def _publish(content: Content, report: Added, new: CheckedResult, *, replace: bool) -> bool:

@@ -54,9 +54,15 @@ def read_submission(path: Path) -> Submission:
         if path.suffix != ".toml":
             raise Unsound("expected a file NAME.toml")
         check_name(path.stem, "file")
-        found = msgspec.convert(tomllib.loads(read_plain(path, _FILE_BYTES).decode()), Submission)
+        content = tomllib.loads(read_plain(path, _FILE_BYTES).decode())
+        keys = Submission.__struct_fields__
+        if unknown := sorted(set(content) - set(keys)):
+            raise Unsound(f"unknown key {clip(unknown[0])}; the keys are {', '.join(keys)}")
+        found = msgspec.convert(content, Submission)
         _check(found)
-    except (Unsound, msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise StoreError(f"{path}: invalid TOML: {problem}.") from None
+    except (Unsound, msgspec.ValidationError) as problem:
         raise StoreError(f"{path}: {problem}.") from None
     return found
 

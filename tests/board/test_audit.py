@@ -13,8 +13,8 @@ import pytest
 from board_samples import MACHINE_FACTS, content_of, grid, published, real_cell, shared, traced, write_run
 from helpers import make_cell
 
+from llpbench.board.audit import audit
 from llpbench.board.built.build import built_files, differences
-from llpbench.board.checks.audit import audit
 from llpbench.board.content.bootstrap import pack
 from llpbench.board.content.facts import Facts, MachineFacts, MetricFacts, RuleFacts, check_facts
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files

@@ -18,15 +18,14 @@ from hypothesis import strategies as st
 
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files, differences
-from llpbench.board.built.commands import command
-from llpbench.board.built.plan import board_groups, board_plan, expected_seeds
+from llpbench.board.built.groups import board_groups, board_plan, expected_seeds
+from llpbench.board.built.rows import command
 from llpbench.board.content.bootstrap import Replicates, pack, unpack
 from llpbench.board.content.facts import EVERY_RESULT, MetricFacts, RuleFacts
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import compact, encode_line
 from llpbench.board.page import render_page
-from llpbench.board.schema.board import Board, BoardDataset, BoardEntry, encode_board
-from llpbench.board.schema.overall import DatasetAbout
+from llpbench.board.schema import Aggregate, Board, BoardDataset, DatasetAbout, encode_board
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
@@ -41,7 +40,7 @@ def only(results: list[CellResult], references: list[Reference] | None = None) -
     return dataset
 
 
-def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none") -> BoardEntry:
+def entry(dataset: BoardDataset, method: str, bag: int = 8, noise: str = "none") -> Aggregate:
     (row,) = [row for row in dataset.rows if row.method == method]
     return row.cells[noise][str(bag)]
 
@@ -134,6 +133,7 @@ def test_bounds_of_split_bags_apply_to_their_bag_size_only() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 def test_the_page_shows_the_bound_of_every_bag_size(browser: Chromium, tmp_path: Path) -> None:
     page = tmp_path / "index.html"

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from board_samples import MACHINE, MACHINE_FACTS, real_cell, set_metrics, shared, traced, write_run
 
-from llpbench.board.checks.audit import audit
+from llpbench.board.audit import audit
 from llpbench.board.content import folder as room
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.publish import add_results
-from llpbench.board.reproduce.rerun import Verdict
-from llpbench.board.reproduce.verify import Verification, make_marks
+from llpbench.board.rerun import Verdict
+from llpbench.board.verify import Verification, make_marks
 
 OTHER = "abcdefabcd"
 

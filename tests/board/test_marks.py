@@ -13,9 +13,9 @@ from board_samples import as_line, content_of, grid
 from llpbench.board.built.board import make_board
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.content.marks import Mark, check_marks, decode_mark, digest_of_numbers
-from llpbench.board.reproduce.rerun import Verdict
-from llpbench.board.reproduce.verify import FreshTest, Verification, make_marks
+from llpbench.board.rerun import Verdict
 from llpbench.board.validate import Unsound
+from llpbench.board.verify import FreshTest, Verification, make_marks
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 

@@ -18,8 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llpbench.board.page import embed, render_page
-from llpbench.board.page.pack import pack
-from llpbench.board.schema.board import Board
+from llpbench.board.page.data import pack
+from llpbench.board.schema import Board
 
 
 def unpack(packed: dict[str, Any]) -> Any:

@@ -14,10 +14,10 @@ from archives import bomb, npz
 from board_samples import CODE, MACHINE, MACHINE_FACTS, real_cell, set_metrics, shared, traced, write_run
 from helpers import make_plan
 
+from llpbench.board.audit import audit
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files, differences
-from llpbench.board.checks.audit import audit
-from llpbench.board.checks.derived import check_derived, derived_count_sd
+from llpbench.board.checks import check_derived, derived_count_sd
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.content.lines import seal
 from llpbench.board.content.searches import find_search
@@ -329,7 +329,7 @@ def test_add_refuses_cell_ids_that_are_paths(tmp_path: Path) -> None:
 def test_add_reports_an_invalid_manifest(tmp_path: Path, data: bytes) -> None:
     write_run(tmp_path / "run", [traced(real_cell())])
     (tmp_path / "run" / "manifest.json").write_bytes(data)
-    with pytest.raises(StoreError, match="is not a results folder"):
+    with pytest.raises(StoreError, match="cannot be read"):
         add(tmp_path / "run")
 
 
@@ -343,9 +343,9 @@ PREDICTIONS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no scores": (lambda: npz(labels=np.zeros(30, np.int16)), "not a predictions file"),
     "objects": (lambda: npz(**labels_and(bags=np.array([{}] * 30, dtype=object))), "not a predictions file"),
     "too large": (lambda: bomb("labels", 5), "would unpack to 5 MB"),
-    "NaN": (lambda: npz(**labels_and(bags=np.full(30, np.nan, np.float32))), "not all finite"),
-    "three dimensions": (lambda: npz(**labels_and(bags=np.zeros((30, 2, 2), np.float32))), "do not fit"),
-    "words as labels": (lambda: npz(**{**labels_and(), "labels": np.array(["a"] * 30)}), "not whole numbers"),
+    "NaN": (lambda: npz(**labels_and(bags=np.full(30, np.nan, np.float32))), "must be finite"),
+    "three dimensions": (lambda: npz(**labels_and(bags=np.zeros((30, 2, 2), np.float32))), "must be floats"),
+    "words as labels": (lambda: npz(**{**labels_and(), "labels": np.array(["a"] * 30)}), "must be integers"),
 }
 
 
@@ -400,10 +400,15 @@ def test_a_tuned_cell_is_published_with_its_search(tmp_path: Path) -> None:
 )
 def test_add_refuses_tuned_cells_without_a_fair_search(tmp_path: Path, history: History | None, reason: str) -> None:
     write_run(tmp_path / "run", [tuned_result()])
-    (tmp_path / "tuned").mkdir()
     if history is not None:
         write_history(tmp_path / "tuned", history)
-    assert reason in refusal(tmp_path / "run", tuned=[tmp_path / "tuned"])
+    assert reason in refusal(tmp_path / "run", tuned=[] if history is None else [tmp_path / "tuned"])
+
+
+def test_add_rejects_folders_without_a_search(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", [tuned_result()])
+    with pytest.raises(StoreError, match=r"is not a folder of llpbench tune: studies/\*\.json is missing"):
+        add(tmp_path / "run", tuned=[tmp_path / "tuned"])
 
 
 def test_a_search_on_other_seeds_is_fair_if_their_test_rows_are_the_same() -> None:

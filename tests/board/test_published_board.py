@@ -9,11 +9,11 @@ import numpy as np
 from board_samples import content_of, grid
 from page_runner import ROOT, module_of_docs
 
+from llpbench.board.audit import audit
 from llpbench.board.built.about import GUIDES
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files, differences, download_files, page_files
-from llpbench.board.built.plan import board_groups
-from llpbench.board.checks.audit import audit
+from llpbench.board.built.groups import board_groups
 from llpbench.board.content.bootstrap import Replicates, pack
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 

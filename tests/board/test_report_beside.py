@@ -13,7 +13,7 @@ from llpbench.board.built.build import built_files
 from llpbench.board.built.own_page import PUBLISHED, YOURS, check_same_protocol, own_page, published_beside
 from llpbench.board.content.folder import Content, raw_files, write_files
 from llpbench.board.page import render_page
-from llpbench.board.schema.board import Board
+from llpbench.board.schema import Board
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.results.store import Store

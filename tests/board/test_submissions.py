@@ -52,7 +52,7 @@ def test_an_entry_names_a_package_and_its_methods(tmp_path: Path) -> None:
 
 
 INVALID: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown key": ({"shiny": "x"}, "unknown field `shiny`"),
+    "unknown key": ({"shiny": "x"}, "unknown key 'shiny'; the keys are package, methods, paper, code, contact, title"),
     "missing key": ({"paper": None}, "missing required field `paper`"),
     "wrong type": ({"methods": "bag-means"}, "Expected `array`, got `str`"),
     "no version": ({"package": "my-llp"}, "package must be a name with an exact version, such as 'my-llp==1.2.0'"),
@@ -90,7 +90,7 @@ def test_the_file_name_of_an_entry_must_be_a_valid_name(tmp_path: Path, name: st
 
 def test_entries_that_are_not_toml_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("package = ")
-    with pytest.raises(StoreError, match=r"broken\.toml: Invalid value"):
+    with pytest.raises(StoreError, match=r"broken\.toml: invalid TOML: Invalid value"):
         read_submission(tmp_path / "broken.toml")
     (tmp_path / "link.toml").symlink_to(write_entry(tmp_path))
     with pytest.raises(StoreError, match="expected a regular file"):

@@ -13,12 +13,12 @@ from board_samples import MACHINE, content_of, grid, shared
 from cli_runner import llpbench
 from helpers import make_cell, make_result
 
+from llpbench.board import verify as verification
 from llpbench.board.built.build import built_files, differences
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.content.lines import seal
-from llpbench.board.reproduce import verify as room
-from llpbench.board.reproduce.rerun import TOLERANCE, Limits, Verdict
-from llpbench.board.verbs.verification import tell_verification
+from llpbench.board.rerun import TOLERANCE, Limits, Verdict
+from llpbench.board.verbs.leaderboard import tell_verification
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
@@ -33,39 +33,39 @@ FRESH = [10_001, 10_002, 10_003]
 
 
 def cells(*methods: str, seeds: int = 3) -> list[CellResult]:
-    return room.candidates(content_of(grid({m: [0.8] * seeds for m in methods})))
+    return verification.candidates(content_of(grid({m: [0.8] * seeds for m in methods})))
 
 
 def test_a_draw_can_be_repeated() -> None:
     found = cells("a", "b", "c", seeds=9)
-    assert [c.id for c in room.draw(found, 4, 7)] == [c.id for c in room.draw(found, 4, 7)]
-    assert len({tuple(c.id for c in room.draw(found, 4, seed)) for seed in range(20)}) > 10
-    assert len(room.draw(cells("a"), 99, 0)) == 3
+    assert [c.id for c in verification.draw(found, 4, 7)] == [c.id for c in verification.draw(found, 4, 7)]
+    assert len({tuple(c.id for c in verification.draw(found, 4, seed)) for seed in range(20)}) > 10
+    assert len(verification.draw(cells("a"), 99, 0)) == 3
     with pytest.raises(StoreError, match="no cell to verify"):
-        room.draw([], 1, 0)
+        verification.draw([], 1, 0)
 
 
 def test_a_draw_takes_every_method_before_any_twice() -> None:
     for seed in range(10):
-        found = room.draw(cells("a", "b", "c", seeds=9), 5, seed)
+        found = verification.draw(cells("a", "b", "c", seeds=9), 5, seed)
         assert {c.cell.method for c in found[:3]} == {"a", "b", "c"}
         assert len({c.id for c in found}) == 5
 
 
 def test_with_another_board_only_new_and_changed_cells_are_drawn() -> None:
     before, after = (content_of(grid({m: [0.8] * 2 for m in names})) for names in ("a", "ab"))
-    assert {c.cell.method for c in room.candidates(after, before)} == {"b"}
-    changed = next(c for c in room.candidates(after) if c.cell.method == "a")
+    assert {c.cell.method for c in verification.candidates(after, before)} == {"b"}
+    changed = next(c for c in verification.candidates(after) if c.cell.method == "a")
     changed.selected["bags"].metrics["auroc"] = 0.9
     after.lines[changed.id] = seal(changed, "0" * 32)
-    assert {c.cell.method for c in room.candidates(after, before)} == {"a", "b"}
+    assert {c.cell.method for c in verification.candidates(after, before)} == {"a", "b"}
 
 
 def test_fresh_seeds_are_unpublished_and_can_be_repeated() -> None:
-    first = room.fresh_seeds(5, 1, [])
-    assert first == room.fresh_seeds(5, 1, [])
+    first = verification.fresh_seeds(5, 1, [])
+    assert first == verification.fresh_seeds(5, 1, [])
     assert (len(set(first)), min(first) >= 10_000) == (5, True)
-    assert not set(room.fresh_seeds(5, 1, first)) & set(first)
+    assert not set(verification.fresh_seeds(5, 1, first)) & set(first)
 
 
 # -- the test of fresh seeds -------------------------------------------------------------------------------------------
@@ -74,20 +74,20 @@ def test_fresh_seeds_are_unpublished_and_can_be_repeated() -> None:
 @pytest.mark.parametrize(("n", "k"), [(3, 2), (10, 3), (2, 2)])
 def test_p_values_of_equal_means_are_uniform(n: int, k: int) -> None:
     rng = np.random.default_rng(0)
-    p = np.array([room.fresh_p(rng.normal(size=n).tolist(), rng.normal(size=k).tolist()) for _ in range(3000)])
+    p = np.array([verification.fresh_p(rng.normal(size=n).tolist(), rng.normal(size=k).tolist()) for _ in range(3000)])
     for level in (0.01, 0.1):
         assert abs(np.mean(p <= level) - level) < 4 * np.sqrt(level * (1 - level) / 3000)
 
 
 def test_the_variance_over_test_rows_is_a_lower_bound() -> None:
-    lucky = room.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01])
-    floored = room.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01], floor=1.0)
+    lucky = verification.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01])
+    floored = verification.fresh_p([80.0, 80.01, 80.0], [79.0, 79.01], floor=1.0)
     assert lucky is not None
     assert floored is not None
-    assert lucky < room.LEVEL < 0.2 < floored
-    assert room.fresh_p([80.0], [79.0]) is None  # no variance to judge by
-    assert room.fresh_p([80.0], [80.0]) == 1.0
-    assert room.fresh_p([80.0], [79.0], floor=1.0) is not None
+    assert lucky < verification.LEVEL < 0.2 < floored
+    assert verification.fresh_p([80.0], [79.0]) is None  # no variance to judge by
+    assert verification.fresh_p([80.0], [80.0]) == 1.0
+    assert verification.fresh_p([80.0], [79.0], floor=1.0) is not None
 
 
 # -- judging, with a driver that runs nothing --------------------------------------------------------------------------
@@ -114,13 +114,17 @@ def fake_runs(
             made[plan.cell.id] = make(msgspec.json.decode(msgspec.json.encode(same), type=CellResult))
         return made
 
-    monkeypatch.setattr(room, "run_cells", run_cells)
-    monkeypatch.setattr(room, "_needs", lambda *_: [])
+    monkeypatch.setattr(verification, "run_cells", run_cells)
+    monkeypatch.setattr(verification, "_needs", lambda *_: [])
 
 
-def verified(monkeypatch: pytest.MonkeyPatch, content: Content, make: Make, seeds: list[int]) -> room.Verification:
+def verified(
+    monkeypatch: pytest.MonkeyPatch, content: Content, make: Make, seeds: list[int]
+) -> verification.Verification:
     fake_runs(monkeypatch, content, make)
-    return room.verify(room.candidates(content), content, shared(), RunSettings(), QuietView(), seeds=seeds)
+    return verification.verify(
+        verification.candidates(content), content, shared(), RunSettings(), QuietView(), seeds=seeds
+    )
 
 
 def with_auroc(result: CellResult, value: float) -> CellResult:
@@ -183,7 +187,7 @@ def test_a_fresh_seed_that_fails_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_methods_that_are_not_installed_are_doubts() -> None:
     content = content_of(grid({"a": [0.8]}))
-    report = room.verify(room.candidates(content), content, shared(), RunSettings(), QuietView())
+    report = verification.verify(verification.candidates(content), content, shared(), RunSettings(), QuietView())
     assert report.doubts[0].endswith("a, toy is not installed")
 
 
@@ -210,9 +214,9 @@ def failing(status: str) -> CellResult:
 
 
 def test_failures_are_drawn_beside_numbers_of_the_same_method() -> None:
-    found = room.candidates(content_of([*grid({"other": [0.8] * 9}), failing("crashed")]))
+    found = verification.candidates(content_of([*grid({"other": [0.8] * 9}), failing("crashed")]))
     for seed in range(10):
-        assert {c.status for c in room.draw(found, 2, seed)} == {"ok", "crashed"}
+        assert {c.status for c in verification.draw(found, 2, seed)} == {"ok", "crashed"}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_a_published_failure_must_fail_again(
     assert (len(report.doubts), len(report.notes)) == (doubts, notes), report
     assert [(r.status, made.status) for r, made in report.failures] == [(published, now)]
     assert not any(r.cell.seed in FRESH and r.cell.method == "other" for r in report.made.values())
-    assert set(room.make_marks(report, "cpu")) == {r.id for r, _ in report.remade}  # a failure has no number
+    assert set(verification.make_marks(report, "cpu")) == {r.id for r, _ in report.remade}  # a failure has no number
     assert report.looked_at == 2
 
 
@@ -243,7 +247,7 @@ def test_cells_that_need_more_threads_than_cores_are_skipped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = content_of(grid(VALUES))
-    first = room.candidates(content)[0]
+    first = verification.candidates(content)[0]
     first.limits = {**first.limits, "threads": 4096.0}
     report = verified(monkeypatch, content, lambda r: r, FRESH)
     assert ([r.id for r in report.too_large], len(report.remade), report.doubts) == ([first.id], 5, [])
@@ -266,8 +270,8 @@ def test_after_ctrl_c_the_report_covers_the_cells_that_were_done(monkeypatch: py
     """A cell is done when its fresh seeds were run, too: the third of four lacks one of two."""
     content = content_of(grid({m: [0.8] for m in "abcd"}))
     fake_runs(monkeypatch, content, lambda r: r, 8, ctrl_c)
-    drawn = room.candidates(content)
-    report = room.verify(drawn, content, shared(), RunSettings(), QuietView(), seeds=FRESH[:2])
+    drawn = verification.candidates(content)
+    report = verification.verify(drawn, content, shared(), RunSettings(), QuietView(), seeds=FRESH[:2])
     assert report.stopped
     assert [result.id for result, _ in report.remade] == [result.id for result in drawn[:2]]
     assert {cell for test in report.fresh for cell in test.cells} == {result.id for result in drawn[:2]}
@@ -276,13 +280,13 @@ def test_after_ctrl_c_the_report_covers_the_cells_that_were_done(monkeypatch: py
 
 def test_processes_that_ctrl_c_ended_are_not_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
     content = content_of(grid({"a": [0.8], "b": [0.8], "c": [0.8]}))
-    first, second, _ = drawn = room.candidates(content)
+    first, second, _ = drawn = verification.candidates(content)
 
     def ended(r: CellResult) -> CellResult:
         return make_result(r.cell, None, status="crashed", reason="ended") if r.id == second.id else r
 
     fake_runs(monkeypatch, content, ended, 2, ctrl_c)
-    report = room.verify(drawn, content, shared(), RunSettings(), QuietView())
+    report = verification.verify(drawn, content, shared(), RunSettings(), QuietView())
     assert ([result.id for result, _ in report.remade], report.doubts) == ([first.id], [])
 
 
@@ -323,7 +327,7 @@ def test_the_outcome_names_settings_and_counts_changes(capsys: pytest.CaptureFix
     result = make_result(make_cell(noise="high"), 0.8, dataset_name="adult")
     same = Verdict(exact=True, reproduced=True, text="", changed=["harness a -> b", "the machine (x -> y)"], equal=True)
     close = Verdict(exact=False, reproduced=True, text="", changed=["harness a -> b"])
-    tell_verification(room.Verification(remade=[(result, same), (result, close)]))
+    tell_verification(verification.Verification(remade=[(result, same), (result, close)]))
     told = capsys.readouterr().out
     assert told.count("guess on adult, bag 8, noise high, seed 0") == 2
     assert told.count("changed since it was made: harness a -> b") == 1

@@ -14,7 +14,7 @@ from helpers import make_cell
 
 from llpbench.board.built.board import make_board
 from llpbench.board.page import render_page
-from llpbench.board.schema.board import encode_board
+from llpbench.board.schema import encode_board
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import OWN_SIZES, setting_name
 from llpbench.report.cards import card_words

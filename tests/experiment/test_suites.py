@@ -22,7 +22,7 @@ from plugin_install import SOURCES, with_plugins
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import seal
 from llpbench.board.publish import refresh_suites
-from llpbench.board.schema.overall import SuiteAbout
+from llpbench.board.schema import SuiteAbout
 from llpbench.cli.suite import list_suites, methods_by_role
 from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param

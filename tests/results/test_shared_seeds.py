@@ -16,8 +16,7 @@ from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.built.claims import compare_best, mark_best
 from llpbench.board.maths.statistics import LEVEL, difference_interval, holm
-from llpbench.board.schema.board import BoardDataset, Score
-from llpbench.board.schema.overall import MethodAbout
+from llpbench.board.schema import BoardDataset, MethodAbout, Score
 from llpbench.contracts.result import CellResult
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, metadata
 
 from llpbench.board.built.citation import bibtex
-from llpbench.board.built.commands import typed_seeds
-from llpbench.board.schema.overall import About
+from llpbench.board.built.rows import typed_seeds
+from llpbench.board.schema import About
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.results.shared import shared_keys

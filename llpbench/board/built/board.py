@@ -12,31 +12,30 @@ from msgspec import UNSET
 
 from llpbench.board.built.about import about
 from llpbench.board.built.claims import compare_best, mark_best
-from llpbench.board.built.entries import DIGITS, make_entry, make_score, paper_rows, rounded
-from llpbench.board.built.grouped import NO_NOISE, DatasetGroups, NoiseAndBag, block_of, by_dataset
+from llpbench.board.built.groups import NO_NOISE, DatasetGroups, NoiseAndBag, block_of, board_groups, by_dataset
 from llpbench.board.built.overview import cells_of, coverage_of, standings_of
-from llpbench.board.built.plan import board_groups
 from llpbench.board.built.protocol import board_protocol, table_data
+from llpbench.board.built.rows import DIGITS, aggregate, make_score, paper_rows, rounded
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased
 from llpbench.board.content.marks import mark_rows
 from llpbench.board.maths.statistics import pareto_front, standings
-from llpbench.board.schema.board import (
+from llpbench.board.schema import (
     SCHEMA,
+    Aggregate,
     BestClaim,
     Board,
     BoardDataset,
-    BoardEntry,
     BoardRow,
     Machine,
     Mean,
+    MethodAbout,
     Metric,
     Missing,
     Rank,
     Rule,
 )
-from llpbench.board.schema.overall import MethodAbout
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -105,9 +104,9 @@ def _board_dataset(
     facts = content.facts.datasets.get(setting.base_dataset)
 
     def row(groups: dict[NoiseAndBag, Group]) -> BoardRow:
-        cells: dict[str, dict[str, BoardEntry]] = {}
+        cells: dict[str, dict[str, Aggregate]] = {}
         for (noise, bag), group in groups.items():
-            cells.setdefault(noise, {})[str(bag)] = make_entry(group, styles, rules, known)
+            cells.setdefault(noise, {})[str(bag)] = aggregate(group, styles, rules, known)
         results = [result for group in groups.values() for result in group.found]
         return _board_row(next(iter(groups.values())), cells, content, results)
 
@@ -124,7 +123,7 @@ def _board_dataset(
         _level_noises(dataset, rows, bag, style, rule)
     rows += [row({(NO_NOISE, bag): found[bag] for bag in sorted(found)}) for found in dataset.bounds.values()]
     protocol = board_protocol(dataset.groups, content, styles, rules)
-    stated = {name for r in rows for cells in r.cells.values() for entry in cells.values() for name in entry.scores}
+    stated = {name for r in rows for found in r.aggregates for name in found.scores}
     here = [style for style in styles if style.name in stated]
     return BoardDataset(
         name=setting.dataset,
@@ -159,7 +158,7 @@ def _cards(dataset: DatasetGroups) -> dict[str, BagCard]:
 
 
 def _board_row(
-    group: Group, cells: dict[str, dict[str, BoardEntry]], content: Content, results: list[CellResult]
+    group: Group, cells: dict[str, dict[str, Aggregate]], content: Content, results: list[CellResult]
 ) -> BoardRow:
     facts = content.facts.methods.get(group.base_method, MethodAbout())
     return BoardRow(
@@ -302,8 +301,8 @@ def _pareto(rows: list[BoardRow], bags: list[int], style: MetricStyle, rule: str
     fronts = {}
     for bag in bags:
         compared = [row for row in rows if not (row.oracle or row.control)]
-        entries = {row.method: row.cells[NO_NOISE][str(bag)] for row in compared}
-        there = {m: e for m, e in entries.items() if rule in e.scores.get(style.name, {})}
+        found = {row.method: row.cells[NO_NOISE][str(bag)] for row in compared}
+        there = {m: e for m, e in found.items() if rule in e.scores.get(style.name, {})}
         if not there:
             continue
         machine = Counter(e.machine for e in there.values()).most_common(1)[0][0]
@@ -339,17 +338,17 @@ def _machines(content: Content, results: list[CellResult]) -> dict[str, Machine]
 
 def _missing(dataset: BoardDataset) -> list[Missing]:
     """Entries without a number or with missing seeds, in settings with results."""
-    entries = [
-        (row.method, noise, bag, entry)
+    settings = [
+        (row.method, noise, bag, found)
         for row in dataset.rows
         for noise, cells in row.cells.items()
-        for bag, entry in cells.items()
+        for bag, found in cells.items()
     ]
-    tried = {(noise, bag) for _, noise, bag, entry in entries if entry.seed_ids}
+    tried = {(noise, bag) for _, noise, bag, found in settings if found.seed_ids}
     return [
         Missing(
-            dataset=dataset.name, method=method, noise=noise, bag=int(bag), status=entry.status, reason=entry.reason
+            dataset=dataset.name, method=method, noise=noise, bag=int(bag), status=found.status, reason=found.reason
         )
-        for method, noise, bag, entry in entries
-        if entry.status != "ok" and (noise, bag) in tried
+        for method, noise, bag, found in settings
+        if found.status != "ok" and (noise, bag) in tried
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,22 +13,21 @@ import msgspec
 
 from llpbench.board.built.about import FILES, GUIDES
 from llpbench.board.built.board import make_board
-from llpbench.board.built.plan import board_groups
-from llpbench.board.built.seeds_csv import seeds_csv
+from llpbench.board.built.groups import board_groups
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content, raw_files
 from llpbench.board.content.lines import is_unreleased
-from llpbench.board.schema.board import Board, encode_board
+from llpbench.board.schema import Board, encode_board
+from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.report import tables
 from llpbench.report.tables import Key, Table, TableEntry
 from llpbench.results.bootstrap import METRIC
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
-from llpbench.results.table import Group, Row, make_rows
+from llpbench.results.table import Group, Row, make_rows, value_of
 
 BY_HAND = ("README.md",)
-_AT_WILL = {".nojekyll": b""}  # a static host may ask for it
 _RULES = (DEFAULT_RULE, "instances")  # of the Markdown tables
 _COLUMNS = 6  # of a Markdown table that joins settings with one column each
 
@@ -98,7 +99,7 @@ def differences(root: Path, content: Content, built: dict[str, bytes] | None = N
 
 def _unexpected(root: Path, wanted: Iterable[str]) -> list[str]:
     """Files and folders that do not belong to a leaderboard, hidden ones included."""
-    files = {*wanted, *BY_HAND}
+    files = {*wanted, *BY_HAND, ".nojekyll"}  # a static host may ask for the last one
     folders = {parent.as_posix() for name in files for parent in Path(name).parents}
     problems = []
     for path in sorted(root.rglob("*")):
@@ -108,14 +109,9 @@ def _unexpected(root: Path, wanted: Iterable[str]) -> list[str]:
         if path.is_dir() and not path.is_symlink():
             if name not in folders and not any(path.iterdir()):
                 problems.append(f"{name}: unexpected empty folder; remove it")
-        elif name not in files and not _is_allowed(path, name):
+        elif name not in files:
             problems.append(f"{name}: unexpected file; remove it")
     return problems
-
-
-def _is_allowed(path: Path, name: str) -> bool:
-    plain = path.is_file() and not path.is_symlink()
-    return plain and (name in _AT_WILL and path.read_bytes() == _AT_WILL[name])
 
 
 def _rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:
@@ -141,6 +137,32 @@ def _seeds(groups: list[Group], content: Content) -> str:
     results = [result for group in groups for result in group.found]
     styles = list(styles_of(results, content.facts).values())
     return seeds_csv(groups, styles, list(rules_of(results, content.facts)))
+
+
+def seeds_csv(groups: Iterable[Group], styles: Sequence[MetricStyle], rules: Sequence[str]) -> str:
+    """The cells of groups with all digits, metrics as shares; a cell without a number has one line and no rule."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    facts = ("dataset", "method", "bag_size", "noise", "seed", "status", "rule")
+    costs = ("fit_seconds", "peak_memory_mb", "machine", "id")
+    writer.writerow([*facts, *(style.name for style in styles), *costs])
+    for group in groups:
+        setting = group.setting
+        for result in sorted(group.found, key=lambda r: (r.cell.seed, r.id)):
+            place = (setting.dataset, group.method, setting.bag_size, setting.noise_name, result.cell.seed)
+            stated = [rule for rule in rules if rule in result.selected] if result.status == "ok" else [""]
+            for rule in stated:
+                numbers = [_text(value_of(result, style.name, rule)) for style in styles]
+                writer.writerow([*place, result.status, rule, *numbers, *_costs(result)])
+    return out.getvalue()
+
+
+def _costs(result: CellResult) -> tuple[object, ...]:
+    return (result.fit_seconds, result.peak_memory_mb, result.machine, result.id)
+
+
+def _text(value: float | None) -> object:
+    return "" if value is None else value
 
 
 def _main_rows(groups: list[Group], content: Content, style: MetricStyle) -> list[Row]:

@@ -17,7 +17,7 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import Line, compact, seal
 from llpbench.board.page import render_page
 from llpbench.board.publish import refresh_facts
-from llpbench.board.schema.board import Board
+from llpbench.board.schema import Board
 from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import StoreError, printable
 from llpbench.contracts.result import CellResult
@@ -121,5 +121,4 @@ def _put_beside(content: Content, beside: Content, results: Collection[CellResul
 def _mark(board: Board, own: Collection[str]) -> None:
     """Mark every row as own or published."""
     for row in (row for dataset in board.datasets for row in dataset.rows):
-        ids = [i for cells in row.cells.values() for entry in cells.values() for i in entry.seed_ids]
-        row.whose = YOURS if any(i in own for i in ids) else PUBLISHED
+        row.whose = YOURS if any(i in own for found in row.aggregates for i in found.seed_ids) else PUBLISHED

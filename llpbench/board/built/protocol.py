@@ -11,7 +11,7 @@ from dataclasses import replace
 from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.searches import is_tuned
-from llpbench.board.schema.board import ProtocolLine, ProtocolTable
+from llpbench.board.schema import ProtocolLine, ProtocolTable
 from llpbench.experiment.tuned import History, tuned_setting
 from llpbench.report.protocol import Interval, line_of, protocol_tables
 from llpbench.report.tables import Table

@@ -56,42 +56,33 @@ class Replicates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def read_predictions(path: Path, rules: Iterable[str]) -> dict[str, NDArray[np.generic]]:
-    """Labels, scores under each rule and (where there are any) bags of the rows of a predictions file, or ``Unsound``.
+    """Read labels, scores under each rule and (if there are any) bags of rows; raise ``Unsound`` if they are invalid.
 
-    Nothing in it is ever executed.
+    Pickled objects are rejected, and so are files that would unpack to more than ``PREDICTION_BYTES``.
     """
-    rules = list(rules)
-    found = read_arrays(path, ("labels", *rules), (BAG_OF,))
+    rules, data = list(rules), read_plain(path, PREDICTION_BYTES)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if size > PREDICTION_BYTES:
+            raise Unsound(f"{path.name}: would unpack to {size / 2**20:.0f} MB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            there = [BAG_OF] if BAG_OF in arrays.files else []
+            found = {name: np.asarray(arrays[name]) for name in ("labels", *rules, *there)}
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
+        raise Unsound(f"{path.name}: not a predictions file ({clip(str(error), 120)})") from None
     labels = found["labels"]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer) or len(labels) == 0:
-        raise Unsound(f"{path.name}: labels are not whole numbers, one for each row")
+        raise Unsound(f"{path.name}: labels must be integers, one for each row")
     if BAG_OF in found and (found[BAG_OF].shape != labels.shape or found[BAG_OF].dtype.kind != "i"):
-        raise Unsound(f"{path.name}: bags of rows are not whole numbers, one for each row")
+        raise Unsound(f"{path.name}: bags of rows must be integers, one for each row")
     for rule in rules:
         scores = found[rule]
         if scores.ndim not in (1, 2) or len(scores) != len(labels) or not np.issubdtype(scores.dtype, np.floating):
-            raise Unsound(f"{path.name}: scores under {rule!r} do not fit its {len(labels)} labels")
+            raise Unsound(f"{path.name}: scores under {rule!r} must be floats, one or one line for each of its rows")
         if not np.isfinite(scores).all():
-            raise Unsound(f"{path.name}: scores under {rule!r} are not all finite")
+            raise Unsound(f"{path.name}: scores under {rule!r} must be finite")
     return found
-
-
-def read_arrays(path: Path, wanted: Iterable[str], optional: Iterable[str] = ()) -> dict[str, NDArray[np.generic]]:
-    """Arrays of an ``.npz`` file from elsewhere by name, the optional ones where they are there, or ``Unsound``.
-
-    Nothing in it is ever executed, and what would unpack to more than ``PREDICTION_BYTES`` is not unpacked.
-    """
-    data = read_plain(path, PREDICTION_BYTES)
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-        if sum(sizes.values()) > PREDICTION_BYTES:
-            raise Unsound(f"{path.name}: would unpack to {sum(sizes.values()) / 2**20:.0f} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            there = [name for name in optional if name in arrays.files]
-            return {name: np.asarray(arrays[name]) for name in (*wanted, *there)}
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, MemoryError) as error:
-        raise Unsound(f"{path.name}: not a predictions file ({clip(str(error), 120)})") from None
 
 
 def replicate(result: CellResult, arrays: Mapping[str, NDArray[np.generic]]) -> Replicates:

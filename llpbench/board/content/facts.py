@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from llpbench.board.schema.overall import DatasetAbout, MethodAbout, ParamAbout, SuiteAbout
+from llpbench.board.schema import DatasetAbout, MethodAbout, SuiteAbout
 from llpbench.board.validate import Unsound, check_name, clip
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
@@ -68,34 +68,12 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def method_facts(spec: MethodSpec, origin: str) -> MethodAbout:
     """Describe a registered method."""
-    return MethodAbout(
-        summary=spec.summary,
-        origin=origin,
-        citation=spec.citation,
-        paper=spec.paper,
-        code=spec.code,
-        params=tuple(ParamAbout(name=p.name, default=p.default, doc=p.doc) for p in spec.params),
-        oracle=spec.oracle,
-        control=spec.control,
-    )
+    return msgspec.structs.replace(msgspec.convert(spec, MethodAbout, from_attributes=True), origin=origin)
 
 
 def dataset_facts(spec: DatasetSpec, origin: str) -> DatasetAbout:
     """Describe a registered dataset."""
-    return DatasetAbout(
-        summary=spec.summary,
-        origin=origin,
-        citation=spec.citation,
-        homepage=spec.homepage,
-        licence=spec.licence,
-        split=spec.split,
-        rows=spec.rows,
-        columns=spec.columns,
-        classes=spec.classes,
-        balance=spec.balance,
-        images=spec.images,
-        task=spec.task,
-    )
+    return msgspec.structs.replace(msgspec.convert(spec, DatasetAbout, from_attributes=True), origin=origin)
 
 
 def metric_facts(spec: MetricSpec) -> MetricFacts:
@@ -135,14 +113,14 @@ def check_facts(facts: Facts) -> None:
     titles |= {name: m.title for name, m in facts.metrics.items() if m.title}
     owners: dict[str, str] = {}
     for name, title in titles.items():
-        owner = owners.setdefault(_plain(title or name), name)
+        owner = owners.setdefault(_letters(title or name), name)
         if owner != name:
             raise Unsound(f"metrics {owner!r} and {name!r} have the same title, {clip(title)}")
 
 
-def _plain(title: str) -> str:
-    """Letters and digits of a title in lower case, to compare titles that look alike."""
-    return "".join(c for c in unicodedata.normalize("NFKC", title).casefold() if c.isalnum())
+def _letters(title: str) -> str:
+    """Letters and digits of a title in lower case: titles that look alike have the same."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", title).casefold()))
 
 
 def rules_of(results: Iterable[CellResult], facts: Facts) -> dict[str, RuleFacts]:

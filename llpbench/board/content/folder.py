@@ -29,7 +29,7 @@ from llpbench.board.content.facts import Facts, MachineFacts, check_facts
 from llpbench.board.content.lines import Line, decode_line, encode_line
 from llpbench.board.content.marks import Mark, decode_mark
 from llpbench.board.content.searches import decode_history
-from llpbench.board.schema.overall import DatasetAbout, MethodAbout
+from llpbench.board.schema import DatasetAbout, MethodAbout
 from llpbench.board.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.contracts.errors import StoreError
 from llpbench.experiment.tuned import History
@@ -57,7 +57,9 @@ class Content:
 def read_folder(root: Path) -> Content:
     """Read everything published in a folder; raise ``StoreError`` with the name of the first invalid file."""
     if not root.is_dir():
-        raise StoreError(f"{root} is not a leaderboards folder: it does not exist. Name one with --board.")
+        raise StoreError(f"{root} is not a leaderboards folder: it does not exist.")
+    if (root / "manifest.json").is_file():
+        raise StoreError(f"{root} is a results folder, expected a leaderboards folder (llpbench leaderboard add).")
     content = Content()
     for path in _files(root / "cells", ".jsonl"):
         for line in _lines(path, decode_line):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from llpbench.board.schema.board import BoardRow, Verified
+from llpbench.board.schema import BoardRow, Verified
 from llpbench.board.validate import Unsound, check_id, check_values, clip
 from llpbench.contracts.result import CellResult
 from llpbench.results.sealing import digest
@@ -97,13 +97,12 @@ def check_marks(marks: Mapping[str, Mark], lines: Mapping[str, Line]) -> list[st
 
 
 def mark_rows(rows: Iterable[BoardRow], marks: Mapping[str, Mark]) -> None:
-    """Set which cells of each row and entry were verified; unset if none was reproduced."""
+    """Set which cells of each row were verified; unset if none was reproduced."""
     for row in rows:
-        entries = [entry for cells in row.cells.values() for entry in cells.values()]
-        for entry in entries:
-            fine = [cell_id for cell_id in entry.seed_ids if cell_id in marks and marks[cell_id].verified]
-            entry.verified = fine or msgspec.UNSET
-        ids = list(dict.fromkeys(cell_id for entry in entries for cell_id in entry.seed_ids))
+        for setting in row.aggregates:
+            fine = [cell_id for cell_id in setting.seed_ids if cell_id in marks and marks[cell_id].verified]
+            setting.verified = fine or msgspec.UNSET
+        ids = list(dict.fromkeys(cell_id for setting in row.aggregates for cell_id in setting.seed_ids))
         found = [marks[cell_id] for cell_id in ids if cell_id in marks]
         if found:
             fine_cells = sum(mark.verified for mark in found)

@@ -13,7 +13,7 @@ import msgspec
 from llpbench.board.content.splits import Splits
 from llpbench.board.validate import Unsound, check_name, check_values, clip, read_plain
 from llpbench.contracts.cell import SEARCHED, Cell
-from llpbench.contracts.errors import LLPBenchError
+from llpbench.contracts.errors import LLPBenchError, StoreError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import MethodSpec
 from llpbench.experiment.tuned import History, tuned_setting
@@ -25,10 +25,14 @@ def is_tuned(cell: Cell) -> bool:
 
 
 def read_histories(folders: Iterable[Path]) -> list[History]:
-    """Read the histories in folders that ``tune`` wrote."""
-    return [
-        decode_history(read_plain(path)) for folder in folders for path in sorted((folder / "studies").glob("*.json"))
-    ]
+    """Read the histories in folders that ``tune`` wrote; raise ``StoreError`` if a folder has none."""
+    histories = []
+    for folder in folders:
+        paths = sorted((folder / "studies").glob("*.json"))
+        if not paths:
+            raise StoreError(f"{folder} is not a folder of llpbench tune: studies/*.json is missing.")
+        histories += [decode_history(read_plain(path)) for path in paths]
+    return histories
 
 
 def decode_history(data: bytes) -> History:

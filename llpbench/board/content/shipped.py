@@ -30,7 +30,7 @@ def find_board(named: Path | None = None) -> Path:
 def _expect_board(folder: Path) -> None:
     """Raise ``StoreError`` if a folder has no leaderboard."""
     if not folder.is_dir():
-        raise StoreError(f"{folder} is not a leaderboards folder: it does not exist. Name one with --board.")
+        raise StoreError(f"{folder} is not a leaderboards folder: it does not exist.")
     if not ((folder / "facts.json").is_file() or (folder / "cells").is_dir()):
         raise StoreError(f"{folder} is not a leaderboards folder: facts.json and cells/ are missing.")
 

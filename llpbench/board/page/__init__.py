@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from llpbench.board.page.cards import card_section
-from llpbench.board.page.pack import pack
-from llpbench.board.page.plain import plain_tables
-from llpbench.board.page.trim import trim
+from llpbench.board.page.data import pack, trim
+from llpbench.board.page.plain import card_section, plain_tables
 
 if TYPE_CHECKING:
-    from llpbench.board.schema.board import Board
+    from llpbench.board.schema import Board
 
 SCRIPTS = (
     "core.js",

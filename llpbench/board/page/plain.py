@@ -1,4 +1,4 @@
-"""The tables as plain HTML, for printing and for readers without scripts."""
+"""The tables and the properties of the bags as plain HTML, for printing and for readers without scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
-from llpbench.contracts.cell import OWN_SIZES
+import msgspec
+
+from llpbench.contracts.bag_card import BagCard
+from llpbench.contracts.cell import OWN_SIZES, setting_name
+from llpbench.report.cards import card_words
 
 Tree = dict[str, Any]
 MAIN_METRIC = "auroc"
@@ -21,8 +25,8 @@ def plain_tables(board: Tree) -> str:
     return "\n".join(_section(dataset, board) for dataset in board.get("datasets") or [])
 
 
-def entry(cell: Tree | None, metric: Tree, rule: str) -> str:
-    """One table entry as HTML: ``mean (sd)`` with its mark, or the status of the cell."""
+def number_html(cell: Tree | None, metric: Tree, rule: str) -> str:
+    """The number of a method in a setting as HTML: ``mean (sd)`` with its mark, or the status of the cell."""
     if not cell:
         return "–"
     scored = ((cell.get("scores") or {}).get(metric.get("name")) or {}).get(rule) or {}
@@ -102,6 +106,25 @@ def _bags(dataset: Tree, bag: object) -> str:
 def _rows(rows: Iterable[Tree], bags: list[object], metric: Tree, noise: str, rule: str) -> Iterator[str]:
     for row in rows:
         cells = (row.get("cells") or {}).get(noise) or {}
-        entries = "".join(f"<td>{entry(cells.get(str(bag)), metric, rule)}" for bag in bags)
+        numbers = "".join(f"<td>{number_html(cells.get(str(bag)), metric, rule)}" for bag in bags)
         said = " <i>unreleased</i>" if row.get("unreleased") else ""
-        yield f"<tr><th scope=row>{escape(str(row.get('method')))}{said}{entries}"
+        yield f"<tr><th scope=row>{escape(str(row.get('method')))}{said}{numbers}"
+
+
+def card_section(board: Tree) -> str:
+    """The section as HTML; empty if no dataset has a card."""
+    lines = [line for dataset in board.get("datasets") or [] for line in _lines(dataset)]
+    if not lines:
+        return ""
+    items = "".join(f"<li><bdi>{escape(line)}</bdi>" for line in lines)
+    return f"<section><h2>Properties of the bags</h2><ul>{items}</ul></section>"
+
+
+def card_texts(dataset: Tree) -> dict[str, str]:
+    """The cards of a dataset in words, by bag size."""
+    return {bag: card_words(msgspec.convert(card, BagCard)) for bag, card in (dataset.get("cards") or {}).items()}
+
+
+def _lines(dataset: Tree) -> list[str]:
+    name = str(dataset.get("name"))
+    return [f"{setting_name(name, int(bag))}: {text}" for bag, text in card_texts(dataset).items()]

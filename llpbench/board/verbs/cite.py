@@ -16,15 +16,15 @@ from llpbench.cli.printing import say
 def cite(suite: str | None, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
     """Print BibTeX for llpbench in this version and for the paper it was built from.
 
-    With SUITE (a name or a file, or SUITE/PART) it prints the entry of that suite instead.
+    With SUITE (a name, a file, or SUITE/PART) print the BibTeX entry of that suite instead.
     """
     from llpbench import __version__
     from llpbench.board.built.citation import bibtex, frozen_bibtex
-
-    if suite is None:
-        say(bibtex(__version__))
-        return
     from llpbench.experiment.suites.file import find_suite
     from llpbench.plugins.registry import load_registry
 
-    say(frozen_bibtex(*find_suite(suite, load_registry(plugins, override)), __version__))
+    registry = load_registry(plugins, override) if suite or plugins else None
+    if suite is None or registry is None:
+        say(bibtex(__version__))
+    else:
+        say(frozen_bibtex(*find_suite(suite, registry), __version__))

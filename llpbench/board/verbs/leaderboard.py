@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.board.content.shipped import FOLDER as DEFAULT
-from llpbench.board.verbs.options import FOLDER, OR_SHIPPED, board_option, board_to_read
-from llpbench.board.verbs.verification import tell_verification
+from llpbench.board.verbs.options import FOLDER, OR_SHIPPED, board_option, board_to_change, board_to_read
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import plugin_options, remake_options
 
 if TYPE_CHECKING:
     from llpbench.board.content.folder import Content
     from llpbench.board.publish import Added
-    from llpbench.board.reproduce.verify import Verification
+    from llpbench.board.verify import FreshTest, Verification
 
 _tuned_option = click.option(
     "--tuned", multiple=True, type=FOLDER, help="Folder of llpbench tune that chose parameters; may be repeated."
@@ -46,10 +45,10 @@ def leaderboard() -> None:
 def add(results: Path, board: Path | None, replace: bool, tuned: tuple[Path, ...]) -> None:
     """Publish the results of a run in a leaderboards folder and build its tables and page again.
 
-    Every result is checked. Its metrics are recomputed from its predictions, its seeds and numbers of bags are derived
-    again, its test labels and rows are compared with those of published cells. Its method and dataset must come from
-    installed packages. Invalid results are refused with a reason, the others are published. A published cell stays
-    unless it has no number or --replace is given. Exit code 1: some results were refused.
+    Every result is checked. Its metrics are recomputed from its predictions, its seeds and numbers of bags from its
+    settings, and its test labels and rows are compared with those of published cells. Its method and dataset must come
+    from installed packages. Invalid results are refused with a reason, the others are published. A published cell
+    stays unless it has no number or --replace is given. Exit code 1: some results were refused.
     """
     from llpbench.board.built.build import built_files
     from llpbench.board.content.folder import (
@@ -93,7 +92,7 @@ def build(board: Path | None, out: Path | None) -> None:
     from llpbench.board.built.build import built_files, site_files
     from llpbench.board.content.folder import TABLES, read_folder, remove_stale, write_files
 
-    folder = board or Path(DEFAULT)
+    folder = board_to_change(board)
     content = read_folder(folder)
     files = built_files(content) if out is None else site_files(content)
     write_files(out or folder, files)
@@ -107,17 +106,17 @@ def build(board: Path | None, out: Path | None) -> None:
 def check(board: Path | None) -> None:
     """Check every published cell, build everything again in memory and compare it byte by byte.
 
-    Seeds, noise and numbers of bags are derived again. Test labels, rows and bags are compared between cells, and
+    Seeds, noise and numbers of bags are recomputed. Test labels, rows and bags are compared between cells, and
     bootstrap replicates with the published numbers. Tuned cells must have the search that chose their parameters, marks
-    the numbers that they verify. Files of submissions (entries/) must be valid. Exit code 1: something is wrong.
+    the numbers that they verify. Files of submissions (entries/) must be valid. Exit code 1: the check found problems.
     """
+    from llpbench.board.audit import audit
     from llpbench.board.built.build import differences
-    from llpbench.board.checks.audit import audit
     from llpbench.board.content.folder import read_folder
     from llpbench.board.submissions import entry_files, read_submission
     from llpbench.contracts.errors import StoreError
 
-    folder = board or Path(DEFAULT)
+    folder = board_to_change(board)
     content = read_folder(folder)
     report = audit(content)
     for path in entry_files(folder):
@@ -142,7 +141,7 @@ def check(board: Path | None) -> None:
 
 
 @leaderboard.command(short_help="Check the file of a submission.")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @click.option("--print", "key", type=click.Choice(["package", "methods"]), help="Print only this value.")
 def entry(file: Path, key: str | None) -> None:
     """Check FILE, which submits the methods of a package to the leaderboard (leaderboards/entries/NAME.toml).
@@ -162,14 +161,18 @@ def entry(file: Path, key: str | None) -> None:
 
 @leaderboard.command(short_help="Reproduce random published cells, and run fresh seeds.")
 @board_option(default=OR_SHIPPED)
-@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Cells to reproduce.")
+@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells to reproduce.")
 @click.option(
-    "--fresh-seeds", type=click.IntRange(min=0), default=2, show_default=True, help="Fresh seeds of each setting."
+    "--fresh-seeds",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Fresh seeds for each setting.",
 )
-@click.option("--draw", type=int, help="Seed of the draw, to repeat one.  [default: a new one each time]")
+@click.option("--draw", type=int, help="Seed of the random draw, to repeat one.  [default: a new one]")
 @click.option("--against", type=FOLDER, help="Draw only cells that this other leaderboard lacks.")
 @click.option("--record", is_flag=True, help="Record the outcome in the leaderboard (verified/).")
-@click.option("-j", "--jobs", type=int, default=0, help="Cells at once.  [default: cores / threads]")
+@click.option("-j", "--jobs", type=click.IntRange(min=0), default=0, help="Cells at once.  [default: cores / threads]")
 @click.option("--quiet", is_flag=True, help="Print the outcome only.")
 @remake_options
 @plugin_options
@@ -201,9 +204,9 @@ def verify(
     """
     import secrets
 
+    from llpbench.board import verify as verification
     from llpbench.board.content.folder import read_folder
     from llpbench.board.content.shipped import shipped_board
-    from llpbench.board.reproduce import verify as room
     from llpbench.contracts.errors import UsageError
     from llpbench.data.fetch_files import fetch_files
     from llpbench.experiment.run_settings import RunSettings
@@ -219,13 +222,13 @@ def verify(
         )
     content = read_folder(folder)
     known = read_folder(against) if against is not None else None
-    candidates = room.candidates(content, known)
+    candidates = verification.candidates(content, known)
     if known is not None and not candidates:
         click.echo(f"nothing to verify: every cell is in {against} already")
         return
     draw = secrets.randbelow(10**9) if draw is None else draw
-    drawn = room.draw(candidates, cells, draw)
-    seeds = room.fresh_seeds(fresh_seeds, draw, (line.result.cell.seed for line in content.lines.values()))
+    drawn = verification.draw(candidates, cells, draw)
+    seeds = verification.fresh_seeds(fresh_seeds, draw, (line.result.cell.seed for line in content.lines.values()))
     click.echo(
         f"draw {draw}: {len(drawn)} of {len(candidates)} cells, fresh seeds {', '.join(map(str, seeds)) or 'none'}"
     )
@@ -236,7 +239,7 @@ def verify(
         for name in dict.fromkeys(r.cell.dataset for r in drawn if r.cell.dataset in registry.datasets.entries):
             fetch_files(registry.datasets[name], Path(data) if data else None, offline=bool(offline), quiet=True)
         view = make_view(quiet, known_styles(registry.metrics.specs)[METRIC])
-        report = room.verify(drawn, content, registry, settings, view, seeds=seeds, limits=limits, jobs=jobs)
+        report = verification.verify(drawn, content, registry, settings, view, seeds=seeds, limits=limits, jobs=jobs)
         tell_verification(report)
         if report.stopped:
             click.echo(f"stopped: {report.looked_at} of {len(drawn)} cells are done", err=True)
@@ -251,8 +254,8 @@ def _record(report: Verification, content: Content, folder: Path) -> None:
     """Write the marks of a verification into the leaderboard and build it again."""
     from llpbench.board.built.build import built_files
     from llpbench.board.content.folder import raw_files, write_files
-    from llpbench.board.reproduce.rerun import this_type
-    from llpbench.board.reproduce.verify import make_marks
+    from llpbench.board.rerun import this_type
+    from llpbench.board.verify import make_marks
     from llpbench.cli.results import plural
 
     marks = make_marks(report, this_type())
@@ -276,7 +279,62 @@ def _tell(report: Added, folder: Path) -> None:
     for cell_id, reason in report.refused:
         click.echo(f"refused {cell_id}: {reason}", err=True)
     if report.unreleased:
-        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code: marked so")
+        click.echo(f"{plural(report.unreleased, 'cell')} made by unreleased code, and marked as such")
     if report.missing:
         click.echo(f"{plural(report.missing, 'cell')} of the run without a result yet")
     click.echo(f"{folder}: {len(report.added)} added, {len(report.replaced)} replaced, {len(report.refused)} refused")
+
+
+def tell_verification(report: Verification) -> None:
+    """Print the outcome of every cell, then counts, then doubts."""
+    from llpbench.board.verify import place_of
+    from llpbench.cli.results import plural
+
+    for result, verdict in report.remade:
+        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
+        click.echo(f"{verdict.word:<8} {result.id}  {where}")
+        if verdict.changed and verdict.word != "equal":
+            click.echo(f"         changed since it was made: {', '.join(verdict.changed)}")
+    for result, now in report.failures:
+        where = f"{result.method_name} on {place_of(result)}, seed {result.cell.seed}"
+        click.echo(f"{'fails' if now.status == result.status else now.status:<8} {result.id}  {where}: {result.status}")
+    for test in report.fresh:
+        click.echo(_fresh_line(test))
+    words = Counter(verdict.word for _, verdict in report.remade)
+    click.echo(
+        f"reproduced: {words['equal']} equal to the bit, {words['close']} within tolerance, {words['DIFFERS']} differ"
+    )
+    changes = [line.removeprefix("the ") for _, verdict in report.remade for line in verdict.changed]
+    changed = Counter(line.partition(" ")[0] for line in changes)
+    if changed:
+        told = ", ".join(f"{what} ({plural(n, 'cell')})" for what, n in changed.items())
+        click.echo(f"changed since they were made: {told}")
+    if report.no_data:
+        sets = ", ".join(sorted({result.dataset_name for result in report.no_data}))
+        click.echo(f"skipped, data not available: {plural(len(report.no_data), 'cell')} of {sets}", err=True)
+    for result in report.too_large:
+        needs = plural(int(result.limits["threads"]), "thread")
+        click.echo(
+            f"skipped: cell {result.id} ({result.method_name}) needs {needs}, more than this machine has cores; "
+            "--threads N uses fewer",
+            err=True,
+        )
+    if report.failures:
+        same = sum(now.status == result.status for result, now in report.failures)
+        click.echo(f"published failures: {same} of {len(report.failures)} fail again")
+    for note in report.notes:
+        click.echo(f"note: {note}")
+    if report.fresh:
+        agree = sum(not test.doubt for test in report.fresh)
+        click.echo(f"fresh seeds: {agree} of {plural(len(report.fresh), 'comparison')} agree")
+    for doubt in report.doubts:
+        click.echo(f"doubt: {doubt}", err=True)
+
+
+def _fresh_line(test: FreshTest) -> str:
+    ours, theirs = (sum(values) / len(values) for values in (test.published, test.fresh))
+    judged = "not judged" if test.p is None else f"p {test.p:.2g}"
+    return (
+        f"{'DOUBT' if test.doubt else 'agrees':<8} {test.method} on {test.place}, rule {test.rule}: published "
+        f"{ours:.2f} ({len(test.published)} seeds), fresh {theirs:.2f} ({len(test.fresh)}), {judged}"
+    )

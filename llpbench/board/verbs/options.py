@@ -27,6 +27,15 @@ def board_to_read(named: Path | None) -> Path:
     return folder
 
 
+def board_to_change(named: Path | None) -> Path:
+    """Return the leaderboard to build or check: the named one, or ``leaderboards`` in the current folder."""
+    from llpbench.contracts.errors import StoreError
+
+    if named is None and not Path(DEFAULT).is_dir():
+        raise StoreError(f"there is no folder {DEFAULT} here. Name a leaderboard with --board.")
+    return named or Path(DEFAULT)
+
+
 def shipped_has(what: str, shipped: Path) -> str:
     """Return a hint that the leaderboard that came with llpbench has something, and how to read it."""
     from llpbench import __version__

@@ -15,7 +15,7 @@ from llpbench.cli.results import open_store
 @click.command(short_help="Make the HTML page of a results folder.")
 @folder_argument
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="File.  [default: FOLDER/report.html]"
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: FOLDER/report.html]"
 )
 @click.option(
     "--with",
@@ -55,7 +55,7 @@ def report(
     shipped = shipped_instead_of(read)
     others = shipped is not None and published_beside(read_folder(shipped).lines.values(), store.results())
     say(
-        f"note: {read} has no other methods on the same datasets, bags, noise and seeds: the page has yours alone"
+        f"note: {read} has no other methods on the same datasets, bags, noise and seeds; the page shows yours only"
         + (f"; {shipped_has('some', shipped)}" if shipped and others else ""),
         err=True,
     )

@@ -16,7 +16,7 @@ from llpbench.contracts.result import CellResult
 
 
 @click.command(short_help="Rerun one published cell and compare the numbers.")
-@click.argument("cell", required=False, metavar="CELL-ID")
+@click.argument("cell", required=False, metavar="[CELL-ID]")
 @click.option("--results", type=FOLDER, help="A results folder that holds the cell, instead of a leaderboard.")
 @board_option("--leaderboard", default=OR_SHIPPED)
 @click.option("--random", "at_random", is_flag=True, help="Choose a cell at random.")
@@ -48,7 +48,7 @@ def rerun(
     numeric library, the number of threads or flags of a backend differ, they may be off by the tolerance. Exit code 0:
     reproduced; 1: not.
     """
-    from llpbench.board.reproduce.rerun import (
+    from llpbench.board.rerun import (
         choose,
         compare,
         limits_again,
@@ -97,7 +97,7 @@ def rerun(
 def _shipped_has_it(cell: str | None, known: Iterable[str], folder: Path) -> str:
     """Where to find a cell that a leaderboard does not have and the one that came with llpbench has; else nothing."""
     from llpbench.board.content.shipped import shipped_instead_of
-    from llpbench.board.reproduce.rerun import published_results
+    from llpbench.board.rerun import published_results
 
     shipped = shipped_instead_of(folder)
     if not cell or shipped is None or any(one.startswith(cell) for one in known):

@@ -1,15 +1,17 @@
-"""Entries of a board: a method in one setting, with its scores, costs and cells."""
+"""Rows of the board: a method in each setting, with its scores, costs, cells and the command that reproduces it."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from llpbench.board.built.commands import command
-from llpbench.board.schema.board import BoardEntry, Mean, PaperRow, Published, Score, Seconds
-from llpbench.contracts.cell import BOUND_BAGS
+from llpbench.board.schema import Aggregate, Mean, PaperRow, Published, Score, Seconds
+from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, USUAL_BACKENDS
+from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import Reference
+from llpbench.plugins.options import format_options, format_scalar, split_list
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for
 from llpbench.results.table import Group, make_row, mean_sd
@@ -17,21 +19,21 @@ from llpbench.results.table import Group, make_row, mean_sd
 DIGITS = 4
 
 
-def make_entry(
+def aggregate(
     group: Group, styles: Sequence[MetricStyle], rules: Iterable[str], references: Sequence[Reference]
-) -> BoardEntry:
-    """The entry of a group, without metrics that have no number."""
+) -> Aggregate:
+    """Aggregate a method in one setting over its seeds, without metrics that have no number."""
     paper = _published(group, styles, references)
     found, fine = group.found, group.fine
     if not found:
-        return BoardEntry(status="missing", reason="not run", paper=paper)
+        return Aggregate(status="missing", reason="not run", paper=paper)
     absent = sorted(p.cell.seed for p, r in zip(group.plans, group.results, strict=True) if r is None)
     reasons = [_reason(r) for r in found if r.status != "ok"]
     reasons += [f"seed {', '.join(map(str, absent))} not run"] if absent else []
     status = group.status(len(fine))
     rules = list(rules)
     scores = {style.name: {rule: make_score(group, style, rule) for rule in rules} for style in styles if fine}
-    return BoardEntry(
+    return Aggregate(
         status="failed" if status in FAILURES else status,
         reason="; ".join(dict.fromkeys(reasons)),
         scores={name: kept for name, of in scores.items() if (kept := {r: s for r, s in of.items() if s.seeds})},
@@ -113,3 +115,54 @@ def _pseudo(fine: list[CellResult]) -> dict[str, float]:
 
 def _mean(values: list[float]) -> float:
     return round(mean_sd(values)[0] or 0.0, DIGITS)
+
+
+def command(group: Group) -> str:
+    """The command that runs a method in a setting with all its seeds."""
+    cell = group.found[0].cell
+    words = ["llpbench", "run", "--methods", _method(group), "--datasets", _dataset(group)]
+    bound = group.oracle and cell.split == USUAL.split
+    words += [] if bound or cell.bag_size == OWN_SIZES else ["--bags", str(cell.bag_size)]
+    words += ["--seeds", typed_seeds({plan.cell.seed for plan in group.plans})]
+    if cell.scheme != USUAL.scheme:
+        words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
+    words += ["--split", cell.split] if cell.split != USUAL.split else []
+    if cell.noise != "none":
+        words += ["--noise", cell.noise]
+        words += ["--delta", format_scalar(cell.delta)] if cell.delta != USUAL.delta else []
+        words += ["--mechanism", cell.mechanism] if cell.mechanism != USUAL.mechanism else []
+    words += ["--feature-noise", format_scalar(cell.feature_noise)] if cell.feature_noise else []
+    words += ["--folds", str(cell.folds)] if cell.folds else []
+    words += ["--backend", cell.backend] if cell.backend not in USUAL_BACKENDS else []
+    words += ["--preset", cell.preset] if cell.preset and group.options.get("preset") == cell.preset else []
+    return shlex.join(words)
+
+
+def typed_seeds(seeds: Collection[int]) -> str:
+    """Seeds for the command line: their number if they are the first ones, else a range, else a list."""
+    there = sorted(set(seeds))
+    if not there:
+        return "0"
+    without_gap = there[-1] - there[0] + 1 == len(there)
+    if without_gap and there[0] == 0:
+        return str(len(there))
+    return f"{there[0]}-{there[-1]}" if without_gap else ",".join(map(str, there))
+
+
+def _method(group: Group) -> str:
+    """The method with its options; parameters from a search are written out."""
+    cell = group.found[0].cell
+    if not cell.preset:
+        return group.found[0].method_name
+    if "preset" not in group.options:
+        return format_options(cell.method, {key: value for key, value in cell.params.items() if value is not None})
+    return format_options(cell.method, {key: value for key, value in group.options.items() if key != "preset"})
+
+
+def _dataset(group: Group) -> str:
+    """The dataset with its options, without bag scheme and feature noise."""
+    name = group.found[0].dataset_name
+    try:
+        return split_list(name)[0]
+    except UsageError:  # not a valid name
+        return name

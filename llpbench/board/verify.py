@@ -26,7 +26,7 @@ from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.marks import FreshMark, Mark, digest_of_numbers
 from llpbench.board.maths.statistics import holm, student_p
-from llpbench.board.reproduce.rerun import Limits, Verdict, compare, limits_again, run_cells, type_of
+from llpbench.board.rerun import Limits, Verdict, compare, limits_again, run_cells, type_of
 from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
 from llpbench.contracts.errors import DataUnavailableError, StoreError
 from llpbench.contracts.result import CellResult

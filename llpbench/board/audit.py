@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from llpbench.board.checks.derived import check_derived
+from llpbench.board.checks import check_derived
 from llpbench.board.content.bootstrap import check_replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased

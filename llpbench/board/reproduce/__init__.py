@@ -1,1 +1,0 @@
-"""Reproducing published cells: ``rerun`` and ``leaderboard verify``."""

@@ -1,1 +1,0 @@
-"""Types of the board as plain data."""
