@@ -20,7 +20,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Generic, TypeVar
 
 from llpbench.contracts.cell import SEARCHED
@@ -75,11 +74,13 @@ def shared_keys(
     base = {method: (variant_of or {}).get(method, method) for method in there}
     voters = roles.voters(there)
     family = Counter(base[method] for method in voters)
-    votes: dict[K, Fraction] = {}
+    vote = math.lcm(*family.values())  # of a family, so that shares of it are whole numbers
+    votes: Counter[K] = Counter()
     for method in voters:
+        share = vote // family[base[method]]
         for key in there[method]:
-            votes[key] = votes.get(key, Fraction(0)) + Fraction(1, family[base[method]])
-    usual = frozenset(key for key, n in votes.items() if 2 * n > len(family))
+            votes[key] += share
+    usual = frozenset(key for key, n in votes.items() if 2 * n > vote * len(family))
     return Shared(usual, tuple(m for m, keys in there.items() if usual and usual <= keys))
 
 
@@ -89,7 +90,7 @@ def shared_means(
     roles: Roles = RIVALS,
 ) -> dict[str, float]:
     """The means over the usual seeds of all methods and controls that have them."""
-    shared = shared_keys({method: list(values) for method, values in values_of.items()}, variant_of, roles)
+    shared = shared_keys(values_of, variant_of, roles)
     return {m: math.fsum(values_of[m][key] for key in shared.keys) / len(shared.keys) for m in shared.methods}
 
 

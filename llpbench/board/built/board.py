@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -44,7 +45,7 @@ from llpbench.report.levels import NO_SEED, common_seeds
 from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
-from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
+from llpbench.results.shared import name_seeds, seeds_note, shared_keys, unbeaten_control, usual_number
 from llpbench.results.table import Group, mean_sd, value_of
 
 TITLE = "llpbench leaderboard"
@@ -188,8 +189,8 @@ def _judge_column(
     values = {m: _by_seed(groups[m], style, rule) for m in scores}
     variant_of = {m: group.base_method for m, group in groups.items()}
     roles = dataset.roles
-    shared = shared_keys({m: list(v) for m, v in values.items()}, variant_of, roles)
-    means = shared_means(values, variant_of, roles)
+    shared = shared_keys(values, variant_of, roles)
+    means = {m: math.fsum(values[m][seed] for seed in shared.keys) / len(shared.keys) for m in shared.methods}
     usual = usual_number(map(len, values.values()))
     for method, score in scores.items():
         score.shared = rounded(means.get(method), style.scale)
@@ -274,7 +275,7 @@ def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:
     }
     scores = {method: _by_cell(groups, noises, style, rule) for method, groups in ranked.items()}
     variant_of = {m: group.base_method for m, found in ranked.items() for group in found.values()}
-    shared = shared_keys({method: list(found) for method, found in scores.items()}, variant_of, dataset.roles)
+    shared = shared_keys(scores, variant_of, dataset.roles)
     compared = {m: {c: v for c, v in scores[m].items() if c in shared.keys} for m in shared.methods}
     found = standings(compared, style.higher_is_better) if len(compared) > 1 else {}
     ranks = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -115,17 +116,17 @@ class DatasetGroups:
     methods: dict[str, dict[NoiseAndBag, Group]]
     bounds: dict[str, dict[int, Group]]
 
-    @property
+    @cached_property
     def groups(self) -> list[Group]:
         """All groups of its methods."""
         return [group for found in self.methods.values() for group in found.values()]
 
-    @property
+    @cached_property
     def roles(self) -> Roles:
         """The controls and guests among its methods as displayed."""
         return roles_of(self.groups)
 
-    @property
+    @cached_property
     def rows(self) -> set[str]:
         """The sets of test rows: one, or one for each bag size where whole bags are split."""
         return {data_key(g.plans[0].cell) for g in (self.groups or [self.sample]) if g.plans}
@@ -140,14 +141,14 @@ class DatasetGroups:
         size = BOUND_BAGS if self.same_rows else bag
         return {method: found[size] for method, found in self.bounds.items() if size in found}
 
-    @property
+    @cached_property
     def epsilons(self) -> dict[str, float | None]:
         """The noise levels: none first, then falling epsilon."""
         settings = {g.setting.noise_name: g.setting for g in self.groups}
         epsilons = {name: epsilon_of(setting.noise) for name, setting in settings.items()}
         return dict(sorted(epsilons.items(), key=lambda item: (-(item[1] or float("inf")), item[0])))
 
-    @property
+    @cached_property
     def bags(self) -> list[int]:
         """The bag sizes."""
         return sorted({bag for found in self.methods.values() for _, bag in found})

@@ -14,7 +14,7 @@ from llpbench.contracts.specs import Reference
 from llpbench.plugins.options import format_options, format_scalar, split_list
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for
-from llpbench.results.table import Group, make_row, mean_sd
+from llpbench.results.table import Group, make_row, mean_sd, value_of
 
 DIGITS = 4
 
@@ -51,9 +51,9 @@ def aggregate(
 
 def make_score(group: Group, style: MetricStyle, rule: str) -> Score:
     """One metric under one rule, rounded."""
-    row = make_row(group, style, rule)
-    values = [round(value, DIGITS) for value in row.values]
-    return Score(mean=rounded(row.mean), sd=rounded(row.sd), seeds=row.seeds, values=values)
+    values = [v * style.scale for r in group.found if (v := value_of(r, style.name, rule)) is not None]
+    mean, sd = mean_sd(values)
+    return Score(mean=rounded(mean), sd=rounded(sd), seeds=len(values), values=[round(v, DIGITS) for v in values])
 
 
 def paper_rows(references: Iterable[Reference], styles: Sequence[MetricStyle]) -> list[PaperRow]:
@@ -82,7 +82,7 @@ def rounded(value: float | None, scale: float = 1.0) -> float | None:
 
 def _published(group: Group, styles: Sequence[MetricStyle], references: Sequence[Reference]) -> dict[str, Published]:
     found = {}
-    for style in styles:
+    for style in styles if references else ():
         r = reference_for(references, make_row(group, style, ""))
         if r is not None:
             mean, sd = rounded(r.mean, style.scale), rounded(r.sd, style.scale)
