@@ -394,7 +394,7 @@ def test_rules_and_metrics_of_plugins_are_published(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stderr
     facts = json.loads((tmp_path / "leaderboards" / "facts.json").read_text())
     assert facts["rules"]["bag-error"] == {
-        "higher": False, "summary": "largest error of a held-back bag's proportion", "title": "largest error",
+        "higher": False, "summary": "largest error of a held-out bag's proportion", "title": "largest error",
     }  # fmt: skip
     assert facts["metrics"]["positive_share"]["title"] == "positive share"
     board = make_board(read_folder(tmp_path / "leaderboards"))

@@ -230,7 +230,7 @@ function behindSection(method, rows) {
 
 /** A column in words. */
 const placeWords = (dataset, bag, noise) =>
-  `${str(dataset.name)}, ${bagName(dataset, bag)}${noise === 'none' ? '' : `, ${noise}`}`;
+  `${str(dataset.name)}${String(bag) === '0' ? '' : `, ${bagName(dataset, bag)}`}${noise === 'none' ? '' : `, ${noise}`}`;
 
 /** Where the best control is better. */
 function belowSection(rows) {
@@ -277,7 +277,7 @@ function datasetPanel(label) {
   const cards = Object.entries(dict(dataset.cards_text));
   return [
     panelHead(name(dataset.name), about.summary ? h('p', {class: 'summary'}, str(about.summary)) : null),
-    linkPairs('The data', [
+    linkPairs('Dataset', [
       ['source', about.homepage && outward(about.homepage)],
       ['reference', about.citation && name(about.citation)],
       ['licence', about.licence && name(about.licence)],
@@ -295,10 +295,10 @@ function datasetPanel(label) {
     ]),
     cards.length
       ? section(
-          'Its bags',
+          'Bags',
           h(
             'dl',
-            {class: 'params'},
+            null,
             cards.map(([bag, text]) => h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', null, name(text)))),
           ),
         )

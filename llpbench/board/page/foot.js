@@ -106,7 +106,7 @@ function wordSection(about) {
     ? h(
         'section',
         {class: 'wide'},
-        h('h2', {id: 'words'}, 'Words'),
+        h('h2', {id: 'words'}, 'Glossary'),
         h(
           'dl',
           {class: 'words'},

@@ -315,7 +315,7 @@ function coverageList() {
     ? h(
         'section',
         {class: 'card coverage'},
-        h('h3', null, 'What is here'),
+        h('h3', null, 'Coverage'),
         lines(blocks),
         suites.map(([suite, about]) => [
           h('h4', null, 'Of the suite ', name(suite), ' (', name(dict(about).state), '), controls and bounds included'),

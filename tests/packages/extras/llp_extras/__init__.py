@@ -35,7 +35,7 @@ def llpbench_selection_rules():
         RuleSpec(
             name="bag-error",
             factory="llp_extras.pieces:largest_bag_error",
-            summary="largest error of a held-back bag's proportion",
+            summary="largest error of a held-out bag's proportion",
             title="largest error",
             higher_is_better=False,
         )
