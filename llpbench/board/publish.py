@@ -22,6 +22,7 @@ from llpbench.board.checks import (
 from llpbench.board.content.bootstrap import Replicates, read_predictions, replicate
 from llpbench.board.content.facts import (
     MachineFacts,
+    SuiteAbout,
     check_facts,
     dataset_facts,
     method_facts,
@@ -32,7 +33,6 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import check_result, compact, is_unreleased, seal
 from llpbench.board.content.searches import find_search, is_tuned, read_histories
 from llpbench.board.content.splits import Splits
-from llpbench.board.schema import SuiteAbout
 from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, read_plain, short_line
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, StoreError, UsageError

@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from llpbench.board.content.facts import DatasetAbout, MethodAbout, SuiteAbout
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.specs import Scalar
-from llpbench.plugins.fingerprint import OWN
 
 
 class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,57 +93,6 @@ class BlockCoverage(msgspec.Struct, frozen=True, kw_only=True):
     cells: int
     numbers: int
     text: str
-
-
-class SuiteAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Coverage of a suite: ``parts`` has a line for each part; ``state`` is draft or published."""
-
-    title: str = ""
-    state: str = ""
-    parts: tuple[str, ...] = ()
-
-
-class ParamAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A parameter with its default and what it means."""
-
-    name: str
-    default: Scalar = None
-    doc: str = ""
-
-
-class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Description of a method; ``origin`` is the distribution that provides it."""
-
-    summary: str = ""
-    origin: str = ""
-    citation: str = ""
-    paper: str = ""
-    code: str = ""
-    params: tuple[ParamAbout, ...] = ()
-    oracle: bool = False
-    control: bool = False
-
-    @property
-    def comes_along(self) -> bool:
-        """Whether llpbench provides it."""
-        return self.origin.partition(" ")[0] in ("", OWN)
-
-
-class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Description of a dataset; ``origin`` is the distribution that provides it."""
-
-    summary: str = ""
-    origin: str = ""
-    citation: str = ""
-    homepage: str = ""
-    licence: str = ""
-    split: str = ""
-    rows: int | None = None
-    columns: int | str | None = None
-    classes: int | None = None
-    balance: tuple[float, ...] = ()
-    images: bool = False
-    task: str = "binary"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,11 +21,11 @@ from llpbench.board.built.build import built_files, differences
 from llpbench.board.built.groups import board_groups, board_plan, expected_seeds
 from llpbench.board.built.rows import command
 from llpbench.board.content.bootstrap import Replicates, pack, unpack
-from llpbench.board.content.facts import EVERY_RESULT, MetricFacts, RuleFacts
+from llpbench.board.content.facts import EVERY_RESULT, DatasetAbout, MetricFacts, RuleFacts
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import compact, encode_line
 from llpbench.board.page import render_page
-from llpbench.board.schema import Aggregate, Board, BoardDataset, DatasetAbout, encode_board
+from llpbench.board.schema import Aggregate, Board, BoardDataset, encode_board
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference

@@ -16,9 +16,9 @@ from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.built.citation import bibtex
 from llpbench.board.built.groups import block_of
-from llpbench.board.content.facts import dataset_facts, method_facts
+from llpbench.board.content.facts import DatasetAbout, MethodAbout, dataset_facts, method_facts
 from llpbench.board.content.folder import Content
-from llpbench.board.schema import DatasetAbout, MethodAbout, Overall, OverallRow
+from llpbench.board.schema import Overall, OverallRow
 from llpbench.contracts.result import CellResult
 
 

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_install import SOURCES, with_plugins
 
+from llpbench.board.content.facts import SuiteAbout
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import seal
 from llpbench.board.publish import refresh_suites
-from llpbench.board.schema import SuiteAbout
 from llpbench.cli.suite import list_suites, methods_by_role
 from llpbench.contracts.errors import PluginError, UsageError
 from llpbench.contracts.specs import MethodSpec, Param

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from llpbench.board.built.board import make_board
 from llpbench.board.built.build import built_files
 from llpbench.board.built.claims import compare_best, mark_best
+from llpbench.board.content.facts import MethodAbout
 from llpbench.board.maths.statistics import LEVEL, difference_interval, holm
-from llpbench.board.schema import BoardDataset, MethodAbout, Score
+from llpbench.board.schema import BoardDataset, Score
 from llpbench.contracts.result import CellResult
 from llpbench.report.tables import build_tables, to_markdown
 from llpbench.results.metric_style import MetricStyle

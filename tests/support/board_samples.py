@@ -10,10 +10,9 @@ import numpy as np
 from helpers import make_cell, make_plan, make_result
 
 from llpbench.board.checks import derived_seeds
-from llpbench.board.content.facts import EVERY_RESULT, Facts, MachineFacts, MetricFacts
+from llpbench.board.content.facts import EVERY_RESULT, DatasetAbout, Facts, MachineFacts, MethodAbout, MetricFacts
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import Line, compact, encode_line
-from llpbench.board.schema import DatasetAbout, MethodAbout
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import NO_BAG, Reference

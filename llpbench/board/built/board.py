@@ -16,11 +16,10 @@ from llpbench.board.built.claims import compare_best, mark_best
 from llpbench.board.built.groups import NO_NOISE, DatasetGroups, NoiseAndBag, block_of, board_groups, by_dataset
 from llpbench.board.built.overview import cells_of, coverage_of, standings_of
 from llpbench.board.built.protocol import board_protocol, table_data
-from llpbench.board.built.rows import DIGITS, aggregate, make_score, paper_rows, rounded
-from llpbench.board.content.facts import rules_of, styles_of
+from llpbench.board.built.rows import DIGITS, aggregate, make_score, mark_rows, paper_rows, rounded
+from llpbench.board.content.facts import MethodAbout, rules_of, styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased
-from llpbench.board.content.marks import mark_rows
 from llpbench.board.maths.statistics import pareto_front, standings
 from llpbench.board.schema import (
     SCHEMA,
@@ -31,7 +30,6 @@ from llpbench.board.schema import (
     BoardRow,
     Machine,
     Mean,
-    MethodAbout,
     Metric,
     Missing,
     Rank,

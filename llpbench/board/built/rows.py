@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from llpbench.board.schema import Aggregate, Mean, PaperRow, Published, Score, Seconds
+from msgspec import UNSET
+
+from llpbench.board.content.marks import Mark
+from llpbench.board.schema import Aggregate, BoardRow, Mean, PaperRow, Published, Score, Seconds, Verified
 from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import FAILURES, CellResult
@@ -115,6 +118,24 @@ def _pseudo(fine: list[CellResult]) -> dict[str, float]:
 
 def _mean(values: list[float]) -> float:
     return round(mean_sd(values)[0] or 0.0, DIGITS)
+
+
+def mark_rows(rows: Iterable[BoardRow], marks: Mapping[str, Mark]) -> None:
+    """Set which cells of each row were verified; unset if none was reproduced."""
+    for row in rows:
+        for setting in row.aggregates:
+            fine = [cell_id for cell_id in setting.seed_ids if cell_id in marks and marks[cell_id].verified]
+            setting.verified = fine or UNSET
+        ids = list(dict.fromkeys(cell_id for setting in row.aggregates for cell_id in setting.seed_ids))
+        found = [marks[cell_id] for cell_id in ids if cell_id in marks]
+        if found:
+            fine_cells = sum(mark.verified for mark in found)
+            row.verified = Verified(
+                cells=fine_cells,
+                doubted=len(found) - fine_cells,
+                of=len(ids),
+                latest=max(mark.at for mark in found)[:10],
+            )
 
 
 def command(group: Group) -> str:

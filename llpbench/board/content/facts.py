@@ -10,13 +10,64 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from llpbench.board.schema import DatasetAbout, MethodAbout, SuiteAbout
 from llpbench.board.validate import Unsound, check_name, clip
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec
+from llpbench.contracts.specs import DatasetSpec, MethodSpec, MetricSpec, Reference, RuleSpec, Scalar
 from llpbench.plugins.builtin import llpbench_metrics, llpbench_selection_rules
+from llpbench.plugins.fingerprint import OWN
 from llpbench.results.metric_style import OWN_METRICS, TEST_ROWS, MetricStyle, style_of
 from llpbench.results.shared import Roles
+
+
+class SuiteAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Coverage of a suite: ``parts`` has a line for each part; ``state`` is draft or published."""
+
+    title: str = ""
+    state: str = ""
+    parts: tuple[str, ...] = ()
+
+
+class ParamAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A parameter with its default and what it means."""
+
+    name: str
+    default: Scalar = None
+    doc: str = ""
+
+
+class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Description of a method; ``origin`` is the distribution that provides it."""
+
+    summary: str = ""
+    origin: str = ""
+    citation: str = ""
+    paper: str = ""
+    code: str = ""
+    params: tuple[ParamAbout, ...] = ()
+    oracle: bool = False
+    control: bool = False
+
+    @property
+    def comes_along(self) -> bool:
+        """Whether llpbench provides it."""
+        return self.origin.partition(" ")[0] in ("", OWN)
+
+
+class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Description of a dataset; ``origin`` is the distribution that provides it."""
+
+    summary: str = ""
+    origin: str = ""
+    citation: str = ""
+    homepage: str = ""
+    licence: str = ""
+    split: str = ""
+    rows: int | None = None
+    columns: int | str | None = None
+    classes: int | None = None
+    balance: tuple[float, ...] = ()
+    images: bool = False
+    task: str = "binary"
 
 
 class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

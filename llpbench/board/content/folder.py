@@ -25,11 +25,10 @@ from typing import Any
 import msgspec
 
 from llpbench.board.content.bootstrap import Replicates, decode_replicates
-from llpbench.board.content.facts import Facts, MachineFacts, check_facts
+from llpbench.board.content.facts import DatasetAbout, Facts, MachineFacts, MethodAbout, check_facts
 from llpbench.board.content.lines import Line, decode_line, encode_line
 from llpbench.board.content.marks import Mark, decode_mark
 from llpbench.board.content.searches import decode_history
-from llpbench.board.schema import DatasetAbout, MethodAbout
 from llpbench.board.validate import Unsound, check_machine, check_name, check_values, plain_folder, read_plain
 from llpbench.contracts.errors import StoreError
 from llpbench.experiment.tuned import History

@@ -6,12 +6,11 @@ is invalid once they change. Cells marked ``equal`` or ``close``, without a doub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from llpbench.board.schema import BoardRow, Verified
 from llpbench.board.validate import Unsound, check_id, check_values, clip
 from llpbench.contracts.result import CellResult
 from llpbench.results.sealing import digest
@@ -94,21 +93,3 @@ def check_marks(marks: Mapping[str, Mark], lines: Mapping[str, Line]) -> list[st
         elif mark.numbers != digest_of_numbers(line.result):
             problems.append(f"mark of cell {cell_id}: the numbers of the cell have changed since it was verified")
     return problems
-
-
-def mark_rows(rows: Iterable[BoardRow], marks: Mapping[str, Mark]) -> None:
-    """Set which cells of each row were verified; unset if none was reproduced."""
-    for row in rows:
-        for setting in row.aggregates:
-            fine = [cell_id for cell_id in setting.seed_ids if cell_id in marks and marks[cell_id].verified]
-            setting.verified = fine or msgspec.UNSET
-        ids = list(dict.fromkeys(cell_id for setting in row.aggregates for cell_id in setting.seed_ids))
-        found = [marks[cell_id] for cell_id in ids if cell_id in marks]
-        if found:
-            fine_cells = sum(mark.verified for mark in found)
-            row.verified = Verified(
-                cells=fine_cells,
-                doubted=len(found) - fine_cells,
-                of=len(ids),
-                latest=max(mark.at for mark in found)[:10],
-            )
