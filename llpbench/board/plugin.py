@@ -1,4 +1,4 @@
-"""Hooks of the board: its verbs, the page of a finished run, published results."""
+"""Hooks of the board: its verbs, the page of a finished run, published results, tables of suites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     import click
 
     from llpbench.contracts.result import CellResult
+    from llpbench.experiment.suites.file import Suite
+    from llpbench.plugins.registry import Registry
     from llpbench.report.results import Results
+    from llpbench.report.tables import Table
 
 MOST_CELLS = 2000
 """The page of a run with more cells is written on request only."""
@@ -50,3 +53,20 @@ def llpbench_published_results(folder: Path | None) -> list[CellResult]:
     from llpbench.board.verbs.options import board_to_read
 
     return [line.result for line in read_folder(board_to_read(folder)).lines.values()]
+
+
+@hookimpl
+def llpbench_suite_tables(
+    suite: Suite,
+    part: str,
+    own: list[CellResult],
+    published: list[CellResult],
+    metric: str,
+    rule: str,
+    fmt: str,
+    registry: Registry,
+) -> list[Table] | str:
+    """Return the tables of a suite as a paper prints them."""
+    from llpbench.board.suites.text import suite_tables
+
+    return suite_tables(suite, part, own, published, metric, rule, fmt, registry)

@@ -17,17 +17,14 @@ _VERBS = {
     "show": "llpbench.cli.listing:show",
     "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
-    "suite": "llpbench.cli.suite:suite_",
-    "data": "llpbench.cli.data:data",
-    "plugins": "llpbench.cli.plugins:plugins_",
-    "config": "llpbench.cli.config:config",
-    "cache": "llpbench.cli.cache:cache",
-    "completion": "llpbench.cli.completion:completion",
 }
 
 
 class _Verbs(click.Group):
     """Built-in verbs by import path; verbs of plugins after them."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        self.commands.setdefault(name or cmd.name or "", cmd)  # the satellites of llpbench are loaded first
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._add_plugin_verbs()

@@ -1,4 +1,4 @@
-"""``suite``: for those who make a suite, and what ``status``, ``run`` and ``show`` say of one."""
+"""What ``table``, ``status``, ``run``, ``list`` and ``show`` say of a suite."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-import msgspec
-
-from llpbench.cli.options import complete_suites, plugin_options
 from llpbench.cli.printing import say
 from llpbench.cli.results import newest_folder, open_store, plural
 
@@ -20,52 +16,6 @@ if TYPE_CHECKING:
     from llpbench.experiment.suites.coverage import Coverage
     from llpbench.experiment.suites.file import Suite
     from llpbench.plugins.registry import Registry
-
-
-@click.group("suite", short_help="Make a suite: freeze and check the values in its file.")
-def suite_() -> None:
-    """For whoever makes a suite: write today's defaults into its file, and see what has changed since.
-
-    To run one: llpbench run --suite NAME. To see what is in it: llpbench show NAME.
-    """
-
-
-@suite_.command(short_help="Write today's defaults into the file of a draft.")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@plugin_options
-def freeze(file: Path, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Write the parameters of every method, dataset and bag scheme of a suite, at today's defaults, into its FILE.
-
-    Only a draft can be frozen anew. A suite that is published never changes: copy its file to a new version.
-    """
-    from llpbench.experiment.suites.frozen import freeze as write
-    from llpbench.plugins.registry import load_registry
-
-    suite, changed = write(file, load_registry(plugins, override))
-    for line in changed:
-        say(line)
-    say(f"{file}: {suite.name}, {suite.state}; {plural(len(changed), 'value')} changed", err=True)
-
-
-@suite_.command(short_help="Say where defaults are others than a suite froze.")
-@click.argument("name", shell_complete=complete_suites)
-@plugin_options
-def check(name: str, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
-    """Compare what suite NAME (or a file) froze with what is installed.
-
-    Exit code 0: all is the same; 1: some defaults are others now, and a run uses the suite's; 2: it cannot be run here.
-    """
-    from llpbench.experiment.suites.file import find_suite
-    from llpbench.experiment.suites.frozen import check_suite
-    from llpbench.plugins.registry import load_registry
-
-    registry = load_registry(plugins, override)
-    suite, _ = find_suite(name, registry)
-    notes = check_suite(suite, registry)
-    for note in notes:
-        say(note)
-    say(f"{suite.name}: {plural(len(notes), 'difference')}; {suite.state}", err=True)
-    sys.exit(1 if notes else 0)
 
 
 class Read(NamedTuple):
@@ -137,12 +87,11 @@ def show_suite_tables(
 
     Every format has the same numbers: those of the suite's protocol, averaged in each part by itself.
     """
+    from rich.console import Console
+
     from llpbench.contracts.specs import DEFAULT_RULE
     from llpbench.experiment.suites.file import find_suite
-    from llpbench.experiment.suites.plan import Limits, plan_suite
-    from llpbench.report.paper import paper_tables, parameters_of, shown_cells
-    from llpbench.report.paper_text import paper_latex, paper_markdown, with_caption
-    from llpbench.report.render import choose, rows_as_text, table_rows
+    from llpbench.report.terminal import print_tables
 
     read = read_results(name, folder, board, registry)
     suite, part = find_suite(name or "", registry)
@@ -150,26 +99,23 @@ def show_suite_tables(
     left_out = len(read.own) + len(read.published) - len(own) - len(published)
     if left_out:
         say(f"warning: {plural(left_out, 'cell')} left out: {suite.name} is of protocol {suite.protocol}", err=True)
-    shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), own, published)
-    results = list({result.id: result for result in (*published, *own)}.values())
-    wanted = choose(registry, results, metric, rule or DEFAULT_RULE, paper=True)
-    tables = paper_tables(suite, shown, results, wanted, registry)
-    as_text = {"latex": paper_latex, "markdown": paper_markdown}
-    if not tables:
+    made = registry.manager.hook.llpbench_suite_tables(
+        suite=suite,
+        part=part,
+        own=own,
+        published=published,
+        metric=metric,
+        rule=rule or DEFAULT_RULE,
+        fmt=fmt,
+        registry=registry,
+    )
+    if not made:
         say(f"no table: there is no number of {name} yet (llpbench status --suite {name}).", err=True)
         sys.exit(1)
-    elif fmt == "terminal":
-        from rich.console import Console
-
-        from llpbench.report.terminal import print_tables
-
-        print_tables(map(with_caption, tables), Console(highlight=False))
-    elif fmt in as_text:
-        say(as_text[fmt](suite, tables, parameters_of(suite, shown, tables)))
+    elif isinstance(made, str):
+        say(made)
     else:
-        rows = [row for of_part in shown for row in table_rows(of_part.planned, results, wanted)]
-        different = {msgspec.json.encode(row): row for row in rows}  # parts may share cells
-        say(rows_as_text(different.values(), fmt))
+        print_tables(made, Console(highlight=False))
 
 
 def list_suites(registry: Registry) -> dict[str, str]:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         Reference,
         RuleSpec,
     )
+    from llpbench.experiment.suites.file import Suite
+    from llpbench.plugins.registry import Registry
     from llpbench.report.results import Results
+    from llpbench.report.tables import Table
 
 PROJECT = "llpbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -82,6 +85,20 @@ def llpbench_run_finished(results: Results) -> str | None:
 @hookspec
 def llpbench_published_results(folder: Path | None) -> Iterable[CellResult]:  # type: ignore[empty-body]
     """Return published results: those of a leaderboard folder, or of the default leaderboard if None."""
+
+
+@hookspec(firstresult=True)
+def llpbench_suite_tables(
+    suite: Suite,
+    part: str,
+    own: list[CellResult],
+    published: list[CellResult],
+    metric: str,
+    rule: str,
+    fmt: str,
+    registry: Registry,
+) -> list[Table] | str | None:
+    """Return the tables of a suite for the terminal, or as text in another format (``llpbench table --suite``)."""
 
 
 @hookspec

@@ -1,32 +1,20 @@
-"""The cache: where it is, which files are known to be valid, what it holds, and how to clean it."""
+"""The cache: where it is, and which files are known to be valid."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
-import shutil
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from llpbench.contracts.errors import StoreError, UnknownNameError
 from llpbench.system.environment import CACHE
 from llpbench.system.files import write_atomically
 
 CACHE_VARIABLE = CACHE.name
 COMPILED = "compiled"
 """The folder of the cache for machine code that methods compile; a method's process can write to no other."""
-KINDS = {
-    "data": "downloaded files; they are fetched again when needed",
-    "made": "features and tables made from data files; they are computed again when needed",
-    COMPILED: "machine code of methods; it is compiled again when needed",
-    "checked": "which data files are verified; they are read again when needed",
-}
-"""The folders of the cache, and what it costs to lose each."""
 
 
 def cache_root() -> Path:
@@ -87,64 +75,3 @@ def _stamped(path: Path, key: str) -> bool:
         return _stamp_path(path).read_text(encoding="utf-8", errors="replace") == key
     except OSError:
         return False
-
-
-class CacheFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """One folder (or file) of the cache: its number of files, and their size.
-
-    ``meaning`` is empty if this version of llpbench does not use it. A symbolic ``link`` is neither followed nor
-    cleaned.
-    """
-
-    kind: str
-    path: str
-    meaning: str
-    files: int
-    bytes: int
-    link: bool
-
-
-def cache_folders(root: Path | None = None) -> list[CacheFolder]:
-    """The contents of the cache: the known folders first, then anything else in it. Links are not followed."""
-    root = cache_root() if root is None else root
-    there = {entry.name for entry in os.scandir(root)} if root.is_dir() else set()
-    return [_folder(root / name) for name in (*KINDS, *sorted(there - set(KINDS)))]
-
-
-def clean(kind: str, root: Path | None = None) -> CacheFolder:
-    """Delete one folder of the cache; returns what was there.
-
-    Raises:
-        UnknownNameError: it is not one of ``KINDS``.
-        StoreError: it is a symbolic link, or cannot be removed.
-    """
-    if kind not in KINDS:
-        raise UnknownNameError("kind of cache", kind, KINDS)
-    folder = _folder((cache_root() if root is None else root) / kind)
-    if folder.link:
-        raise StoreError(f"{folder.path} is a symbolic link and is not removed. Remove it or its target by hand.")
-    try:
-        shutil.rmtree(folder.path)  # removes links inside, never their targets
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise StoreError(f"cannot remove {folder.path}: {error.strerror or error}.") from None
-    return folder
-
-
-def _folder(path: Path) -> CacheFolder:
-    link = path.is_symlink()
-    sizes = [] if link else _sizes(path)
-    meaning = KINDS.get(path.name, "")
-    return CacheFolder(kind=path.name, path=str(path), meaning=meaning, files=len(sizes), bytes=sum(sizes), link=link)
-
-
-def _sizes(path: Path) -> list[int]:
-    """The sizes of all regular files at or below a path; files that vanish meanwhile do not count."""
-    paths = [Path(folder, name) for folder, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
-    found = []
-    for file in paths:
-        with contextlib.suppress(OSError):
-            status = file.lstat()
-            found += [status.st_size] if stat.S_ISREG(status.st_mode) else []
-    return found

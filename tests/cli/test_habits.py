@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from llpbench.cluster.overview import list_results
 from llpbench.contracts.errors import StoreError, UnknownNameError
-from llpbench.data.cache import cache_folders, clean
-from llpbench.plugins.overview import plugin_facts
 from llpbench.plugins.registry import load_registry
 from llpbench.report.run_log import NAME, RunLog
 from llpbench.system.environment import VARIABLES
 from llpbench.system.quantities import format_bytes
+from llpbench.tools.cache import cache_folders, clean_cache
+from llpbench.tools.plugins import plugin_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = "synthetic[rows=400;dim=4]"
@@ -246,7 +246,7 @@ def test_cache_clean_asks_and_removes_one_kind(cache: Path, monkeypatch: pytest.
 def test_cache_clean_takes_known_kinds_only(cache: Path, kind: str) -> None:
     (cache.parent / "precious").write_text("mine")
     with pytest.raises(UnknownNameError):
-        clean(kind, cache)
+        clean_cache(kind, cache)
     done = llpbench("cache", "clean", "--yes", "--", kind, cwd=cache.parent, LLPBENCH_CACHE=str(cache))
     assert done.returncode == 2
     assert (cache / "strange" / "d").exists()
@@ -261,8 +261,8 @@ def test_cache_clean_follows_no_link(cache: Path) -> None:
     (cache / "data" / "link").symlink_to(outside)
     assert next(part for part in cache_folders(cache) if part.kind == "made").link
     with pytest.raises(StoreError, match="symbolic link"):
-        clean("made", cache)
-    assert clean("data", cache).files == 2
+        clean_cache("made", cache)
+    assert clean_cache("data", cache).files == 2
     assert (outside / "precious").read_text() == "mine"
 
 

@@ -31,10 +31,11 @@ from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.suites.coverage import coverage, own_coverage, suite_coverage
 from llpbench.experiment.suites.file import Suite, find_suite, read_suite, suite_files
-from llpbench.experiment.suites.frozen import Drift, changes, check_suite, drifts, freeze, with_frozen
+from llpbench.experiment.suites.frozen import Drift, check_suite, drifts, with_frozen
 from llpbench.experiment.suites.plan import Limits, all_cells, plan_suite
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Entry, Registry, load_registry
+from llpbench.tools.suite import changes, freeze_suite
 
 REGISTRY = load_registry()
 SMALL = "synthetic[rows=400;dim=4]"
@@ -85,7 +86,7 @@ def draft(tmp_path: Path, registry: Registry) -> Path:
     """The file of a suite, frozen at today's defaults."""
     path = tmp_path / "draft-1.toml"
     path.write_text(DRAFT)
-    freeze(path, registry)
+    freeze_suite(path, registry)
     return path
 
 
@@ -302,10 +303,10 @@ def test_what_was_never_frozen_is_refused(tmp_path: Path, registry: Registry) ->
 def test_freezing_keeps_what_people_wrote_and_is_the_same_twice(draft: Path, registry: Registry) -> None:
     once = draft.read_text()
     assert once.startswith(DRAFT.rstrip())
-    assert freeze(draft, registry)[1] == []
+    assert freeze_suite(draft, registry)[1] == []
     assert draft.read_text() == once
     moved = changed(registry, "bag-logistic", lambda spec: with_default(spec, "penalty", 7.0))
-    suite, lines = freeze(draft, moved)
+    suite, lines = freeze_suite(draft, moved)
     assert lines == ["~ methods.bag-logistic.penalty = 7.0, was 3.0"]
     assert drifts(suite, registry) == [Drift("method", "bag-logistic", {"penalty": (7.0, 3.0)})]
 
@@ -313,7 +314,7 @@ def test_freezing_keeps_what_people_wrote_and_is_the_same_twice(draft: Path, reg
 def test_a_published_suite_is_never_frozen_again(draft: Path, registry: Registry) -> None:
     draft.write_text(draft.read_text().replace('version = "1"', 'version = "1"\npublished = "2026-01-01"'))
     with pytest.raises(UsageError, match="its values never change"):
-        freeze(draft, registry)
+        freeze_suite(draft, registry)
 
 
 def test_a_name_that_two_packages_ship_is_an_error_of_that_kind_alone(

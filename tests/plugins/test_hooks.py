@@ -14,6 +14,7 @@ from plugin_install import SOURCES, with_module, with_plugins
 from llpbench import LLPBenchError
 from llpbench.plugins import hooks
 from llpbench.plugins.registry import Registry, load_registry
+from llpbench.results.store import Store
 
 ALL_GOOD = ("extras", "good-dataset", "good-method")
 SMALL = ("--datasets", "synthetic[rows=600]", "--bags", "8", "--seeds", "1", "--quiet")
@@ -189,12 +190,13 @@ def test_a_plugin_that_cannot_add_its_verbs_harms_nothing(tmp_path: Path) -> Non
     assert "clumsy failed to add its commands: ZeroDivisionError" in done.stderr
 
 
-def test_a_plugin_cannot_replace_a_built_in_verb(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ["list", "plugins"])
+def test_a_plugin_cannot_replace_a_built_in_verb(tmp_path: Path, verb: str) -> None:
     source = (
         "import click\nfrom llpbench import hookimpl\n@hookimpl\ndef llpbench_commands(group):\n"
-        "    @group.command('list')\n    def other():\n        click.echo('mine')\n"
+        f"    @group.command('{verb}')\n    def other():\n        click.echo('mine')\n"
     )
-    done = llpbench("list", cwd=tmp_path, **with_module(tmp_path, "greedy", source))
+    done = llpbench(verb, cwd=tmp_path, **with_module(tmp_path, "greedy", source))
     assert done.returncode == 0
     assert "mean-ridge" in done.stdout
     assert "mine" not in done.stdout
@@ -232,6 +234,17 @@ def test_hook_llpbench_published_results(tmp_path: Path, caplog: pytest.LogCaptu
     registry = with_broken_and_good(tmp_path, "llpbench_published_results", "folder", source)
     assert make_result() in registry.published_results(None)
     assert "broken_llpbench_published_results failed to give published results: OSError: no disk" in caplog.text
+
+
+def test_hook_llpbench_suite_tables(tmp_path: Path) -> None:
+    source = (
+        "from llpbench import hookimpl\n@hookimpl\ndef llpbench_suite_tables(suite, part, own, fmt):\n"
+        "    return f'{suite.name} {part} {len(own)} {fmt}' if part == 'random' else None\n"
+    )
+    (tmp_path / "other_tables.py").write_text(source)
+    Store(tmp_path / "run").plan([], "llpbench run", "")
+    asked = ("table", "run", "--suite", "llpbench-2026.1/random", "--format", "csv", "--plugin", "other_tables.py")
+    assert llpbench(*asked, cwd=tmp_path).stdout == "llpbench-2026.1 random 0 csv\n"
 
 
 def test_published_results_of_a_missing_folder_are_an_error() -> None:

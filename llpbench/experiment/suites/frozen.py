@@ -7,26 +7,20 @@ parameters that it did not have, or lacks some, no value gives the same cell, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
-from llpbench import __version__
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import PROTOCOL
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Param, Scalar
-from llpbench.experiment.suites.file import Frozen, Suite, Values, base_name, read_suite
+from llpbench.experiment.suites.file import Suite, Values, base_name
 from llpbench.plugins.options import expand, format_scalar, parse_options
 from llpbench.plugins.registry import Catalog, Registry
-from llpbench.system.files import write_atomically
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
-KINDS = ("methods", "datasets", "schemes")
-MARK = "# Frozen values, written by `llpbench suite freeze FILE`. Do not edit below this line."
-_NONE = "none"
+NONE = "none"
+"""Stands for None in a frozen value: TOML has no null."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ def drifts(suite: Suite, registry: Registry) -> list[Drift]:
         UsageError: a name of the suite is not installed, or was never frozen.
     """
     found = []
-    for kind, names in _used(suite).items():
+    for kind, names in used_names(suite).items():
         catalog = getattr(registry, kind)
         frozen: dict[str, Values] = getattr(suite.frozen, kind)
         for name in names:
@@ -125,47 +119,7 @@ def with_frozen(catalog: Catalog[S], text: str, frozen: Mapping[str, Values]) ->
     return full
 
 
-def freeze(path: Path, registry: Registry) -> tuple[Suite, list[str]]:
-    """Write the installed defaults and versions of rules into the file of a draft; returns it, and the changes.
-
-    Raises:
-        UsageError: the suite is published.
-    """
-    before = read_suite(path)
-    if before.published:
-        raise UsageError(
-            f"suite {before.name} is published ({before.published}): its values never change. Copy the file to a new "
-            "version (another name and version, no 'published'), and freeze that."
-        )
-    frozen = freeze_values(before, registry)
-    head = path.read_text(encoding="utf-8").partition(MARK)[0].rstrip()
-    if "[frozen" in head:
-        raise UsageError(f"{path}: remove [frozen] above the line {MARK!r}.")
-    write_atomically(path, f"{head}\n\n{MARK}\n{_toml(frozen)}".encode())
-    after = read_suite(path)
-    return after, changes(before.frozen, after.frozen)
-
-
-def freeze_values(suite: Suite, registry: Registry) -> Frozen:
-    """The installed defaults of all that a suite names, and the versions of all rules."""
-    values = {
-        kind: {name: _plain(getattr(registry, kind)[name]) for name in names} for kind, names in _used(suite).items()
-    }
-    rules = {spec.name: spec.version for spec in registry.rules.specs if registry.rules.entry(spec.name).plugin.builtin}
-    return Frozen(by=f"llpbench {__version__}", rules=rules, **values)
-
-
-def changes(before: Frozen, after: Frozen) -> list[str]:
-    """The differences between two sets of frozen values, one line each."""
-    old, new = _flat(before), _flat(after)
-    lines = [f"+ {key} = {value!r}" for key, value in new.items() if key not in old]
-    lines += [f"- {key} = {value!r}" for key, value in old.items() if key not in new]
-    return lines + [
-        f"~ {key} = {value!r}, was {old[key]!r}" for key, value in new.items() if old.get(key, value) != value
-    ]
-
-
-def _used(suite: Suite) -> dict[str, list[str]]:
+def used_names(suite: Suite) -> dict[str, list[str]]:
     """The registered names that a suite uses, by kind."""
     blocks = [block for _, block in suite.blocks()]
     return {
@@ -195,41 +149,6 @@ def _drift(catalog: Catalog[S], name: str, frozen: Values) -> Drift:
 
 
 def _thaw(param: Param, value: bool | int | float | str) -> Scalar:
-    if value == _NONE and _NONE not in param.choices and param.default is None:
+    if value == NONE and NONE not in param.choices and param.default is None:
         return None
     return param.check(value)
-
-
-def _plain(spec: MethodSpec | DatasetSpec | BagScheme) -> Values:
-    return {p.name: _NONE if p.default is None else p.default for p in spec.params}
-
-
-def _flat(frozen: Frozen) -> dict[str, bool | int | float | str]:
-    flat: dict[str, bool | int | float | str] = {f"rules.{name}": version for name, version in frozen.rules.items()}
-    for kind in KINDS:
-        for name, values in getattr(frozen, kind).items():
-            flat |= {f"{kind}.{name}.{key}": value for key, value in values.items()}
-    return flat
-
-
-def _toml(frozen: Frozen) -> str:
-    def table(name: str, values: Mapping[str, bool | int | float | str]) -> Iterator[str]:
-        yield f"[{name}]"
-        yield from (f"{_key(key)} = {_value(value)}" for key, value in values.items())
-        yield ""
-
-    lines = [*table("frozen", {"by": frozen.by}), *table("frozen.rules", frozen.rules)]
-    for kind in KINDS:
-        for name, values in getattr(frozen, kind).items():
-            lines += table(f"frozen.{kind}.{_key(name)}", values)
-    return "\n".join(lines)
-
-
-def _key(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _value(name)
-
-
-def _value(value: bool | int | float | str) -> str:
-    if isinstance(value, str | bool):
-        return msgspec.json.encode(value).decode()  # JSON's texts and truths are TOML's too
-    return repr(value)

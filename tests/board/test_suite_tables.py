@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from helpers import make_result
 
+from llpbench.board.suites.tables import PaperTable, paper_tables, parameters_of, shown_cells
+from llpbench.board.suites.text import paper_latex, paper_markdown
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.file import Suite, find_suite
 from llpbench.experiment.suites.plan import Limits, PlannedBlock, plan_suite
 from llpbench.plugins.registry import load_registry
-from llpbench.report.paper import PaperTable, paper_tables, parameters_of, shown_cells
-from llpbench.report.paper_text import paper_latex, paper_markdown
 from llpbench.report.render import choose
 
 REGISTRY = load_registry()

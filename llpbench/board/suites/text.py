@@ -1,4 +1,4 @@
-"""The tables of a suite as LaTeX (booktabs) or Markdown, with the appendix of parameters."""
+"""The tables of a suite in every format; LaTeX (booktabs) and Markdown have an appendix of parameters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,42 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
+
+from llpbench.board.suites.tables import PaperTable, paper_tables, parameters_of, shown_cells
+from llpbench.contracts.result import CellResult
 from llpbench.experiment.suites.file import Suite
-from llpbench.report.paper import PaperTable
+from llpbench.experiment.suites.plan import Limits, plan_suite
+from llpbench.plugins.registry import Registry
+from llpbench.report.render import choose, rows_as_text, table_rows
 from llpbench.report.tables import LATEX_STYLE, Table, latex_text, markdown_text, to_markdown
 
 Parameters = Mapping[str, Mapping[str, str]]
+
+
+def suite_tables(
+    suite: Suite,
+    part: str,
+    own: Sequence[CellResult],
+    published: Sequence[CellResult],
+    metric: str,
+    rule: str,
+    fmt: str,
+    registry: Registry,
+) -> list[Table] | str:
+    """The tables of a suite, or of a part: for the terminal, or as text in a file format; empty without a number."""
+    shown = shown_cells(plan_suite(suite, registry, Limits(part=part)), own, published)
+    results = list({result.id: result for result in (*published, *own)}.values())
+    wanted = choose(registry, results, metric, rule, paper=True)
+    tables = paper_tables(suite, shown, results, wanted, registry)
+    if not tables or fmt == "terminal":
+        return list(map(with_caption, tables))
+    if fmt in ("latex", "markdown"):
+        as_text = paper_latex if fmt == "latex" else paper_markdown
+        return as_text(suite, tables, parameters_of(suite, shown, tables))
+    rows = [row for of_part in shown for row in table_rows(of_part.planned, results, wanted)]
+    different = {msgspec.json.encode(row): row for row in rows}  # parts may share cells
+    return rows_as_text(different.values(), fmt)
 
 
 def paper_latex(suite: Suite, tables: Iterable[PaperTable], parameters: Parameters) -> str:

@@ -1,0 +1,1 @@
+"""The tables of a suite as a paper prints them."""

@@ -1,0 +1,1 @@
+"""Verbs around runs: data files, the cache, folders and variables, plugins, shell completion, freezing suites."""
