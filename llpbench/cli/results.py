@@ -69,7 +69,7 @@ def table(
     """Print mean (sd over seeds) by method and bag size; best bold, second underlined.
 
     FOLDER is a results folder, by default the newest under results/. The selection rule is part of every heading:
-    'bags' selects on held-back bags, 'instances' on labels of held-back rows (as the paper did). Plugins may bring
+    'bags' selects on held-out bags, 'instances' on labels of held-out rows (as the paper did). Plugins may bring
     others.
 
     With --suite the numbers are those of FOLDER, of the leaderboard of --board, or of both; published values stand in

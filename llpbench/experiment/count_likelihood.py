@@ -1,4 +1,4 @@
-"""The likelihood of held-back counts: independent labels, known noise on counts, and a bag effect integrated out.
+"""The likelihood of held-out counts: independent labels, known noise on counts, and a bag effect integrated out.
 
 A bag's labels are taken as independent with ``P(y_i = 1) = σ(z_i + u_b)``. Its count is then Poisson-binomial given
 ``u_b``: exact for bags of up to 64 rows, Gaussian above. ``u_b ~ N(0, τ²)`` is what all rows of a bag share and no
@@ -28,9 +28,9 @@ _TINY = 1e-300
 
 
 def count_log_likelihood(held: HeldOut) -> float:
-    """Mean over held-back bags of ``log P(c_b)``, summed over classes, of predictions brought to the known rate.
+    """Mean over held-out bags of ``log P(c_b)``, summed over classes, of predictions brought to the known rate.
 
-    ``τ`` is that of the grid, 0 among them, under which all the held-back counts are most likely: one number that the
+    ``τ`` is that of the grid, 0 among them, under which all the held-out counts are most likely: one number that the
     bags tell by themselves, as they tell the rate. Several classes: each against the rest.
     """
     bags = held.bags

@@ -23,7 +23,7 @@ from llpbench_datasets.landscape import LANDSCAPE, llpbench_references
 from llpbench_datasets.landscape.load import (
     PUBLISHED,
     bag_numbers,
-    held_back,
+    held_out,
     load,
     published_seeds,
     published_split,
@@ -158,7 +158,7 @@ def test_validation_bags_are_parts_of_training_bags() -> None:
 def test_a_share_of_each_bag_is_held_out(bags: list[int], seed: int) -> None:
     bag_of = np.array([*bags, *bags])  # places beyond the given rows are left alone
     rows = np.random.default_rng(seed).permutation(len(bags))
-    train, valid = held_back(rows, bag_of, 0.2, seed)
+    train, valid = held_out(rows, bag_of, 0.2, seed)
     assert_array_equal(np.sort(np.concatenate([train, valid])), np.sort(rows))
     for bag in set(bags):
         total = int((bag_of[rows] == bag).sum())

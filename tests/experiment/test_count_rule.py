@@ -1,4 +1,4 @@
-"""The rule ``counts``: likelihood of held-back counts, against enumeration and brute-force integration."""
+"""The rule ``counts``: likelihood of held-out counts, against enumeration and brute-force integration."""
 
 from __future__ import annotations
 

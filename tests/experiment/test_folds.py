@@ -1,4 +1,4 @@
-"""Folds over bags: what is held back, what a place is worth, and that a cell with folds chooses by them."""
+"""Folds over bags: what is held out, what a place is worth, and that a cell with folds chooses by them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def student(tmp_path: Path) -> Path:
 
 @quick
 @given(st.integers(2, 40), st.integers(2, 12), st.integers(0, 5))
-def test_every_bag_is_held_back_once(n: int, folds: int, seed: int) -> None:
+def test_every_bag_is_held_out_once(n: int, folds: int, seed: int) -> None:
     parts = deal(n, folds, np.random.default_rng(seed))
     assert sorted(np.concatenate(parts)) == list(range(n))
     assert len(parts) == min(n, folds)

@@ -279,7 +279,7 @@ def test_a_rule_without_a_number_keeps_the_first_report_until_one_has() -> None:
     assert monitor.history[0] == {"bags": None}  # JSON has no NaN
 
 
-def test_held_back_and_test_rows_are_scored_on_every_report() -> None:
+def test_held_out_and_test_rows_are_scored_on_every_report() -> None:
     """Which rows a method is asked about must not tell it whether a rule improved."""
     monitor = scripted(patience=9, bags=[2, 1, 3])
     seen: list[int] = []

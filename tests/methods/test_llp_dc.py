@@ -55,7 +55,7 @@ def test_the_second_stage_begins_at_the_best_of_the_first_and_stands_only_if_it_
     assert got["labels_fit"]
 
 
-def held_back(classes: int, size: int = 8, n: int = 4000) -> tuple[Bags, np.ndarray]:
+def held_out(classes: int, size: int = 8, n: int = 4000) -> tuple[Bags, np.ndarray]:
     """Bags, and the logits of the law that their labels have."""
     rng = np.random.default_rng(classes)
     z = 2.0 * rng.normal(size=(n, classes))
@@ -68,7 +68,7 @@ def held_back(classes: int, size: int = 8, n: int = 4000) -> tuple[Bags, np.ndar
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_temperature_undoes_what_makes_a_network_too_sure(classes: int) -> None:
-    bags, z = held_back(classes)
+    bags, z = held_out(classes)
     right = bag_temperature(z, bags)
     assert 0.7 < right < 1.4
     assert bag_temperature(6.0 * z, bags) == pytest.approx(6.0 * right, rel=0.1)
@@ -81,7 +81,7 @@ def test_the_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
     from llpbench.contracts.data import HeldOut
     from llpbench.experiment.rules import bag_cross_entropy
 
-    bags, z = held_back(classes)
+    bags, z = held_out(classes)
     for temperature in (0.5, 1.0, 5.0):
         p = tempered(z, temperature)
         wanted = bag_cross_entropy(HeldOut(p, p, bags, None))

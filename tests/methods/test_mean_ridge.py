@@ -104,10 +104,10 @@ def bagged(n=2000, d=6, size=20, seed=0, classes=2, uneven=False, count_sd=0.0, 
         offsets = np.append(np.arange(0, n, size), n)
     counts = np.add.reduceat(np.eye(classes)[y], offsets[:-1], axis=0)
     counts = counts + rng.normal(size=counts.shape) * count_sd
-    held_back = bagged(n, d, size, seed + 1, classes)[0] if validation else None
+    held_out = bagged(n, d, size, seed + 1, classes)[0] if validation else None
     for array in (X, offsets, counts):
         array.setflags(write=False)
-    return Bags(X, offsets, counts[:, 1:] if classes == 2 else counts, classes, count_sd, validation=held_back), y
+    return Bags(X, offsets, counts[:, 1:] if classes == 2 else counts, classes, count_sd, validation=held_out), y
 
 
 class Once(QuietMonitor):

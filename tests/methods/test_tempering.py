@@ -51,16 +51,16 @@ def bags_of_a_law(n: int = 4000, size: int = 8) -> Bags:
 
 @pytest.mark.parametrize(("best", "kept"), [({0, 1}, 1), ({0}, 0), (set(), 0)])
 def test_every_report_is_tempered_and_the_temperature_of_the_best_is_kept(best: set[int], kept: int) -> None:
-    held_back, trainer = bags_of_a_law(), Growing()
-    judge = Judge(best, held_back.X, last=3)
-    watch = Tempering(trainer, held_back, judge)  # type: ignore[arg-type]
+    held_out, trainer = bags_of_a_law(), Growing()
+    judge = Judge(best, held_out.X, last=3)
+    watch = Tempering(trainer, held_out, judge)  # type: ignore[arg-type]
     wanted = []
     for factor in (2.0, 6.0, 4.0):
         trainer.factor = factor
         assert not watch.should_stop
         assert watch.report(lambda X: NOTHING, stage="s") is (len(wanted) in best)
-        wanted.append(bag_temperature(trainer.predict(held_back.X), held_back))
-        np.testing.assert_array_equal(judge.scores[-1], tempered(trainer.predict(held_back.X), wanted[-1]))
+        wanted.append(bag_temperature(trainer.predict(held_out.X), held_out))
+        np.testing.assert_array_equal(judge.scores[-1], tempered(trainer.predict(held_out.X), wanted[-1]))
     assert watch.should_stop
     assert watch.best == wanted[kept]
     assert np.ptp(wanted) > 1.0
@@ -79,8 +79,8 @@ def test_without_held_out_bags_nothing_is_tempered() -> None:
 def test_bp_keeps_the_model_it_reported() -> None:
     law = bags_of_a_law(n=400)
     X = np.column_stack([law.X, np.random.default_rng(1).normal(size=len(law.X))]).astype(np.float32)
-    held_back = Bags(X, law.offsets, law.counts)
-    bags = Bags(X, law.offsets, law.counts, validation=held_back)
+    held_out = Bags(X, law.offsets, law.counts)
+    bags = Bags(X, law.offsets, law.counts, validation=held_out)
     judge = Judge({1, 4}, X)
     fitted = BP(iterations=2, epochs=3, tempered=True).fit(bags, monitor=judge, seed=0)
     assert fitted.temperature_ != 1.0

@@ -2,7 +2,7 @@
 
 Features are made once and kept (60,000 x 256 numbers), the same for all seeds and all three tasks: the dictionary
 of patches, the SimCLR encoder and the principal components are fitted on the 50,000 standard training images,
-**without any label**. That includes the images that a seed holds back for validation, whose labels are equally
+**without any label**. That includes the images that a seed holds out for validation, whose labels are equally
 unknown to the fit; it never includes a test image. Raw images are standardised by the training rows of the seed.
 """
 

@@ -40,7 +40,7 @@ def load(
     """
     bag_of = bag_numbers(set)
     known, test = published_split(len(bag_of), run)
-    train, valid = held_back(known, bag_of, validation, seed)
+    train, valid = held_out(known, bag_of, validation, seed)
     return encode_parts(rows_in_place(files), (train, valid, test), encoding, bag_of=bag_of)
 
 
@@ -78,7 +78,7 @@ def published_split(n: int, run: int) -> tuple[IntArray, IntArray]:
     return order[tested:], order[:tested]
 
 
-def held_back(rows: IntArray, bag_of: IntArray, share: float, seed: int) -> tuple[IntArray, IntArray]:
+def held_out(rows: IntArray, bag_of: IntArray, share: float, seed: int) -> tuple[IntArray, IntArray]:
     """Divide rows into training and validation: the given share of the rows of each bag, at random, is held out.
 
     So a validation bag is a part of a training bag, with a count of its own.

@@ -154,10 +154,10 @@ class MeanRidge:
 
         else:
             assert bags.validation is not None
-            held_back = _HeldBack.of(bags.validation, column, rate, effect)
+            held_out = _HeldOutBags.of(bags.validation, column, rate, effect)
 
             def goodness(scale: Array) -> Array:
-                return np.array([held_back.log_likelihood(seen.posterior(float(s))) for s in scale])
+                return np.array([held_out.log_likelihood(seen.posterior(float(s))) for s in scale])
 
         spread = rate * (1.0 - rate)
         if self.penalty is not None:
@@ -168,7 +168,7 @@ class MeanRidge:
 
 
 @dataclass(frozen=True)
-class _HeldBack:
+class _HeldOutBags:
     """Validation bags, to compare posteriors."""
 
     means: Array
@@ -176,7 +176,7 @@ class _HeldBack:
     variances: Array
 
     @classmethod
-    def of(cls, bags: Bags, column: int, rate: float, effect: float) -> _HeldBack:
+    def of(cls, bags: Bags, column: int, rate: float, effect: float) -> _HeldOutBags:
         means = bag_means(bags.X, bags.offsets)
         noise = noise_variances(bags.sizes, rate, bags.count_sd, effect)
         return cls(means, bags.proportions[:, column].astype(np.float64), noise)

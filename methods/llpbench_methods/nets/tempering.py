@@ -16,25 +16,25 @@ class Tempering:
 
     Args:
         trainer: trains the network; has the weights that are to be reported.
-        held_back: the bags that tell.
+        held_out: the bags that the temperature is fitted on.
         monitor: the judge's.
 
     Attributes:
         best: the temperature of the best model so far (of the first, where none was called the best).
     """
 
-    def __init__(self, trainer: Trainer, held_back: Bags | None, monitor: Monitor) -> None:
+    def __init__(self, trainer: Trainer, held_out: Bags | None, monitor: Monitor) -> None:
         self.best = 1.0
         self.note, self.phase, self.pseudo_labels = monitor.note, monitor.phase, monitor.pseudo_labels
-        self._trainer, self._held_back, self._monitor = trainer, held_back, monitor
+        self._trainer, self._held_out, self._monitor = trainer, held_out, monitor
         self._first = True
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:  # noqa: ARG002
         """Report the tempered network, whatever ``predict`` is, and keep the temperature of the best one."""
         temperature = 1.0
-        if self._held_back is not None:
+        if self._held_out is not None:
             with self.phase("temperature"):
-                temperature = bag_temperature(self._trainer.predict(self._held_back.X), self._held_back)
+                temperature = bag_temperature(self._trainer.predict(self._held_out.X), self._held_out)
 
         def scores(X: FloatArray) -> FloatArray:
             return tempered(self._trainer.predict(X), temperature)
