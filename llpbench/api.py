@@ -2,7 +2,7 @@
 
 ``llpbench.run(methods="bp,dllp", bags=[8, 512])`` does what ``llpbench run --methods bp,dllp --bags 8,512`` does: the
 same cells, each in a process of its own, the same results folder, the same resuming. An interrupt keeps finished cells,
-and the same call goes on with what is missing.
+and repeating the call runs the missing cells.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def content_key(parts: Sequence[KeyPart]) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             if part.dtype.hasobject:
-                raise TypeError(f"an array of dtype {part.dtype} has no contents to compare")
+                raise TypeError(f"arrays of dtype {part.dtype} cannot be part of a key")
             head = f"array {part.dtype.str} {part.shape}"
             raw = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
         else:

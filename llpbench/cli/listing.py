@@ -191,7 +191,7 @@ def _lines(entry: Entry[Any]) -> Iterator[tuple[str, str]]:
         yield "tasks", ", ".join(spec.tasks)
         yield "inputs", ", ".join(spec.inputs)
         yield "backends", ", ".join(spec.backends) or "none"
-        yield "bound", "is given the training labels: not an LLP method" * spec.oracle
+        yield "bound", "receives the training labels: not an LLP method" * spec.oracle
     if isinstance(spec, DatasetSpec):
         yield from _dataset_lines(spec)
     if isinstance(spec, BagScheme):

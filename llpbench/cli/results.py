@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="The tables of a suite, or of a part, as a paper prints them, with the parameters of all methods.",
+    help="The tables of a suite, or of a part, in the form of a paper, with the parameters of all methods.",
 )
 @published_option
 @click.option(
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels; methods "
     "tuned with labels and without beside published values and the defaults.",
 )
-@click.option("--paper", is_flag=True, help="Published values and the difference beside ours, where plugins know any.")
+@click.option("--paper", is_flag=True, help="Also show published values that plugins provide, and the difference.")
 @click.option(
     "--format",
     "fmt",
@@ -109,8 +109,8 @@ def _note_what_is_not_there(
     fine = [result for result in results if result.status == "ok"]
     for rule in filter(None, wanted.rules):
         if fine and not any(rule in result.selected for result in fine):
-            how = ": llpbench run --folds K makes them" if registry.rules[rule].cross_validated else ""
-            say(f"note: no result has numbers under the rule {rule}{how}", err=True)
+            how = ": llpbench run --folds K computes them" if registry.rules[rule].cross_validated else ""
+            say(f"note: no result has values under the rule {rule}{how}", err=True)
     if paper and wanted.kind == "scores":
         without = make_tables(planned, results, replace(wanted, references=()))
         if make_tables(planned, results, wanted) == without:
@@ -140,7 +140,7 @@ def _warn_of_mixture(results: list[CellResult]) -> None:
     if not set(made) - {PROTOCOL}:
         return
     words = " and ".join(f"{plural(n, 'cell')} of protocol {protocol}" for protocol, n in sorted(made.items()))
-    what = "not comparable; the same run again makes the older ones anew" if len(made) > 1 else f"this is {PROTOCOL}"
+    what = "not comparable; repeat the run to recompute the older ones" if len(made) > 1 else f"this is {PROTOCOL}"
     say(f"warning: {words} ({what})", err=True)
 
 
@@ -185,7 +185,7 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
     built = make_tables(planned, results, wanted)
     if not built:
         nothing = {
-            "protocol": "it has no numbers by any rule",
+            "protocol": "it has no values under any rule",
             "noise": "it has one noise level",
             "pseudo": "no method of it makes pseudo-labels",
         }

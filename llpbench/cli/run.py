@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a grid of cells and print its table.")
 @setting_options(RunSettings, "override", "plugins")
-@click.option("--dry-run", is_flag=True, help="List the cells that would really run now, and run nothing.")
+@click.option("--dry-run", is_flag=True, help="List the cells that would run, and exit.")
 @click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
-@click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
-@click.option("--quiet", is_flag=True, help="No progress, only the table.")
-@click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output (as table --format json).")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
+@click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON (as table --format json).")
 @plugin_options
 def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _SEARCHES = ("llpbench tune", "llpbench.tune(")
 
 
-@click.command(short_help="How far a run is, what went wrong and where.")
+@click.command(short_help="Show progress and failures of a run.")
 @folder_argument
 @click.option(
     "--suite",
     shell_complete=complete_suites,
-    help="What is missing of a suite, or of a part, in one line for each part.",
+    help="Show the missing cells of a suite, or of a part: one line for each part.",
 )
 @published_option
 @click.option("--traceback", is_flag=True, help="Print the full traceback of every cell that failed.")
@@ -50,9 +50,9 @@ def status(
 
     A failure says where: the last line of the plugin's own code, and the file that has the whole traceback.
 
-    Also says how many results are of another protocol, and how many were made by other code than what is installed now
-    (give --plugin for plugins in single files). A run makes those of another protocol and of other plugin code again;
-    run --rerun stale also those of other versions.
+    Also counts the results of another protocol, and those computed by other code than is installed now (give --plugin
+    for plugins in single files). A run recomputes those of another protocol and of other plugin code; run --rerun stale
+    also those of other versions.
 
     With --suite it says instead how much of a suite the folder, or the leaderboard of --board, holds.
     """
@@ -173,18 +173,19 @@ def _print_advice(counts: Counter[str], commands: list[Command], older: int, oth
     command = commands[-1] if commands else "llpbench run ..."
     search = is_search(command)
     if older:
-        then = "a search does not go on with them" if search else "the next run makes them again"
+        then = "a search does not continue with them" if search else "the next run recomputes them"
         say(f"{plural(older, 'cell')} of another protocol (this is {PROTOCOL}): {then}")
     if other:
-        say(f"{plural(other, 'cell')} made by other code than is here now; again with: {rerun_text(command, 'stale')}")
+        again = rerun_text(command, "stale")
+        say(f"{plural(other, 'cell')} computed by other code than is installed now; recompute with: {again}")
     if (counts["missing"] or counts["damaged"]) and not (search and older):
-        say(f"go on with: {command}")
+        say(f"continue with: {command}")
     elif (search and older) or any(counts[name] for name in FAILURES):
-        what = "trials stay as they ended; search again with" if search else "run failed cells again with"
+        what = "failed trials are not repeated; search again with" if search else "run failed cells again with"
         say(f"{what}: {rerun_text(command, 'failed')}")
     elif not other:
         return
     different = {str(known if isinstance(known, str) else known.replace(rerun=None)) for known in commands}
     if len(different) > 1:
         more = plural(len(different) - 1, "other command")
-        say(f"that is the last command; {more} filled the folder, too (llpbench status --json lists them)")
+        say(f"this is the last command; {more} wrote to the folder, too (llpbench status --json lists them)")

@@ -15,10 +15,13 @@ def results() -> None:
     """Work with whole results folders."""
 
 
-@results.command(short_help="Put folders together that ran apart.")
+@results.command(short_help="Merge results folders into one.")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, file_okay=False))
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path, file_okay=False), help="Where to.  [default: the first folder]"
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Target folder.  [default: the first one]",
 )
 def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     """Merge the results of FOLDERS into --out (or into the first of them); the others are only read.
@@ -40,7 +43,7 @@ def merge(folders: tuple[Path, ...], out: Path | None) -> None:
     sys.exit(1 if report.conflicts else 0)
 
 
-@results.command("list", short_help="The results folders here: how far, when, which command.")
+@results.command("list", short_help="List results folders with progress, date and command.")
 @click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def list_(folder: Path | None, as_json: bool) -> None:

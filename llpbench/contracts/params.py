@@ -52,7 +52,7 @@ class Param:
         try:
             self.check(self.default)
         except UsageError as error:
-            raise PluginError(f"the default is not admissible: {error}") from None
+            raise PluginError(f"invalid default: {error}") from None
 
     @property
     def numeric(self) -> bool:

@@ -134,4 +134,4 @@ class Fetcher:
 def _check_contents(found: str, size: int, file: DataFile) -> None:
     if found != file.sha256 or size != file.size:
         cut = f", cut short at {size:,} of {file.size:,} bytes" if size < file.size else f" ({size:,} bytes)"
-        raise SourceError(f"gave another file: sha256 {found}{cut}")
+        raise SourceError(f"checksum mismatch: got sha256 {found}{cut}")

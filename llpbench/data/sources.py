@@ -117,7 +117,7 @@ def _network_reason(error: OSError) -> str:
     text = str(error)
     for sign, words in (
         ("NameResolutionError", "the host name cannot be resolved (no network?)"),
-        ("Connection refused", "the connection is refused"),
+        ("Connection refused", "connection refused"),
         ("ConnectTimeout", "no answer within the time limit"),
         ("Read timed out", "the transfer stalled"),
         ("IncompleteRead", "the transfer broke off before its end"),
@@ -240,7 +240,7 @@ def read_member(archive: Path, name: str, *, limit: int, prefix: str = "") -> by
     which the archive may keep all its members.
     """
     if not is_inside(name):
-        raise SourceError(f"refused: member {name!r} leads out of the archive")
+        raise SourceError(f"invalid member {name!r}: its path leads out of the archive")
     try:
         if zipfile.is_zipfile(archive):
             return _read_zip(archive, name, prefix, limit)
@@ -266,7 +266,7 @@ def _read_tar(archive: Path, name: str, prefix: str, limit: int) -> bytes:
                 continue
             stream = opened.extractfile(entry) if entry.isreg() else None
             if stream is None:
-                raise SourceError(f"refused: member {name!r} is a link or folder, not a file")
+                raise SourceError(f"invalid member {name!r}: expected a regular file, got a link or folder")
             with stream:
                 return _read_at_most(stream, name, limit)
     raise SourceError(f"the archive has no member {name!r}")

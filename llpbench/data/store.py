@@ -97,7 +97,7 @@ class DataStore:
             f"  sha256  {file.sha256}\n"
             f"  size    {file.size:,} bytes\n"
             f"Tried, in this order:\n{reasons}\n"
-            f"To go on, put the file at {self._fetcher.cached(file)}\n"
+            f"Put the file at {self._fetcher.cached(file)}\n"
             f"or set {DATA_VARIABLE} (or --data) to a folder that holds {file.path}.\n" + NO_FILE_NEEDED
         )
 
@@ -179,7 +179,7 @@ class DataStore:
         folder = Path(given).expanduser()
         if not folder.is_dir():
             named = "--data" if self._data_dir else DATA_VARIABLE
-            raise UsageError(f"{named} names the data folder {folder}, but there is no such folder.")
+            raise UsageError(f"{named} names the data folder {folder}, which does not exist.")
         return folder.absolute()
 
     def _fetch(self, file: DataFile, tried: list[str]) -> bool:
@@ -189,7 +189,7 @@ class DataStore:
             return self._fetcher.fetch(file, origins, tried)
         cached = self._fetcher.cached(file)
         tried.append(f"cache {cached}: {inspect_file(cached, file.sha256, file.size).detail}")
-        tried += [f"{origin.title}: not asked (offline)" for origin in origins]
+        tried += [f"{origin.title}: skipped (offline)" for origin in origins]
         return False
 
     def _wrong_file(self, file: DataFile, here: Path, detail: str) -> ChecksumError:

@@ -63,7 +63,7 @@ class RunSettings(_Methods):
     bags: Integers = Integers("Bag sizes.", DEFAULT_BAGS, short="b", grid=True)
     schemes: Names = Names("Ways of forming bags.", ["random"], names="schemes", grid=True)
     split: Choice[str] = Choice(
-        "What goes to training, validation and test: rows, with bags formed within each part, or whole bags.",
+        "What is split into training, validation and test: rows, with bags formed within each part, or whole bags.",
         "rows",
         choices=["rows", "bags"],
         grid=True,
@@ -83,7 +83,7 @@ class RunSettings(_Methods):
     feature_noise: Floats = Floats("Standard deviation of noise on features, e.g. 0.05,0.1.", [0.0], grid=True)
     backend: Text = Text("Backend of the networks: jax, tensorflow or torch.", "jax", grid=True)
     folds: Whole = Whole("Fit K more times, on K folds over the bags: adds the rule bags-cv.", 0, grid=True)
-    seeds: Seeds = Seeds("How many (3 runs seeds 0, 1 and 2), or which: 0,1,2 or 3-5.", 3, short="s", grid=True)
+    seeds: Seeds = Seeds("Number of seeds (3: seeds 0, 1 and 2), or which: 0,1,2 or 3-5.", 3, short="s", grid=True)
     preset: Text = Text("Named settings of the methods that have them, e.g. paper.", "", grid=True)
     params: Location = Location(
         "Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.", "", grid=True
@@ -98,9 +98,9 @@ class RunSettings(_Methods):
         "A TOML file with these settings, or the name of a built-in one; options and arguments win over it.", ""
     )
     out: Location = Location("Results folder.", "", short="o", shown="results/NAME, the same for the same request")
-    metric: Text = Text("What progress and the table show; every metric is computed.", "auroc")
+    metric: Text = Text("Metric shown in progress and table; every metric is computed.", "auroc")
     rerun: Choice[Rerun] = Choice(
-        "Which cells to run again: failed ones too, those of other versions or code too, or all.",
+        "Which cells to run: missing ones, failed ones too, those of other versions or code too, or all.",
         "missing",
         choices=get_args(Rerun),
     )
@@ -112,7 +112,7 @@ class RunSettings(_Methods):
     memory: Memory = Memory("Resident memory a cell may hold, e.g. 500MB.", 0.0, shown="8GB, less on a small machine")
     start: Choice[str] = Choice("How processes start.", "", choices=["fork", "spawn"], shown="fork on Linux")
     data: Folder = Folder("Folder with the data files (or LLPBENCH_DATA).", "")
-    offline: Switch = Switch("Never ask the network for data.", False)
+    offline: Switch = Switch("Never download data.", False)
     predictions: Switch = Switch(
         "Keep test scores of every cell.", True, flags="--predictions/--no-predictions", shown="keep"
     )

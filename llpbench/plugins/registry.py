@@ -156,7 +156,7 @@ class Registry:
     def cell_finished(self, cell: Cell, result: CellResult) -> None:
         """Tell every plugin that a cell has ended; a plugin's error is logged.
 
-        A plugin that does not return in time is not told about further cells.
+        A plugin that does not return in time is not notified of further cells.
         """
         arguments = {"cell": cell, "result": result}
         for impl in self.implementations("llpbench_cell_finished"):
@@ -169,7 +169,7 @@ class Registry:
                 thread.call(impl.function, *(arguments[argument] for argument in impl.argnames))
             except HookTimeout as late:
                 self._threads[name] = None
-                log.warning("plugin %s is not told about further cells: %s for a finished cell", name, late)
+                log.warning("plugin %s is not notified of further cells: %s for a finished cell", name, late)
             except (Exception, SystemExit) as error:
                 _log_failure(name, "on a finished cell", error)
 

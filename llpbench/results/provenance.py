@@ -91,16 +91,16 @@ class Provenance:
     def outdated(self, result: CellResult) -> str:
         """Why a result must be recomputed before it is compared with new ones; empty if it need not be."""
         if result.protocol != PROTOCOL:
-            return f"were made under protocol {result.protocol} (this is protocol {PROTOCOL})"
+            return f"were computed under protocol {result.protocol} (this is protocol {PROTOCOL})"
         now = self.rules()
         for rule, version in result.rules.items():
             if rule in now and now[rule] != version:
-                return f"were made with version {version} of rule {rule} (now {now[rule]})"
+                return f"were computed with version {version} of rule {rule} (now {now[rule]})"
         for part in self._differing(result):
             before, today = result.code[part], self._line(self.origins(result.cell)[part])
             for line in (today, before):  # also a plugin that replaces a released or built-in one
                 if not is_own(line) and not is_released(line):
-                    return f"were made by other code of {code_name(line)}"
+                    return f"were computed by other code of {code_name(line)}"
         return ""
 
     def other_code(self, result: CellResult) -> bool:

@@ -135,7 +135,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no manifest.json" if self.root.exists() else "it does not exist"
             raise StoreError(
-                f"{self.root} is not a results folder ({why}); those that are here: llpbench results list."
+                f"{self.root} is not a results folder ({why}); llpbench results list shows the existing ones."
             ) from None
         except (OSError, msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise StoreError(
@@ -172,7 +172,7 @@ class Store:
             data = read_regular(self.result_path(cell_id))
         except FileNotFoundError:
             if is_odd(self.result_path(cell_id)):
-                raise Damaged("a link that leads nowhere") from None
+                raise Damaged("a broken link") from None
             return None
         except OSError as error:
             raise Damaged(error.strerror or str(error)) from None
@@ -234,7 +234,7 @@ class Store:
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
         """Keep the description of a machine once; a disk that refuses it is no error, since a result is worth more."""
         if not is_machine_name(machine_id):
-            raise StoreError(f"{printable(machine_id)[:80]!r} is not the name of a machine.")
+            raise StoreError(f"invalid machine id {printable(machine_id)[:80]!r}.")
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():
@@ -251,8 +251,8 @@ class Store:
             return
         what = "is gone" if now is None else "is not the folder in which the run began"
         raise StoreError(
-            f"{self.root / 'cells'} {what}: was the folder removed or moved while the run went on? Results in it went "
-            "with it. Put it back, or start again; the same command goes on with what is missing."
+            f"{self.root / 'cells'} {what}: was the folder removed or moved during the run? Restore it, "
+            "or repeat the command to run its cells again."
         )
 
     def _cells_folder(self) -> tuple[int, int] | None:
@@ -273,7 +273,7 @@ class Store:
         except OSError as error:
             raise StoreError(
                 f"cannot write results to {self.root}: {error.strerror or error}. Finished cells are kept; "
-                "make room, then the same command goes on with what is missing."
+                "free some disk space and repeat the command to run the missing cells."
             ) from None
 
     def claim(self, cell_id: str) -> Claim | None:

@@ -20,7 +20,7 @@ class Variable(NamedTuple):
 
 DATA = Variable("LLPBENCH_DATA", "folder with data files, looked at before the cache (--data wins over it)")
 CACHE = Variable("LLPBENCH_CACHE", "folder of the cache, instead of the platform's place for caches")
-OFFLINE = Variable("LLPBENCH_OFFLINE", "1: never ask the network for data (as --offline)")
+OFFLINE = Variable("LLPBENCH_OFFLINE", "1: never download data (as --offline)")
 PLUGINS = Variable("LLPBENCH_PLUGINS", "load only these installed plugins: a,b")
 BLOCK = Variable("LLPBENCH_BLOCK", "leave these installed plugins out: a,b")
 STRICT = Variable("LLPBENCH_STRICT", "1: a broken plugin is an error, not a warning (for continuous integration)")

@@ -20,13 +20,13 @@ NOT_FOR_SEARCHES = ("preset", "params", "params_rule", "suite", "metric", "rerun
 class TuneSettings(RunSettings):
     """What to tune, and how."""
 
-    seeds: Seeds = Seeds("Tune on so many seeds (from 0), or on these: 0,1,2 or 3-5.", 1, short="s", grid=True)
+    seeds: Seeds = Seeds("Number of seeds to tune on (from 0), or which: 0,1,2 or 3-5.", 1, short="s", grid=True)
     config: Location = Location(
         "A TOML file with the grid and, in its table [search], the settings of the search, or the name of a built-in "
         "one; options and arguments win over it.",
         "",
     )
-    out: Location = Location("Where studies and chosen parameters are kept.", "tuned", short="o")
+    out: Location = Location("Folder of the studies and the chosen parameters.", "tuned", short="o")
     trials: Whole = Whole("Trials of each study; the first is the method's defaults.", 20)
     rule: Names = Names(
         "Selection rules that judge trials: bags (held-out bags), instances (labels of held-out rows), others, or all; "
@@ -38,11 +38,11 @@ class TuneSettings(RunSettings):
         False,
         flags="--shared/--no-shared, /--not-shared",
     )
-    per_seed: Switch = Switch("A study for each seed, for runs of that seed alone.", False)
+    per_seed: Switch = Switch("Tune each seed separately; its parameters apply to runs of that seed only.", False)
     sampler: Choice[str] = Choice("How trials are drawn.", "", choices=SAMPLERS, shown="tpe; shared: random")
-    sampler_seed: Whole = Whole("Seed of what trials draw.", 0)
+    sampler_seed: Whole = Whole("Seed of the sampler.", 0)
     prune: Switch = Switch("Prune trials that lag behind the median.", True, flags="--prune/--no-prune", shown="prune")
-    at_once: Whole = Whole("Trials of a study at once.", 1)
+    at_once: Whole = Whole("Number of trials of a study that run at once.", 1)
     ranges: Table = Table(
         'Search only these parameters, within these ranges: {"lr": [1e-4, 1e-2], "loss": ["log", "square"]}; a table '
         "of the same form under the name of a method applies to that method alone.",

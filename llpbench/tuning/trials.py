@@ -121,7 +121,7 @@ class Trials:
             trial.asked.claim.release()
 
     def _refuse_outdated(self) -> None:
-        """Reject studies whose trials were made by other code, since values are not comparable."""
+        """Reject studies whose trials were computed by other code, since values are not comparable."""
         for search in self.searches:
             for cell_id in dict.fromkeys(cell for trial in search.study.trials() for cell in trial.cells):
                 result = self._stored(cell_id)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Search for a method's parameters; run --params uses them.")
 @setting_options(TuneSettings, "override", "plugins", *NOT_FOR_SEARCHES)
-@click.option("-v", "--verbose", is_flag=True, help="A line with the time for each cell that starts or ends.")
-@click.option("--quiet", is_flag=True, help="No progress, only the table.")
-@click.option("--json", "as_json", is_flag=True, help="The chosen parameters as JSON on standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
+@click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the chosen parameters as JSON.")
 @plugin_options
 def tune(verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:
     """Search the declared parameters of methods, the same number of trials for each, the defaults first.
@@ -98,5 +98,5 @@ def _print(results: TuneResults, as_json: bool) -> None:
     say(f"values under the rule on validation data: {'; '.join(words)}")
     say(tabulate(rows, headers="keys", disable_numparse=True))
     for rules_of_one in dict.fromkeys(tuple(search.shared) for search in results.searches if search.shared):
-        say(f"each trial serves the rules {' and '.join(rules_of_one)}; no rule had a part in what is drawn")
+        say(f"each trial serves the rules {' and '.join(rules_of_one)}; draws do not depend on any rule")
     say(f"histories: {results.folder}/studies", err=True)

@@ -81,7 +81,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["data", "check", "adlt"], ["unknown dataset 'adlt'"]),
     ],
 )
-def test_a_typo_gets_a_clear_answer(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+def test_unknown_names_are_reported_with_suggestions(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
     done = llpbench(*arguments, cwd=tmp_path)
     assert done.returncode == 2, (done.stdout, done.stderr)
     for word in words:
@@ -97,7 +97,7 @@ def test_every_verb_has_help(tmp_path: Path, verb: str) -> None:
     assert "Usage: llpbench" in done.stdout
 
 
-def test_run_prints_the_table_and_says_where_results_are(tmp_path: Path) -> None:
+def test_run_prints_the_table_and_the_results_folder(tmp_path: Path) -> None:
     done = llpbench("run", "--methods", "mean-ridge", "--datasets", SMALL, "--bags", "4", "--seeds", "2", cwd=tmp_path)
     assert done.returncode == 0
     assert "selection rule: bags" in done.stdout
@@ -136,14 +136,14 @@ def test_table_formats_agree(finished: Path) -> None:
     assert len(only) * 2 == len(rows)
 
 
-def test_a_table_says_why_a_rule_or_published_values_are_not_in_it(finished: Path) -> None:
+def test_table_explains_missing_rules_and_published_values(finished: Path) -> None:
     done = llpbench("table", str(finished), "--rule", "bags-cv", "--paper", cwd=finished)
-    assert "no result has numbers under the rule bags-cv: llpbench run --folds K makes them" in done.stderr
+    assert "no result has values under the rule bags-cv: llpbench run --folds K computes them" in done.stderr
     assert "no published values are known" in done.stderr
     assert llpbench("table", str(finished), "--rule", "counts", cwd=finished).stderr == ""
 
 
-def test_table_takes_other_metrics_and_refuses_unknown_ones(finished: Path) -> None:
+def test_table_accepts_known_metrics_and_rejects_unknown_ones(finished: Path) -> None:
     for metric in ("log_loss", "accuracy", "average_precision", "bag_error", "fit_seconds", "peak_memory_mb"):
         assert all(row["mean"] is not None for row in table(finished, "--metric", metric))
     done = llpbench("table", str(finished), "--metric", "auc", cwd=finished)
@@ -194,10 +194,10 @@ def test_status_advises_how_to_run_failed_cells_again(tmp_path: Path) -> None:
         assert "other command" not in shown or before.settings["out"] == "elsewhere"
 
 
-def test_status_shows_commands_of_older_manifests_as_they_are(tmp_path: Path) -> None:
+def test_status_prints_commands_of_older_manifests_unchanged(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.plan([make_plan()], "llpbench run -m guess 'by hand", "0.1.0")
-    assert "go on with: llpbench run -m guess 'by hand\n" in CliRunner().invoke(status, [str(tmp_path)]).stdout
+    assert "continue with: llpbench run -m guess 'by hand\n" in CliRunner().invoke(status, [str(tmp_path)]).stdout
     store.write(make_result(status="failed", reason="because"))
     shown = CliRunner().invoke(status, [str(tmp_path)]).stdout
     assert "again with: llpbench run -m guess 'by hand (with --rerun failed)\n" in shown
@@ -216,25 +216,25 @@ def test_status_shows_commands_of_older_manifests_as_they_are(tmp_path: Path) ->
         ("llpbench tune -m guess", "llpbench tune -m guess (with another --out)"),
     ],
 )
-def test_searches_are_made_again_in_another_folder(command: Command, text: str) -> None:
-    """A search takes no --rerun: its trials stay as they ended, and those of other code are refused."""
+def test_rerun_text_of_a_search_uses_another_folder(command: Command, text: str) -> None:
+    """A search takes no --rerun: failed trials are not repeated, and studies of other code are rejected."""
     assert rerun_text(command, "failed") == rerun_text(command, "stale") == text
 
 
-def test_the_status_of_a_search_says_how_to_search_again(tmp_path: Path) -> None:
+def test_status_of_a_search_prints_the_command_to_search_again(tmp_path: Path) -> None:
     store, cell = Store(tmp_path / "tuned"), make_cell(tuning=True)
     store.plan([make_plan(cell)], asked("tune", methods=["guess"]), "0.1.0")
     going = f"llpbench tune --methods guess --out {store.root}"
-    assert f"\ngo on with: {going}\n" in CliRunner().invoke(status, [str(store.root)]).stdout
+    assert f"\ncontinue with: {going}\n" in CliRunner().invoke(status, [str(store.root)]).stdout
     store.write(make_result(cell, status="failed", reason="because", protocol=PROTOCOL))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
-    assert f"\ntrials stay as they ended; search again with: {going}-again\n" in shown
+    assert f"\nfailed trials are not repeated; search again with: {going}-again\n" in shown
     store.plan([make_plan(make_cell(tuning=True, seed=1))], asked("tune", methods=["guess"]), "0.1.0")
     store.write(make_result(cell, 0.5, protocol=1))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
-    assert f"1 cell of another protocol (this is {PROTOCOL}): a search does not go on with them\n" in shown
+    assert f"1 cell of another protocol (this is {PROTOCOL}): a search does not continue with them\n" in shown
     assert f"search again with: {going}-again\n" in shown
-    assert "go on with:" not in shown
+    assert "continue with:" not in shown
 
 
 def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_advice_for_a_merged_folder_names_that_folder(tmp_path: Path) -> None:
     store.write(make_result(status="failed", reason="because"))
     shown = CliRunner().invoke(status, [str(store.root)]).stdout
     assert f"again with: llpbench run --methods guess --out {store.root} --rerun failed\n" in shown
-    assert "that is the last command; 2 other commands filled the folder, too" in shown
+    assert "this is the last command; 2 other commands wrote to the folder, too" in shown
 
 
 def test_every_setting_is_an_option_an_argument_and_documented() -> None:
@@ -259,7 +259,7 @@ def test_every_setting_is_an_option_an_argument_and_documented() -> None:
             assert name in options or not setting.flags or name in NOT_FOR_SEARCHES
 
 
-def test_a_number_of_jobs_below_zero_is_refused_by_itself() -> None:
+def test_run_rejects_negative_jobs() -> None:
     with pytest.raises(UsageError, match=r"^--jobs -1: give how many cells run at once, or 0 for"):
         cells_at_once(-1, 1)
     assert cells_at_once(0, 1) >= 1
@@ -289,7 +289,7 @@ def test_dry_run_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
-def test_list_and_show_tell_all(tmp_path: Path) -> None:
+def test_list_and_show_print_all_facts(tmp_path: Path) -> None:
     content = json.loads(llpbench("list", "--json", cwd=tmp_path).stdout)
     assert {"dllp", "mean-ridge", "supervised"} <= {m["name"] for m in content["methods"]}
     assert {"adult", "marketing", "synthetic"} <= {d["name"] for d in content["datasets"]}
@@ -303,7 +303,7 @@ def test_list_and_show_tell_all(tmp_path: Path) -> None:
         assert f"\n  {line}" in shown
 
 
-def test_show_tells_what_metrics_rules_and_long_parameters_are(tmp_path: Path) -> None:
+def test_show_describes_metrics_rules_and_long_parameters(tmp_path: Path) -> None:
     assert "\n  better    lower\n" in llpbench("show", "brier", cwd=tmp_path).stdout
     assert "only if named: --rule counts" in llpbench("show", "counts", cwd=tmp_path).stdout
     assert "\n  labels    it uses labels" in llpbench("show", "instances", cwd=tmp_path).stdout
@@ -315,7 +315,7 @@ def test_show_tells_what_metrics_rules_and_long_parameters_are(tmp_path: Path) -
     assert max(map(len, lines[start : lines.index(next(x for x in lines if "as published" in x))])) <= 120
 
 
-def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
+def test_doctor_reports_no_problems_here(tmp_path: Path) -> None:
     done = llpbench("doctor", "--no-imports", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "no problems" in done.stdout
@@ -335,7 +335,7 @@ def test_completion_of_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_labels_of_the_bound_stand_in_the_heading(tmp_path: Path) -> None:
+def test_heading_names_the_labels_of_the_bound(tmp_path: Path) -> None:
     done = llpbench(
         "run", "--methods", "supervised[epochs=2],mean-ridge", "--datasets", SMALL, "--bags", "4,8", "--seeds", "1",
         "--out", "out", cwd=tmp_path,
@@ -349,7 +349,7 @@ def test_labels_of_the_bound_stand_in_the_heading(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out" / "cells").glob("*.json"))) == 3
 
 
-def test_a_missing_engine_is_a_skip_with_the_pip_line(tmp_path: Path) -> None:
+def test_missing_engine_skips_cells_with_the_pip_command(tmp_path: Path) -> None:
     plugin = tmp_path / "needy.py"
     plugin.write_text(
         "from llpbench import MethodSpec, hookimpl\n\n@hookimpl\ndef llpbench_methods():\n"

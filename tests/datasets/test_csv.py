@@ -39,7 +39,7 @@ def loaded(path: str, seed: int = 0, **options: object) -> Split:
     return split
 
 
-def test_a_table_becomes_a_split(tmp_path: Path) -> None:
+def test_table_becomes_a_split(tmp_path: Path) -> None:
     split = loaded(write(tmp_path, rows()), test=0.2, validation=0.1)
     assert [len(part) for part in (split.train, split.valid, split.test)] == [42, 6, 12]
     described = [(c.name, c.kind, c.width) for c in split.columns]
@@ -65,7 +65,7 @@ def test_features_are_those_of_fit(tmp_path: Path) -> None:
     assert split.train.X[~missing, 0].std() == pytest.approx(1.0, abs=1e-5)  # scaled by what is known
 
 
-def test_the_same_seed_the_same_split(tmp_path: Path) -> None:
+def test_same_seed_the_same_split(tmp_path: Path) -> None:
     path = write(tmp_path, rows())
     first, again, other = loaded(path), loaded(path), loaded(path, seed=1)
     assert np.array_equal(first.train.X, again.train.X)
@@ -97,7 +97,7 @@ def test_labels_are_classes(tmp_path: Path) -> None:
     assert total == (values == "2").sum()
 
 
-def test_a_category_of_very_many_values_keeps_the_frequent_ones(tmp_path: Path) -> None:
+def test_category_of_very_many_values_keeps_the_frequent_ones(tmp_path: Path) -> None:
     lines = [f"t{i % 150},{i % 2}" for i in range(1500)] + [f"u{i},1" for i in range(400)]
     (column,) = loaded(write(tmp_path, "text,y\n" + "\n".join(lines))).columns
     assert column.width == 201
@@ -113,7 +113,7 @@ def test_own_bags_stay_whole_and_are_no_feature(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bag", ["", "shop"])
-def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_path: Path, bag: str) -> None:
+def test_rows_of_a_file_sorted_by_label_are_shuffled(tmp_path: Path, bag: str) -> None:
     """Test rows are scored in the order of the split: one that a file brought along would be the answer."""
     lines = [f"{i % 7},shop {i % 10},{'no' if i < 500 else 'yes'}" for i in range(1000)]
     split = loaded(write(tmp_path, "x,shop,y\n" + "\n".join(lines)), bag=bag)
@@ -126,7 +126,7 @@ def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_pa
     ("text", "options", "message"),
     [
         (rows(), {"label": "z"}, "unknown column of {path}: 'z'. Available: job, shop, x, y."),
-        (rows(), {"label": ""}, "say which column is the label, label=NAME. Columns: x, job, shop, y."),
+        (rows(), {"label": ""}, "the label column is missing: set label=NAME. Columns: x, job, shop, y."),
         (rows(), {"bag": "store"}, "unknown column of {path}: 'store'. Available: job, shop, x, y."),
         (rows(), {"bag": "y"}, "cannot be both label and bag"),
         (rows(), {"bag": "job"}, "the bag 'job' is missing in 20 rows"),
@@ -138,7 +138,7 @@ def test_a_file_sorted_by_its_labels_gives_rows_whose_order_tells_nothing(tmp_pa
         ("x,y\n" + "1,a\n" * 20, {}, "only one value ('a')"),
         ("x,y\n" + "1,a\n2,b\n3,\n" * 9, {}, "is missing in 9 rows (the first is row 3)"),
         ("x,y\n" + "".join(f"1,{i}\n" for i in range(200)), {}, "200 different values, at most 100 are allowed"),
-        ("y\n" + "a\nb\n" * 20, {}, "no feature column beside 'y'"),
+        ("y\n" + "a\nb\n" * 20, {}, "no feature columns besides 'y'"),
         ("x,y\n1,a\n2,b\n", {}, "2 rows; at least 10"),
         ("x,b,y\n" + "1,p,a\n2,q,b\n" * 10, {"bag": "b"}, "makes 2 bags"),
         ("x,y\n1,a\n1,2,b\n", {}, "line 3: 3 fields, but the first line names 2"),
@@ -156,7 +156,7 @@ def test_invalid_files_are_explained(tmp_path: Path, text: str, options: dict[st
 
 
 def test_missing_and_binary_files_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailableError, match=r"name yours: csv\[path=data.csv;label=y\]"):
+    with pytest.raises(DataUnavailableError, match=r"path of the file is missing: csv\[path=data.csv;label=y\]"):
         load(DataStore(CSV), seed=0)
     with pytest.raises(DatasetError, match=r"cannot read .*: No such file"):
         loaded(str(tmp_path / "none.csv"))
@@ -165,7 +165,7 @@ def test_missing_and_binary_files_are_rejected(tmp_path: Path) -> None:
         loaded(str(tmp_path / "bytes.csv"))
 
 
-def test_the_content_is_part_of_the_path(tmp_path: Path) -> None:
+def test_content_is_part_of_the_path(tmp_path: Path) -> None:
     path = write(tmp_path, rows())
     parameter = CSV.param("path")
     first = parameter.parse(path)

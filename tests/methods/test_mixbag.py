@@ -98,7 +98,7 @@ def test_half_of_the_bags_are_mixed_with_any_number_of_rows() -> None:
     assert (np.abs(kept[1:8] / 4000 - 0.5 / 7) < 0.03).all()
 
 
-def test_the_labels_of_mixed_bags_are_within_the_tolerance_as_often_as_promised() -> None:
+def test_labels_of_mixed_bags_are_within_the_tolerance_at_the_stated_rate() -> None:
     rng = np.random.default_rng(0)
     sizes = np.full(300, 64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -132,7 +132,7 @@ def test_without_mixing_it_is_dllp_but_for_the_draw_of_batches(backend: str) -> 
     assert figures(backend)["losses.mixbag"]["share_0_learns"] > 0.9
 
 
-def test_a_single_bag_is_declined() -> None:
+def test_single_bag_is_declined() -> None:
     bags = Bags(np.zeros((4, 2), np.float32), np.array([0, 4]), np.array([[1.0]]))
-    with pytest.raises(Skip, match="there is one"):
+    with pytest.raises(Skip, match="got one"):
         MixBag().fit(bags, monitor=QuietMonitor(), seed=0)

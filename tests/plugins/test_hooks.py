@@ -61,7 +61,7 @@ def test_hook_llpbench_methods(tmp_path: Path) -> None:
     assert versions["llpbench-good-method"] == "1.2.0"
 
 
-def test_the_example_method_is_short() -> None:
+def test_example_method_is_short() -> None:
     lines = (SOURCES / "good-method" / "llp_good_method" / "__init__.py").read_text().splitlines()
     assert len(lines) < 30
 
@@ -132,7 +132,7 @@ def test_hook_llpbench_cell_finished(plugin_run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
+def test_error_in_a_tracker_does_not_fail_the_run(tmp_path: Path) -> None:
     tracker = (
         "from llpbench import hookimpl\n@hookimpl\ndef llpbench_cell_finished(result):\n    raise OSError('no disk')\n"
     )
@@ -144,7 +144,7 @@ def test_an_error_in_a_tracker_harms_nothing(tmp_path: Path) -> None:
     assert [r["status"] for r in results(tmp_path)] == ["ok"]
 
 
-def test_a_tracker_that_does_not_answer_is_given_up(
+def test_unresponsive_tracker_is_no_longer_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = (
@@ -168,7 +168,7 @@ def test_a_tracker_that_does_not_answer_is_given_up(
     assert len(set(fine.calls)) == 1  # always the same thread
     told = [message for message in caplog.messages if "silent_tracker" in message]
     assert len(told) == 1
-    assert "is not told about further cells: no answer within 0.05 seconds" in told[0]
+    assert "is not notified of further cells: no answer within 0.05 seconds" in told[0]
 
 
 def test_hook_llpbench_commands(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_hook_llpbench_commands(tmp_path: Path) -> None:
     assert "unknown command 'hello'" in without.stderr
 
 
-def test_a_plugin_that_cannot_add_its_verbs_harms_nothing(tmp_path: Path) -> None:
+def test_failing_commands_hook_does_not_affect_other_verbs(tmp_path: Path) -> None:
     source = "from llpbench import hookimpl\n@hookimpl\ndef llpbench_commands(group):\n    1 / 0\n"
     done = llpbench("--help", cwd=tmp_path, **with_module(tmp_path, "clumsy", source))
     assert done.returncode == 0
@@ -191,7 +191,7 @@ def test_a_plugin_that_cannot_add_its_verbs_harms_nothing(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("verb", ["list", "plugins"])
-def test_a_plugin_cannot_replace_a_built_in_verb(tmp_path: Path, verb: str) -> None:
+def test_plugin_cannot_replace_a_built_in_verb(tmp_path: Path, verb: str) -> None:
     source = (
         "import click\nfrom llpbench import hookimpl\n@hookimpl\ndef llpbench_commands(group):\n"
         f"    @group.command('{verb}')\n    def other():\n        click.echo('mine')\n"

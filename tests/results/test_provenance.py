@@ -82,7 +82,7 @@ def rewrite(folder: Path, **facts: object) -> None:
 # -- fingerprints ------------------------------------------------------------------------------------------------------
 
 
-def test_files_that_a_file_imports_from_beside_it_count(tmp_path: Path) -> None:
+def test_fingerprint_covers_imported_neighbour_files(tmp_path: Path) -> None:
     plugin = tmp_path / "my.py"
     plugin.write_text("import os\nfrom helper import sign\n")
     alone = fingerprint("file:my.py", [plugin])
@@ -100,7 +100,7 @@ def test_files_that_a_file_imports_from_beside_it_count(tmp_path: Path) -> None:
     assert fingerprint("file:my.py", [plugin]).startswith("file my.py sha256:")
 
 
-def test_a_file_is_known_by_its_bytes(tmp_path: Path) -> None:
+def test_fingerprint_of_a_file_is_its_content(tmp_path: Path) -> None:
     path = write_method(tmp_path)
     first = fingerprint("file:my.py", [str(path)])
     assert first.startswith("file my.py sha256:")
@@ -124,7 +124,7 @@ def test_a_file_is_known_by_its_bytes(tmp_path: Path) -> None:
         ({"url": "https://x/y.whl", "archive_info": {}}, "release pkg-plugin 1.0 sha256:"),
     ],
 )
-def test_an_installed_plugin_is_a_release_or_not(
+def test_fingerprint_distinguishes_releases_from_checkouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict[str, object] | None, kind: str
 ) -> None:
     package = tmp_path / "pkg_plugin"
@@ -146,7 +146,7 @@ def test_an_installed_plugin_is_a_release_or_not(
     assert fingerprint("pkg-plugin:pkg-plugin") != second
 
 
-def test_metadata_of_a_checkout_on_the_path_is_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_of_a_checkout_does_not_count_as_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_module(tmp_path, "pkg-plugin", "")
     (tmp_path / "pkg_plugin-1.0.dist-info" / "RECORD").unlink()
     (tmp_path / "pkg_plugin-1.0.dist-info").rename(tmp_path / "pkg_plugin.egg-info")
@@ -155,11 +155,11 @@ def test_metadata_of_a_checkout_on_the_path_is_no_release(tmp_path: Path, monkey
     assert fingerprint("pkg-plugin:pkg-plugin").startswith("editable pkg-plugin sha256:")
 
 
-def test_what_is_not_installed_has_no_fingerprint() -> None:
+def test_missing_distribution_has_no_fingerprint() -> None:
     assert fingerprint("no-such-distribution:plugin") == ""
 
 
-def test_built_in_plugins_differ_and_share_what_is_shared() -> None:
+def test_built_in_fingerprints_cover_shared_code() -> None:
     lines = {name: fingerprint(f"llpbench:{name}") for name in ("core", "dllp", "bp", "adult", "synthetic")}
     assert len(set(lines.values())) == 5
     assert all(is_own(line) for line in lines.values())
@@ -177,7 +177,7 @@ def job_for(tmp_path: Path, *files: Path, **changes: str) -> Job:
     return job
 
 
-def test_a_job_knows_its_code_and_what_the_judge_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_contains_code_and_judge_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     method, metric = write_method(tmp_path), tmp_path / "yard.py"
     metric.write_text(METRIC.format(value=1))
@@ -204,7 +204,7 @@ def test_facts_of_the_method_travel_with_the_job(tmp_path: Path) -> None:
     assert job_for(tmp_path).method.oracle is False
 
 
-def test_versions_of_all_that_is_required(tmp_path: Path) -> None:
+def test_versions_include_requirements(tmp_path: Path) -> None:
     source = METHOD.replace('factory="{module}:Mine"', 'factory="{module}:Mine", requires=("msgspec", "yaml.cyaml")')
     (tmp_path / "my.py").write_text(source.format(module="my", sign=""))
     job = job_for(tmp_path, tmp_path / "my.py", method="mine", backend="jax")
@@ -215,7 +215,7 @@ def test_versions_of_all_that_is_required(tmp_path: Path) -> None:
     assert distribution_of("no_such_module") == "no_such_module"
 
 
-def test_flags_that_change_bits() -> None:
+def test_numeric_flags_are_recorded() -> None:
     given = {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_CORETYPE": "Haswell",
@@ -244,7 +244,7 @@ def test_flags_that_change_bits() -> None:
 
 
 @pytest.mark.slow
-def test_an_edited_plugin_file_is_run_again_and_told(tmp_path: Path) -> None:
+def test_edited_plugin_file_is_rerun_and_reported(tmp_path: Path) -> None:
     write_method(tmp_path)
     run = ["run", *GRID, "--plugin", "my.py", "--quiet"]
     assert llpbench(*run, cwd=tmp_path).returncode == 0
@@ -260,10 +260,10 @@ def test_an_edited_plugin_file_is_run_again_and_told(tmp_path: Path) -> None:
     assert "run again" not in kept.stderr
     write_method(tmp_path, "-")
     listed = llpbench(*run, "--dry-run", cwd=tmp_path)
-    assert "2 cells were made by other code of my.py: they are run again" in listed.stderr
+    assert "2 cells were computed by other code of my.py: they are run again" in listed.stderr
     done = llpbench(*run, cwd=tmp_path)
     assert done.returncode == 0
-    assert "2 cells were made by other code of my.py: they are run again" in done.stderr
+    assert "2 cells were computed by other code of my.py: they are run again" in done.stderr
     (after,) = table(tmp_path / "out", "--rule", "bags")
     assert after["mean"] == pytest.approx(100 - before["mean"])  # the other sign: the other half of the ROC
     assert "run again" not in llpbench(*run, cwd=tmp_path).stderr
@@ -289,13 +289,13 @@ def wanted(store: Store, rerun: str = "missing") -> tuple[list[int], list[str]]:
     return [plan.cell.seed for plan in run], told
 
 
-def test_another_protocol_and_another_rule_version_are_run_again(tmp_path: Path) -> None:
+def test_other_protocols_and_rule_versions_are_rerun(tmp_path: Path) -> None:
     old = {"protocol": 1, "code": {}, "rules": {}}
     store = planned_store(tmp_path / "out", {}, old, {"rules": {"bags": 0}}, old, {"rules": {"unknown": 7}})
     seeds, told = wanted(store)
     assert seeds == [1, 2, 3]
-    assert told[0] == f"2 cells were made under protocol 1 (this is protocol {PROTOCOL}): they are run again"
-    assert told[1].startswith("1 cell were made with version 0 of rule bags".replace("were", "was"))
+    assert told[0] == f"2 cells were computed under protocol 1 (this is protocol {PROTOCOL}): they are run again"
+    assert told[1].startswith("1 cell were computed with version 0 of rule bags".replace("were", "was"))
     assert told[1].endswith("it is run again")
     said = status(store.root)
     assert said["other_protocol"] == 2
@@ -305,7 +305,7 @@ def test_another_protocol_and_another_rule_version_are_run_again(tmp_path: Path)
     assert f"2 cells of protocol 1 and 3 cells of protocol {PROTOCOL} (not comparable" in shown.stderr
 
 
-def test_other_code_of_a_checkout_is_counted_and_run_by_rerun_stale(tmp_path: Path) -> None:
+def test_other_code_of_a_checkout_is_rerun_only_with_rerun_stale(tmp_path: Path) -> None:
     other = dict.fromkeys(("method", "dataset", "harness"), "editable llpbench sha256:0")
     now = Provenance(load_registry()).code(make_cell(method="mean-ridge", dataset="synthetic"))
     store = planned_store(tmp_path / "out", {}, {"code": {**now, "method": other["method"]}}, {"code": other})
@@ -313,22 +313,22 @@ def test_other_code_of_a_checkout_is_counted_and_run_by_rerun_stale(tmp_path: Pa
     assert wanted(store, "stale")[0] == [1, 2]
     assert status(store.root)["other_code"] == 2
     words = llpbench("status", str(store.root), cwd=tmp_path).stdout
-    assert "2 cells made by other code than is here now; again with: llpbench run --out" in words
+    assert "2 cells computed by other code than is installed now; recompute with: llpbench run --out" in words
     assert "--rerun stale" in words
 
 
-def test_a_stand_in_for_a_built_in_method_is_run_again(tmp_path: Path) -> None:
+def test_replacement_of_a_built_in_method_is_rerun(tmp_path: Path) -> None:
     now = Provenance(load_registry()).code(make_cell(method="mean-ridge", dataset="synthetic"))
     by_file = {"code": {**now, "method": "file fake.py sha256:0"}}
     by_release = {"code": {**now, "method": "release somebody 1.0 sha256:0"}}
     store = planned_store(tmp_path / "out", {}, by_file, by_release)
     seeds, told = wanted(store)
     assert seeds == [1]
-    assert told == ["1 cell was made by other code of fake.py: it is run again"]
+    assert told == ["1 cell was computed by other code of fake.py: it is run again"]
     assert wanted(store, "stale")[0] == [1, 2]
 
 
-def test_an_edited_metric_counts_but_a_further_one_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_metric_makes_results_stale_but_added_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     yard = tmp_path / "yard.py"
     yard.write_text(METRIC.format(value=1))
@@ -357,4 +357,4 @@ def test_trials_of_other_code_are_not_mixed_into_a_study(tmp_path: Path) -> None
     (tmp_path / "my.py").write_text(source.format(module="my", sign="-"))
     done = llpbench(*arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert "whose trials were made by other code of my.py. Tune into another folder" in done.stderr
+    assert "whose trials were computed by other code of my.py. Tune into another folder" in done.stderr

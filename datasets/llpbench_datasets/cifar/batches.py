@@ -112,4 +112,4 @@ class _Unpickler(pickle.Unpickler):
         try:
             return self.known[f"{module}.{name}"]
         except KeyError:
-            raise pickle.UnpicklingError(f"refused: the pickle asks for {module}.{name}") from None
+            raise pickle.UnpicklingError(f"the pickle must contain arrays only, got {module}.{name}") from None

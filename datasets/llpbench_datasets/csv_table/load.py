@@ -65,7 +65,7 @@ def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
     labels = _labels(text, label, positive)
     columns = [_column(name, text.column(name)) for name in text.names if name not in (label, bag)]
     if not columns:
-        raise DatasetError(f"{text.path}: there is no feature column beside {label!r}.")
+        raise DatasetError(f"{text.path}: no feature columns besides {label!r}.")
     if bag:
         if bag == label:
             raise DatasetError(f"{text.path}: column {label!r} cannot be both label and bag.")
@@ -98,5 +98,5 @@ def _categories(name: str, texts: Sequence[str]) -> Categories:
 
 def _labels(text: CsvText, label: str, positive: str) -> IntArray:
     if not label:
-        raise DatasetError(f"{text.path}: say which column is the label, label=NAME. Columns: {text.listing}.")
+        raise DatasetError(f"{text.path}: the label column is missing: set label=NAME. Columns: {text.listing}.")
     return class_numbers(text.column(label), text, label, positive)

@@ -24,7 +24,7 @@ def pinned(text: str) -> str:
 def read(path: str) -> tuple[str, bytes, str]:
     """The file's name, its content and the content's checksum, which must be the pinned one if the path has any."""
     if not path:
-        raise DataUnavailableError("csv has no file of its own; name yours: csv[path=data.csv;label=y]")
+        raise DataUnavailableError("the path of the file is missing: csv[path=data.csv;label=y]")
     match = _PINNED.match(path)
     name, wanted = (match[1], match[2]) if match else (path, "")
     try:

@@ -126,6 +126,6 @@ class BestFeature:
         """Take up a saved column."""
         offsets, slopes = (np.asarray(state[name], np.float64) for name in ("offsets", "slopes"))
         if offsets.ndim != 1 or offsets.shape != slopes.shape:
-            raise ValueError(f"offsets of shape {offsets.shape} do not fit slopes of shape {slopes.shape}")
+            raise ValueError(f"offsets of shape {offsets.shape} do not match slopes of shape {slopes.shape}")
         self.model_ = ColumnModel(int(np.asarray(state["column"])), offsets, slopes)
         return self

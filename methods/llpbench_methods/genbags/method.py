@@ -77,7 +77,7 @@ class GenBags(NetworkMethod):
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> GenBags:
         """Train on blocks of whole bags."""
         if len(bags) < self.block:
-            raise Skip(f"a block has {self.block} bags and there are {len(bags)}; choose a smaller block")
+            raise Skip(f"block={self.block} needs at least {self.block} bags, got {len(bags)}; choose a smaller block")
         with monitor.phase("covariance"):
             W = self._covariance(bags)
         size = float(bags.sizes.mean())

@@ -47,7 +47,7 @@ class LLPFC(NetworkMethod):
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> LLPFC:
         """Train on rows of grouped bags."""
         if len(bags) < bags.classes:
-            raise Skip(f"a group has one bag for each of the {bags.classes} classes, and there are {len(bags)} bags")
+            raise Skip(f"needs at least one bag for each of the {bags.classes} classes, got {len(bags)} bags")
         shares, prior = all_classes(bags.clipped_proportions), all_classes(bags.prior)
         rng = np.random.default_rng([seed, 1])
 

@@ -96,7 +96,7 @@ class MeanMap:
             np.asarray(state[name], np.float64) for name in ("weights", "intercepts", "centre")
         )
         if weights.shape != (len(centre), len(intercepts)):
-            raise ValueError(f"weights of shape {weights.shape} do not fit {len(centre)} features")
+            raise ValueError(f"weights of shape {weights.shape} do not match {len(centre)} features")
         self.model_ = Linear(weights, intercepts, centre)
         return self
 

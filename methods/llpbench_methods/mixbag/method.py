@@ -40,7 +40,7 @@ class MixBag(NetworkMethod):
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> MixBag:
         """Train on whole bags and mixtures."""
         if len(bags) < 2:
-            raise Skip("two bags are mixed, and there is one")
+            raise Skip("mixing needs at least two bags, got one")
         proportions = bags.clipped_proportions
         batches = BagBatches(bags.sizes, self.settings.batch_rows)
         rng = np.random.default_rng([seed, 1])

@@ -28,7 +28,7 @@ def network_shape(state: State) -> tuple[tuple[int, ...], int]:
     outputs = int(np.asarray(state["outputs"]))
     first = np.asarray(state["weight_0"])
     if min((*shape, outputs), default=0) < 1 or (len(shape) == 1 and first.shape[:1] != shape):
-        raise ValueError(f"a network on inputs of shape {shape} has no first weights of shape {first.shape}")
+        raise ValueError(f"first weights of shape {first.shape} do not match inputs of shape {shape}")
     return shape, outputs
 
 

@@ -140,7 +140,7 @@ class Trainer:
             predict: what is reported; class probabilities of the network when not given.
             stage: name of this part of the fit, for the monitor.
             refresh: called before each epoch with its number from 0; new data (of the same shapes, same X)
-                and batches, or None to go on with the old.
+                and batches, or None to keep the current ones.
             schedule: factor on the learning rate for each epoch from 0; constant when not given.
             keep_weights: go on from the weights of the previous fit instead of fresh ones.
             report_start: report the weights it starts from too, and keep them unless an epoch is better.
@@ -231,9 +231,7 @@ class Trainer:
         ):
             wanted = [tuple(variable.shape) for variable in variables]
             if [value.shape for value in given] != wanted:
-                raise ValueError(
-                    f"{kind} of shapes {[value.shape for value in given]} do not fit the network's {wanted}"
-                )
+                raise ValueError(f"expected {kind} of shapes {wanted}, got {[value.shape for value in given]}")
         device = self._backend.device
         self._weights = device([np.array(weight, np.float32) for weight in weights])
         kinds = [self._backend.numpy(variable.value).dtype for variable in self._other_variables]
