@@ -41,7 +41,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_short_flags_ask_for_the_same_cells(work: Path) -> None:
+def test_short_flags_equal_long_ones(work: Path) -> None:
     long = llpbench(
         "run", "--methods", "mean-ridge,best-feature", "--datasets", SMALL, "--bags", "8", "--seeds", "3,4", "--jobs",
         "1", "--out", "results/mine", "--dry-run", cwd=work,
@@ -78,7 +78,7 @@ def test_verbose_has_times_and_every_cell(work: Path) -> None:
         assert sum(bool(re.match(rf"{STAMP}  {word} +[0-9a-f]{{16}}  synthetic", line)) for line in lines) == 4
 
 
-def test_the_log_has_command_versions_cells_and_end(work: Path) -> None:
+def test_log_contains_command_versions_cells_and_end(work: Path) -> None:
     text = (work / "results" / "mine" / NAME).read_text()
     assert all(re.match(rf"{STAMP} \[\d+\] ", line) for line in text.splitlines())
     assert "start: llpbench run --methods mean-ridge,best-feature" in text
@@ -87,7 +87,7 @@ def test_the_log_has_command_versions_cells_and_end(work: Path) -> None:
     assert text.splitlines()[-1].partition("] ")[2].startswith("end: 4 ok")
 
 
-def test_a_second_run_appends_and_failures_are_in_the_log(tmp_path: Path) -> None:
+def test_second_run_appends_and_failures_are_in_the_log(tmp_path: Path) -> None:
     for _ in range(2):
         llpbench(
             "run", "--plugin", str(FAULTY), "-m", "faulty-nan", "-d", SMALL, "-b", "8", "-s", "1", "-o", "out",
@@ -98,13 +98,13 @@ def test_a_second_run_appends_and_failures_are_in_the_log(tmp_path: Path) -> Non
     assert "faulty-nan" in (tmp_path / "out" / "report.html").read_text()  # a page also where no cell has a number
 
 
-def test_a_log_that_cannot_be_written_harms_nothing(tmp_path: Path) -> None:
+def test_unwritable_log_does_not_fail_the_run(tmp_path: Path) -> None:
     RunLog(tmp_path / "nowhere").write("lost")
     (tmp_path / NAME).mkdir()
     RunLog(tmp_path).write("lost")
 
 
-def test_a_log_is_never_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
+def test_log_is_never_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     (tmp_path / NAME).symlink_to(tmp_path / "precious")
     RunLog(tmp_path).write("no")
@@ -118,7 +118,7 @@ def test_a_log_is_never_written_through_a_link_or_into_a_pipe(tmp_path: Path) ->
 
 
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=40))
-def test_a_log_stays_below_its_cap_and_keeps_the_newest(texts: list[str]) -> None:
+def test_log_is_capped_and_keeps_the_newest_lines(texts: list[str]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +129,7 @@ def test_a_log_stays_below_its_cap_and_keeps_the_newest(texts: list[str]) -> Non
         assert log.path.read_text().splitlines()[-1].endswith("] the last line")
 
 
-def test_the_page_is_written_and_named(work: Path) -> None:
+def test_run_writes_the_page_and_prints_its_path(work: Path) -> None:
     page = work / "results" / "mine" / "report.html"
     assert "page: results/mine/report.html" in (work / "said").read_text()
     text = page.read_text()
@@ -141,7 +141,7 @@ def test_the_page_is_written_and_named(work: Path) -> None:
     assert page.read_text() == text  # the same results give the same bytes
 
 
-def test_a_page_that_cannot_be_made_does_not_fail_the_run(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_page_does_not_fail_the_run(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*given: object) -> str:
         raise RuntimeError("no ink")
 
@@ -152,7 +152,7 @@ def test_a_page_that_cannot_be_made_does_not_fail_the_run(work: Path, monkeypatc
     assert "no ink" in done.stderr
 
 
-def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
+def test_report_without_results_is_an_error(tmp_path: Path) -> None:
     assert "not a results folder" in llpbench("report", ".", cwd=tmp_path).stderr
 
 
@@ -179,7 +179,7 @@ def test_results_list_reports_damage_and_follows_no_link(tmp_path: Path, work: P
     assert (nowhere.returncode, "llpbench run" in nowhere.stderr) == (2, True)
 
 
-def test_plugins_names_all_that_is_registered(tmp_path: Path) -> None:
+def test_plugins_lists_everything_registered(tmp_path: Path) -> None:
     registry = load_registry([FAULTY])
     facts = plugin_facts(registry)
     for kind in ("methods", "datasets", "metrics", "schemes", "rules", "executors"):
@@ -204,7 +204,7 @@ def test_config_shows_folders_and_variables(tmp_path: Path) -> None:
     assert "does not exist yet" in shown
 
 
-def test_every_variable_that_the_code_names_is_described() -> None:
+def test_every_environment_variable_is_documented() -> None:
     packages = (ROOT / "llpbench", ROOT / "methods", ROOT / "datasets")
     texts = [path.read_text(encoding="utf-8") for folder in packages for path in folder.rglob("*.py")]
     named = {name for text in texts for name in re.findall(r"\bLLPBENCH_[A-Z]+\b", text)}
@@ -243,7 +243,7 @@ def test_cache_clean_asks_and_removes_one_kind(cache: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", ["strange", "..", "../precious", "/", "", "data/adult"])
-def test_cache_clean_takes_known_kinds_only(cache: Path, kind: str) -> None:
+def test_cache_clean_rejects_unknown_kinds(cache: Path, kind: str) -> None:
     (cache.parent / "precious").write_text("mine")
     with pytest.raises(UnknownNameError):
         clean_cache(kind, cache)
@@ -267,7 +267,7 @@ def test_cache_clean_follows_no_link(cache: Path) -> None:
 
 
 @given(st.integers(0, 10**15))
-def test_sizes_are_short_and_near(number: int) -> None:
+def test_format_bytes_is_short_and_close(number: int) -> None:
     text = format_bytes(number)
     amount, unit = text.split()
     scale = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[unit]
@@ -275,7 +275,7 @@ def test_sizes_are_short_and_near(number: int) -> None:
     assert len(text) <= 9
 
 
-def test_the_page_of_everyday_commands_names_what_there_is(tmp_path: Path) -> None:
+def test_everyday_page_names_existing_commands(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "everyday.md").read_text(encoding="utf-8")
     assert set(re.findall(r"LLPBENCH_[A-Z]+", page)) == {variable.name for variable in VARIABLES}
     help_text = llpbench("--help", cwd=tmp_path).stdout

@@ -398,7 +398,7 @@ def make_job(**changes: Any) -> Job:
     return Job(**{**facts, **changes})
 
 
-def test_worker_refuses_a_client_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_rejects_a_client_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     reply = run_request(CellRequest(make_job(), version="0.0.1"), lambda: True)
     assert reply.status == "refused"

@@ -47,7 +47,7 @@ def auroc(store: Store) -> dict[int, float | str | None]:
     return found
 
 
-def test_two_halves_make_a_whole_and_the_halves_are_untouched(tmp_path: Path) -> None:
+def test_merge_combines_folders_without_changing_them(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: None}), folder(tmp_path / "b", {1: 0.6, 2: 0.7})
     b.write_machine("m1", {"cpu": "fast"})
     before = contents(a), contents(b)
@@ -67,7 +67,7 @@ def test_two_halves_make_a_whole_and_the_halves_are_untouched(tmp_path: Path) ->
     assert contents(whole) == once
 
 
-def test_into_the_first_folder(tmp_path: Path) -> None:
+def test_merge_into_the_first_folder(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: "failed"}), folder(tmp_path / "b", {1: 0.6})
     untouched = contents(b)
     report = merge([a.root, b.root], a.root)
@@ -79,7 +79,7 @@ def test_into_the_first_folder(tmp_path: Path) -> None:
     assert contents(b) == untouched
 
 
-def test_same_cell_different_metrics(tmp_path: Path) -> None:
+def test_different_metrics_of_a_cell_are_a_conflict(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6}), folder(tmp_path / "b", {0: 0.5, 1: 0.61})
     report = merge([a.root, b.root], tmp_path / "c")
     cell_id = make_cell(seed=1).id
@@ -93,7 +93,7 @@ def test_same_cell_different_metrics(tmp_path: Path) -> None:
     }
 
 
-def test_the_log_of_a_replaced_result_is_kept_beside_it(tmp_path: Path) -> None:
+def test_log_of_a_replaced_result_is_kept_beside_it(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: "failed"}), folder(tmp_path / "b", {0: 0.5})
     cell_id = make_cell(seed=0).id
     a.log_path(cell_id).write_bytes(b"the only evidence")
@@ -105,7 +105,7 @@ def test_the_log_of_a_replaced_result_is_kept_beside_it(tmp_path: Path) -> None:
     assert beside == {f"{cell_id}-0.json": failed, f"{cell_id}-0.log": b"the only evidence"}
 
 
-def test_a_difference_in_a_stage_or_in_what_was_measured_is_seen(tmp_path: Path) -> None:
+def test_differences_of_stages_and_measurements_are_conflicts(tmp_path: Path) -> None:
     a, b, c = (folder(tmp_path / name, {0: None}) for name in "abc")
     result = make_result(make_cell(), 0.5)
     a.write(result)
@@ -116,14 +116,14 @@ def test_a_difference_in_a_stage_or_in_what_was_measured_is_seen(tmp_path: Path)
     assert "rule bags: accuracy" in merge([a.root, c.root], tmp_path / "ac").conflicts[0]
 
 
-def test_times_and_the_last_bits_of_a_number_are_no_conflict(tmp_path: Path) -> None:
+def test_times_and_rounding_are_not_conflicts(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.1 + 0.2}, predictions=False), folder(tmp_path / "b", {0: 0.3})
     assert merge([a.root, b.root], tmp_path / "c").conflicts == []
     assert Store(tmp_path / "c").predictions_path(make_cell().id).read_bytes() == b"scores 0.3 of b"
 
 
 @pytest.mark.parametrize("into", ["c", "a"])
-def test_damaged_files_are_reported_kept_and_replaced_by_sound_ones(tmp_path: Path, into: str) -> None:
+def test_damaged_files_are_reported_and_replaced_by_valid_ones(tmp_path: Path, into: str) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6}), folder(tmp_path / "b", {0: 0.5, 1: 0.6})
     first, second = (make_cell(seed=seed).id for seed in (0, 1))
     a.result_path(first).write_bytes(b"{half a")
@@ -139,7 +139,7 @@ def test_damaged_files_are_reported_kept_and_replaced_by_sound_ones(tmp_path: Pa
     assert kept == {b"{half a", b.result_path(second).read_bytes()}
 
 
-def test_a_damaged_file_that_nobody_can_replace_leaves_the_cell_missing(tmp_path: Path) -> None:
+def test_damaged_file_without_replacement_leaves_the_cell_missing(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5}), folder(tmp_path / "b", {1: 0.6})
     a.result_path(make_cell().id).write_bytes(b"")
     report = merge([a.root, b.root], tmp_path / "c")
@@ -148,7 +148,7 @@ def test_a_damaged_file_that_nobody_can_replace_leaves_the_cell_missing(tmp_path
     assert (report.planned, report.results) == (2, 1)
 
 
-def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
+def test_unplanned_results_are_merged(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5}), folder(tmp_path / "b", {1: 0.6})
     stray = make_result(make_cell(seed=7), 0.9)
     b.result_path(stray.id).write_bytes(encode_result(stray))
@@ -159,7 +159,7 @@ def test_results_outside_of_any_plan_are_taken_in(tmp_path: Path) -> None:
     assert [c for c in report.conflicts if "notes.json" in c]
 
 
-def test_the_plan_of_a_result_is_the_one_it_was_made_by() -> None:
+def test_result_keeps_its_own_plan() -> None:
     plan = Planned(
         cell=make_cell(), method_name="guess[lr=1]", dataset_name="toy, own-bags", oracle=True, tuning_seconds=3
     )
@@ -171,7 +171,7 @@ def test_the_plan_of_a_result_is_the_one_it_was_made_by() -> None:
     assert (unnamed.method_name, unnamed.dataset_name, unnamed.oracle) == ("guess", "toy", False)
 
 
-def test_plans_that_disagree_on_a_label_or_lie_about_a_cell(tmp_path: Path) -> None:
+def test_conflicting_and_invalid_plans_are_reported(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5}), Store(tmp_path / "b")
     b.plan([make_plan(make_cell(), method_name="guess[luck=1]")], "run", "0.1.0")
     text = b.manifest_path.read_text()
@@ -192,7 +192,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "c").rglob("*") if p.is_file() and b"mine" in p.read_bytes()]
 
 
-def test_test_scores_that_the_target_lacks_come_from_an_equal_result(tmp_path: Path) -> None:
+def test_missing_test_scores_are_taken_from_an_equal_result(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6, 2: 0.7}, predictions=False), folder(tmp_path / "b", {0: 0.5, 1: 0.9})
     kept = a.result_path(make_cell().id).read_bytes()
     report = merge([a.root, b.root], a.root)
@@ -219,7 +219,7 @@ def search(root: Path, *, studies: bool = True) -> Store:
 
 @pytest.mark.parametrize("into", ["run", "tuned", "new"])
 @pytest.mark.parametrize("studies", [True, False])
-def test_a_search_is_not_merged_into_a_run(tmp_path: Path, into: str, studies: bool) -> None:
+def test_search_is_not_merged_into_a_run(tmp_path: Path, into: str, studies: bool) -> None:
     """The folder of the run was refused for every later run: it held trials."""
     run, tuned = folder(tmp_path / "run", {0: 0.5}), search(tmp_path / "tuned", studies=studies)
     before = contents(run), contents(tuned)
@@ -230,7 +230,7 @@ def test_a_search_is_not_merged_into_a_run(tmp_path: Path, into: str, studies: b
     run.refuse_others(tuning=False)
 
 
-def test_a_trial_outside_of_any_plan_is_not_merged_into_a_run(tmp_path: Path) -> None:
+def test_trial_outside_of_any_plan_is_not_merged_into_a_run(tmp_path: Path) -> None:
     run, other = folder(tmp_path / "run", {0: 0.5}), folder(tmp_path / "other", {1: 0.6})
     stray = make_result(make_cell(tuning=True), 0.9)
     other.result_path(stray.id).write_bytes(encode_result(stray))
@@ -248,13 +248,13 @@ def test_two_searches_are_not_merged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sources", [["a"], ["a", "a"]])
-def test_one_folder_is_no_merge(tmp_path: Path, sources: list[str]) -> None:
+def test_merge_requires_two_folders(tmp_path: Path, sources: list[str]) -> None:
     a = folder(tmp_path / "a", {0: 0.5})
     with pytest.raises(LLPBenchError, match="two different"):
         merge([tmp_path / name for name in sources], a.root)
 
 
-def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
+def test_merge_rejects_folders_without_a_manifest(tmp_path: Path) -> None:
     a = folder(tmp_path / "a", {0: 0.5})
     (tmp_path / "b").mkdir()
     with pytest.raises(StoreError, match="not a results folder"):
@@ -262,7 +262,7 @@ def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
-def test_a_cell_that_a_run_holds_is_not_touched(tmp_path: Path) -> None:
+def test_merge_rejects_cells_of_a_running_run(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: None}), folder(tmp_path / "b", {0: 0.5})
     claim = a.claim(make_cell().id)
     assert claim is not None
@@ -278,7 +278,7 @@ ENDS = st.one_of(st.none(), st.sampled_from([0.5, 0.6]), st.sampled_from([s for 
 
 @settings(quick, max_examples=15)
 @given(st.lists(st.dictionaries(st.integers(0, 3), ENDS, max_size=4), min_size=2, max_size=3))
-def test_every_cell_gets_the_best_that_any_folder_has(folders: list[dict[int, Any]]) -> None:
+def test_merge_keeps_the_best_result_of_each_cell(folders: list[dict[int, Any]]) -> None:
     with tempfile.TemporaryDirectory() as base:
         stores = [folder(Path(base, str(i)), values) for i, values in enumerate(folders)]
         report = merge([store.root for store in stores], Path(base, "out"))
@@ -300,7 +300,7 @@ def test_every_cell_gets_the_best_that_any_folder_has(folders: list[dict[int, An
         assert len({conflict.split(":")[0] for conflict in report.conflicts}) == disagree
 
 
-def test_a_number_of_a_newer_protocol_wins_and_is_no_conflict(tmp_path: Path) -> None:
+def test_newer_protocol_wins_without_conflict(tmp_path: Path) -> None:
     old, new = folder(tmp_path / "old", {0: 0.5, 1: 0.5}), folder(tmp_path / "new", {0: 0.7, 1: "failed"})
     (cell, other) = (make_cell(seed=seed) for seed in range(2))
     new.write(make_result(cell, 0.7, protocol=PROTOCOL))
@@ -313,7 +313,7 @@ def test_a_number_of_a_newer_protocol_wins_and_is_no_conflict(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
+def test_merge_command(tmp_path: Path) -> None:
     run = ["run", "--plugin", str(FAULTY), "--methods", "faulty-good", "--datasets", "synthetic[rows=400;dim=4]"]
     for out, bags in (("a", "4"), ("b", "8"), ("whole", "4,8")):
         done = llpbench(*run, "--seeds", "1", "--bags", bags, "--out", out, cwd=tmp_path)

@@ -42,7 +42,7 @@ CELLS = st.builds(
 
 @quick
 @given(CELLS)
-def test_an_id_survives_the_way_to_a_worker_and_back(cell: Cell) -> None:
+def test_id_is_unchanged_by_serialisation(cell: Cell) -> None:
     job = Job(cell=cell, method_name="l", dataset_name="d", out="/x")
     read = msgspec.json.decode(msgspec.json.encode(job), type=Job)
     assert read == job
@@ -53,7 +53,7 @@ def test_an_id_survives_the_way_to_a_worker_and_back(cell: Cell) -> None:
 
 @quick
 @given(OPTIONS)
-def test_an_id_does_not_depend_on_the_order_of_options(options: dict[str, object]) -> None:
+def test_id_does_not_depend_on_the_order_of_options(options: dict[str, object]) -> None:
     turned = dict(reversed(options.items()))
     assert make_cell(params=options).id == make_cell(params=turned).id
     assert make_cell(dataset_options=options).id == make_cell(dataset_options=turned).id
@@ -86,12 +86,12 @@ def test_every_field_is_part_of_the_id(change: dict[str, object]) -> None:
     assert set(change) <= set(Cell.__struct_fields__)
 
 
-def test_every_field_is_tried_above() -> None:
+def test_id_test_covers_every_field() -> None:
     tried = next(m for m in test_every_field_is_part_of_the_id.pytestmark if m.name == "parametrize").args[1]
     assert {name for change in tried for name in change} == set(Cell.__struct_fields__)
 
 
-def test_a_field_added_later_leaves_old_ids_as_they_are() -> None:
+def test_new_field_does_not_change_old_ids() -> None:
     later = msgspec.defstruct(
         "Later", [("added", str, "usual")], bases=(Cell,), kw_only=True, frozen=True, omit_defaults=True
     )
@@ -114,7 +114,7 @@ def test_ids_do_not_change_between_versions() -> None:
 
 @quick
 @given(CELLS)
-def test_equal_cells_have_one_id_whatever_objects_hold_their_values(cell: Cell) -> None:
+def test_equal_cells_have_equal_ids(cell: Cell) -> None:
     anew = {
         name: float(str(value)) if isinstance(value, float) else copy.deepcopy(value)
         for name, value in msgspec.structs.asdict(cell).items()
@@ -124,7 +124,7 @@ def test_equal_cells_have_one_id_whatever_objects_hold_their_values(cell: Cell) 
         assert same.id == cell.id
 
 
-def test_an_unknown_field_of_a_cell_is_refused() -> None:
+def test_unknown_field_of_a_cell_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `bagsize`"):
         msgspec.json.decode(b'{"dataset":"a","method":"b","bag_size":1,"seed":0,"bagsize":2}', type=Cell)
 
@@ -134,13 +134,13 @@ def test_an_unknown_field_of_a_cell_is_refused() -> None:
 
 @quick
 @given(CELLS, st.floats(0, 1), st.dictionaries(st.text(max_size=5), st.floats(0, 1e6), max_size=3))
-def test_a_result_reads_back_as_it_was(cell: Cell, value: float, phases: dict[str, float]) -> None:
+def test_result_round_trips(cell: Cell, value: float, phases: dict[str, float]) -> None:
     result = make_result(cell, value, phases=phases, fit_seconds=3, notes={"n": 1, "t": "x", "b": True, "z": None})
     assert decode_result(encode_result(result)) == result
     assert encode_result(decode_result(encode_result(result))) == encode_result(result)
 
 
-def test_a_result_file_is_for_human_eyes_too() -> None:
+def test_result_file_is_indented_json() -> None:
     lines = encode_result(make_result()).decode().splitlines()
     assert len(lines) > 10
     assert any('"status": "ok"' in line for line in lines)
@@ -148,7 +148,7 @@ def test_a_result_file_is_for_human_eyes_too() -> None:
 
 @quick
 @given(st.data())
-def test_a_truncated_file_is_damaged(data: st.DataObject) -> None:
+def test_truncated_file_is_damaged(data: st.DataObject) -> None:
     whole = encode_result(make_result())
     cut = data.draw(st.integers(0, len(whole) - 3))  # without the closing bracket
     with pytest.raises(Damaged):
@@ -171,7 +171,7 @@ def test_a_truncated_file_is_damaged(data: st.DataObject) -> None:
         ('"bag_size": 8', '"bag_size": 8, "extra": 1'),
     ],
 )
-def test_a_file_edited_by_hand_is_damaged(old: str, new: str) -> None:
+def test_file_edited_by_hand_is_damaged(old: str, new: str) -> None:
     text = encode_result(make_result()).decode()
     assert old in text
     with pytest.raises(Damaged):
@@ -181,17 +181,17 @@ def test_a_file_edited_by_hand_is_damaged(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"null", b"3", b"[]", b'"x"', b"{}", b"\xff\xfe\x00", b'{"result": 3}', b"\x00" * 99]
 )
-def test_a_file_that_is_no_result_is_damaged(data: bytes) -> None:
+def test_file_without_a_result_is_damaged(data: bytes) -> None:
     with pytest.raises(Damaged, match="not a readable result"):
         decode_result(data)
 
 
-def test_a_file_that_was_only_laid_out_anew_is_sound() -> None:
+def test_reformatted_file_is_valid() -> None:
     result = make_result(fit_seconds=2.0)
     assert decode_result(json.dumps(json.loads(encode_result(result))).encode()) == result
 
 
-def test_a_result_under_another_cells_id_is_damaged() -> None:
+def test_result_under_another_cells_id_is_damaged() -> None:
     forged = CellResult(id=make_cell(seed=5).id, cell=make_cell(), status="ok")
     with pytest.raises(Damaged, match="not the id of its cell"):
         decode_result(encode_result(forged))

@@ -34,7 +34,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
         (Param("a", None, kind="int"), "int"),
     ],
 )
-def test_the_kind_is_that_of_the_default_unless_given(param: Param, kind: str) -> None:
+def test_param_kind_defaults_to_that_of_its_default(param: Param, kind: str) -> None:
     assert param.kind == kind
 
 
@@ -58,7 +58,7 @@ def test_the_kind_is_that_of_the_default_unless_given(param: Param, kind: str) -
         (Param("a", 2, choices=(1, 2, 4)), "4", 4),
     ],
 )
-def test_values_are_read_in_the_parameters_type(param: Param, text: str, value: object) -> None:
+def test_parse_returns_the_type_of_the_parameter(param: Param, text: str, value: object) -> None:
     read = param.parse(text)
     assert read == value
     assert type(read) is type(value)
@@ -82,7 +82,7 @@ def test_values_are_read_in_the_parameters_type(param: Param, text: str, value: 
         (Param("k", 2, choices=(1, 2)), "3.5", "or one of 1, 2"),
     ],
 )
-def test_a_value_that_is_not_admissible_is_refused_with_what_is(param: Param, text: str, words: str) -> None:
+def test_invalid_value_is_rejected_with_the_valid_range(param: Param, text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         param.parse(text)
     assert words in str(caught.value)
@@ -101,14 +101,14 @@ def test_a_value_that_is_not_admissible_is_refused_with_what_is(param: Param, te
         (Param("a", 1.0), math.nan),
     ],
 )
-def test_check_holds_values_to_their_type(param: Param, value: object) -> None:
+def test_check_rejects_values_of_other_types(param: Param, value: object) -> None:
     with pytest.raises(UsageError):
         param.check(value)  # type: ignore[arg-type]
 
 
 @quick
 @given(low=FINITE, high=FINITE, value=FINITE)
-def test_a_number_is_accepted_exactly_within_its_range(low: float, high: float, value: float) -> None:
+def test_number_is_accepted_exactly_within_its_range(low: float, high: float, value: float) -> None:
     low, high = min(low, high), max(low, high)
     param = Param("a", low, low=low, high=high)
     if low <= value <= high:
@@ -118,7 +118,7 @@ def test_a_number_is_accepted_exactly_within_its_range(low: float, high: float, 
             param.check(value)
 
 
-def test_a_default_outside_its_own_range_is_refused() -> None:
+def test_default_outside_its_own_range_is_rejected() -> None:
     for wrong in ({"low": 1.0}, {"high": -1.0}):
         with pytest.raises(PluginError, match="default"):
             Param("a", 0.0, **wrong)
@@ -131,31 +131,31 @@ def spec(**facts: object) -> MethodSpec:
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "with space", "-dash", "semi;colon", "br[acket]", "new\nline", "comma,"])
-def test_a_name_that_could_not_be_typed_is_refused(name: str) -> None:
+def test_spec_rejects_invalid_names(name: str) -> None:
     with pytest.raises(PluginError, match="is not allowed"):
         spec(name=name)
 
 
 @pytest.mark.parametrize("factory", ["toy", "toy:a:b", ""])
-def test_a_factory_must_be_a_module_and_an_attribute(factory: str) -> None:
+def test_factory_must_be_a_module_and_an_attribute(factory: str) -> None:
     with pytest.raises(PluginError, match="module:attribute"):
         spec(factory=factory)
 
 
 @pytest.mark.parametrize("address", ["arxiv.org/abs/1", "https://", "https://arxiv.org/abs 1", "javascript:alert(1)"])
 @pytest.mark.parametrize("what", ["paper", "code"])
-def test_a_link_that_is_no_address_is_refused(what: str, address: str) -> None:
+def test_spec_rejects_invalid_addresses(what: str, address: str) -> None:
     with pytest.raises(PluginError, match=f"{what} .* is not an address"):
         spec(**{what: address})
     assert getattr(spec(**{what: "https://arxiv.org/abs/1709.04108"}), what).endswith("04108")
 
 
-def test_a_parameter_declared_twice_is_refused() -> None:
+def test_parameter_declared_twice_is_rejected() -> None:
     with pytest.raises(PluginError, match="declared twice: lr"):
         spec(params=(Param("lr", 1.0), Param("lr", 2.0)))
 
 
-def test_specs_are_frozen_and_import_nothing_before_load() -> None:
+def test_specs_are_frozen_and_load_lazily() -> None:
     lazy = spec(factory="collections:OrderedDict")
     with pytest.raises(dataclasses.FrozenInstanceError):
         lazy.name = "other"  # type: ignore[misc]
@@ -165,7 +165,7 @@ def test_specs_are_frozen_and_import_nothing_before_load() -> None:
         spec(factory="no_such_module_at_all:Thing").load()
 
 
-def test_resolve_checks_the_given_and_fills_in_the_rest() -> None:
+def test_resolve_checks_values_and_adds_defaults() -> None:
     toy = spec(params=(Param("lr", 0.1, high=1.0), Param("epochs", 20)))
     assert toy.resolve({}) == {"lr": 0.1, "epochs": 20}
     resolved = toy.resolve({"epochs": 5.0})
@@ -178,12 +178,12 @@ def test_resolve_checks_the_given_and_fills_in_the_rest() -> None:
         toy.resolve({"epoch": 5})
 
 
-def test_the_task_follows_from_the_number_of_classes() -> None:
+def test_task_follows_from_the_number_of_classes() -> None:
     assert DatasetSpec(name="d", factory="d:load").task == "binary"
     assert DatasetSpec(name="d", factory="d:load", classes=3).task == "multiclass"
 
 
-def test_every_public_name_can_be_imported_and_no_other() -> None:
+def test_public_names_match_their_declaration() -> None:
     for name in llpbench.__all__:
         assert getattr(llpbench, name) is not None
     assert sorted(llpbench.__all__) == sorted(set(dir(llpbench)) - {"__version__"})
@@ -191,7 +191,7 @@ def test_every_public_name_can_be_imported_and_no_other() -> None:
         llpbench.Registry  # noqa: B018
 
 
-def test_a_seed_depends_on_the_purpose_and_the_axes_alone() -> None:
+def test_seed_depends_on_the_purpose_and_the_axes_alone() -> None:
     seed = derive_seed("bags", seed=0, dataset="toy", bag_size=8)
     assert seed == derive_seed("bags", bag_size=8, dataset="toy", seed=0)
     others = [
@@ -209,7 +209,7 @@ def test_seeds_do_not_change_between_versions() -> None:
     assert derive_seed("bags", seed=0, dataset="adult", bag_size=8, scheme="random") == 1789471393
 
 
-def test_an_option_added_later_leaves_the_ids_of_cells_as_they_were() -> None:
+def test_new_option_does_not_change_cell_ids() -> None:
     old = MethodSpec(name="toy", factory="toy:Toy", params=(Param("lr", 0.1),))
     option = Param("centre", "none", choices=("none", "rows"), omit_default=True)
     new = dataclasses.replace(old, params=(*old.params, option))
@@ -228,7 +228,7 @@ def test_an_option_added_later_leaves_the_ids_of_cells_as_they_were() -> None:
         new.resolve({"centre": "columns"})
 
 
-def test_options_of_published_methods_leave_their_cells_as_they_are() -> None:
+def test_options_of_published_methods_do_not_change_their_cells() -> None:
     methods = load_registry().methods
     assert "center" not in methods["easyllp"].resolve({})
     assert "outputs" not in methods["count-nll"].resolve({})

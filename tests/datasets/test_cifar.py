@@ -65,7 +65,7 @@ def test_both_layouts_hold_the_same(tmp_path_factory: pytest.TempPathFactory, n:
         assert_array_equal(found_labels, labels)
 
 
-def test_pixels_lie_where_the_report_says(tmp_path: Path) -> None:
+def test_pixels_have_the_documented_order(tmp_path: Path) -> None:
     """1,024 red, 1,024 green, 1,024 blue values, row by row."""
     raw = np.arange(3072) % 251
     (tmp_path / "a.bin").write_bytes(bytes([7, *raw.tolist()]))
@@ -125,7 +125,7 @@ def hostile(name: str, target: Path) -> bytes:
         "a negative shape",
     ],
 )
-def test_hostile_pickles_do_nothing(tmp_path: Path, name: str) -> None:
+def test_hostile_pickles_are_not_executed(tmp_path: Path, name: str) -> None:
     target = tmp_path / "touched"
     path = tmp_path / "data_batch_1"
     path.write_bytes(hostile(name, target))
@@ -134,7 +134,7 @@ def test_hostile_pickles_do_nothing(tmp_path: Path, name: str) -> None:
     assert not target.exists()
 
 
-def test_the_hostile_pickle_would_have_worked(tmp_path: Path) -> None:
+def test_hostile_pickle_works_with_plain_pickle(tmp_path: Path) -> None:
     """Or the test above could not fail."""
     import pickle
 
@@ -152,7 +152,7 @@ def test_damaged_binary_files(tmp_path: Path, body: bytes) -> None:
         read_batch(tmp_path / "data_batch_1.bin")
 
 
-def test_nothing_is_unpickled_before_its_checksum_is_right(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_verified_before_unpickling(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tiny.python / cifar.FILES[3].path
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     opened: list[bytes] = []
@@ -182,7 +182,7 @@ def test_either_layout_is_accepted(tiny: Tiny, tmp_path: Path, monkeypatch: pyte
         assert_array_equal(getattr(found[0], part).y, getattr(found[1], part).y)
 
 
-def test_a_cached_layout_is_accepted(tiny: Tiny, tmp_path: Path) -> None:
+def test_cached_layout_is_accepted(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir(exist_ok=True)
     (tiny.binary).rename(tmp_path / "cache" / "data")
     (tmp_path / "empty").mkdir()
@@ -190,7 +190,7 @@ def test_a_cached_layout_is_accepted(tiny: Tiny, tmp_path: Path) -> None:
     assert len(split.train) + len(split.valid) == 5 * EACH
 
 
-def test_a_missing_file_names_both_layouts(tiny: Tiny, tmp_path: Path) -> None:
+def test_missing_file_names_both_layouts(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataUnavailableError) as caught:
         load(tiny, root=tmp_path / "empty")
@@ -198,7 +198,7 @@ def test_a_missing_file_names_both_layouts(tiny: Tiny, tmp_path: Path) -> None:
     assert "cifar-10-batches-bin/data_batch_1.bin" in str(caught.value)
 
 
-def test_a_damaged_file_of_the_other_layout_is_rejected(tiny: Tiny) -> None:
+def test_damaged_file_of_the_other_layout_is_rejected(tiny: Tiny) -> None:
     (tiny.binary / cifar.FILES[0].forms[0].path).write_bytes(b"something else")
     with pytest.raises(ChecksumError, match=r"data_batch_1\.bin"):
         load(tiny, root=tiny.binary)
@@ -278,7 +278,7 @@ def test_unknown_features(tiny: Tiny) -> None:
         load(tiny, features="patchs")
 
 
-def test_an_encoder_without_weights_says_how_to_train_it(tiny: Tiny) -> None:
+def test_missing_weights_name_the_training_command(tiny: Tiny) -> None:
     with pytest.raises(UsageError, match="llpbench data embed cifar10 --encoder simclr --set network=resnet18"):
         load(tiny, features="simclr", encoder="resnet18")
 
@@ -311,7 +311,7 @@ print(tiny.spec().load()(tiny.store(), seed=0, centroids=4).test.X.sum())
 
 
 @pytest.mark.slow
-def test_cells_that_start_together_make_features_once(tmp_path: Path) -> None:
+def test_concurrent_cells_compute_features_once(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parent
     environment = {**os.environ, "LLPBENCH_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(root)}
     children = [

@@ -93,7 +93,7 @@ GOOD = line(0).split(b"\t")
     ],
 )
 @pytest.mark.parametrize("size", [300, 2**20])
-def test_a_wrong_field_is_named_with_its_line(tmp_path: Path, place: int, value: bytes, words: str, size: int) -> None:
+def test_wrong_field_is_named_with_its_line(tmp_path: Path, place: int, value: bytes, words: str, size: int) -> None:
     wrong = b"\t".join([*GOOD[:place], value, *GOOD[place + 1 :]])
     path = write(tmp_path / "train.txt", [*[line(i) for i in range(8)], wrong, line(9)])
     with pytest.raises(DatasetError) as caught:
@@ -114,7 +114,7 @@ def test_a_wrong_field_is_named_with_its_line(tmp_path: Path, place: int, value:
         (b"I am a web page", "The line begins 'I am a web page'"),
     ],
 )
-def test_a_line_with_wrong_fields_is_rejected_even_if_not_drawn(tmp_path: Path, bad: bytes, words: str) -> None:
+def test_line_with_wrong_fields_is_rejected_even_if_not_drawn(tmp_path: Path, bad: bytes, words: str) -> None:
     path = write(tmp_path / "train.txt", [*[line(i) for i in range(200)], bad, *[line(i) for i in range(5)]])
     with pytest.raises(DatasetError) as caught:
         draw(path, 1, seed=0, block=500)
@@ -141,7 +141,7 @@ def test_binary_files_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100, 399, 400, 1000])
-def test_the_draw_is_exact_without_replacement_and_as_stated(tmp_path: Path, rows: int) -> None:
+def test_draw_is_exact_without_replacement_and_as_stated(tmp_path: Path, rows: int) -> None:
     path = numbered(tmp_path / "train.txt", 400)
     found = numbers(draw(path, rows, seed=3))
     assert len(found) == min(rows, 400)
@@ -151,7 +151,7 @@ def test_the_draw_is_exact_without_replacement_and_as_stated(tmp_path: Path, row
 
 
 @pytest.mark.slow
-def test_blocks_and_compression_change_nothing(tmp_path: Path) -> None:
+def test_draw_is_independent_of_blocks_and_compression(tmp_path: Path) -> None:
     plain, zipped = (numbered(tmp_path / name, 3000) for name in ("train.txt", "train.txt.gz"))
     wanted = draw(plain, 120, seed=1)
     for path in (plain, zipped):
@@ -160,7 +160,7 @@ def test_blocks_and_compression_change_nothing(tmp_path: Path) -> None:
     assert not np.array_equal(draw(plain, 120, seed=2), wanted)
 
 
-def test_a_long_file_is_thinned_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_file_is_thinned_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than the buffer holds: the draw is still the one stated, and few lines are read in full."""
     rows, wanted = 12_000, 50
     path = numbered(tmp_path / "train.txt", rows)
@@ -284,7 +284,7 @@ def test_hashed_features_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_synthetic_file_is_like_the_real_one(tmp_path: Path) -> None:
+def test_synthetic_file_is_like_the_real_one(tmp_path: Path) -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
@@ -301,7 +301,7 @@ def test_the_synthetic_file_is_like_the_real_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_synthetic_file_depends_on_its_arguments_alone(tmp_path: Path) -> None:
+def test_synthetic_file_depends_on_its_arguments_alone(tmp_path: Path) -> None:
     for name, rows, seed in (("a.txt", 50, 1), ("b.txt.gz", 50, 1), ("c.txt", 20, 1), ("d.txt", 50, 2)):
         write_synthetic(tmp_path / name, rows, seed)
     a, b, c, d = (read_all(tmp_path / name) for name in ("a.txt", "b.txt.gz", "c.txt", "d.txt"))
@@ -330,9 +330,7 @@ def test_load_from_a_data_folder(tmp_path: Path, own_cache: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_file_is_read_once_for_all_options(
-    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_read_once_for_all_options(tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from llpbench_datasets.criteo import load as module
 
     path = tmp_path / "data" / "criteo" / "train.txt"
@@ -389,7 +387,7 @@ def test_missing_file_explains_where_to_get_it(tmp_path: Path, own_cache: Path) 
     assert DataStore(CRITEO, tmp_path / "data").fetch() == []
 
 
-def test_a_damaged_sample_is_rejected(tmp_path: Path, own_cache: Path) -> None:
+def test_damaged_sample_is_rejected(tmp_path: Path, own_cache: Path) -> None:
     path = tmp_path / "data" / SAMPLE.path
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not the sample")
@@ -416,7 +414,7 @@ def test_declared_options_are_the_loaders() -> None:
     assert [met_steps(n) for n in (10, 8806, 10**6)] == [50, 413, 4000]
 
 
-def test_the_real_sample() -> None:
+def test_real_sample() -> None:
     store = DataStore(CRITEO)
     try:
         path = store.path(SAMPLE.path)

@@ -38,7 +38,7 @@ class Counted:
         return self.array
 
 
-def test_made_once_then_mapped(own_cache: Path) -> None:
+def test_features_are_computed_once_then_memory_mapped(own_cache: Path) -> None:
     compute = Counted()
     first, second = (cached_array(["a", 1], compute) for _ in range(2))
     assert compute.calls == 1
@@ -54,7 +54,7 @@ def test_made_once_then_mapped(own_cache: Path) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.one_of(st.text(), st.binary(), st.integers(), st.booleans(), st.none(), st.floats()), max_size=4))
-def test_every_change_of_a_key_is_another_key(parts: list[str | bytes | int | float | None]) -> None:
+def test_every_change_gives_another_key(parts: list[str | bytes | int | float | None]) -> None:
     key = content_key(parts)
     assert key == content_key(list(parts))
     others = [[*parts, ""], [*parts, None], ["", *parts]]
@@ -77,7 +77,7 @@ def test_arrays_in_a_key() -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "other", "bit", "without digest"])
-def test_a_damaged_file_is_made_again(own_cache: Path, damage: str) -> None:
+def test_damaged_file_is_recomputed(own_cache: Path, damage: str) -> None:
     compute = Counted()
     cached_array(["a"], compute)
     (path,) = own_cache.iterdir()
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_made_again(own_cache: Path, damage: str) -> None:
     assert path.read_bytes() == whole
 
 
-def test_a_failed_computation_keeps_nothing(own_cache: Path) -> None:
+def test_failed_computation_keeps_nothing(own_cache: Path) -> None:
     def fails() -> np.ndarray:
         raise RuntimeError("no")
 
@@ -117,7 +117,7 @@ def test_features_are_returned_if_the_cache_is_read_only(tmp_path: Path) -> None
     assert compute.calls == 2
 
 
-def test_a_full_disk_loses_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_does_not_lose_features(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, os.strerror(28))
 
@@ -126,7 +126,7 @@ def test_a_full_disk_loses_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPa
     assert list(own_cache.iterdir()) == []
 
 
-def test_a_platform_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_platform_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object, **__: object) -> None:
         raise NotImplementedError
 
@@ -137,7 +137,7 @@ def test_a_platform_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compute.calls == 1
 
 
-def test_threads_make_it_once() -> None:
+def test_threads_compute_features_once() -> None:
     gate = threading.Barrier(6)
     compute = Counted()
     found: list[np.ndarray] = []
@@ -176,14 +176,14 @@ def child(log: Path, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_that_start_together_make_it_once(tmp_path: Path) -> None:
+def test_concurrent_processes_compute_features_once(tmp_path: Path) -> None:
     children = [child(tmp_path / "log", 0.3) for _ in range(4)]
     outputs = [process.communicate(timeout=PATIENCE)[0] for process in children]
     assert [output.split()[-1] for output in outputs] == ["10.0"] * 4
     assert (tmp_path / "log").read_text() == "made\n"
 
 
-def test_a_killed_process_leaves_no_lock(own_cache: Path, tmp_path: Path) -> None:
+def test_killed_process_leaves_no_lock(own_cache: Path, tmp_path: Path) -> None:
     with child(tmp_path / "log", 600) as stuck:
         assert stuck.stdout is not None
         assert stuck.stdout.readline() == "working\n"

@@ -63,7 +63,7 @@ def test_names_are_those_of_the_stored_sets() -> None:
         assert_array_equal(np.unique(bag_numbers(name)), np.arange(number[size]))
 
 
-def test_a_misspelt_set_name_gets_a_suggestion() -> None:
+def test_misspelt_set_name_gets_a_suggestion() -> None:
     with pytest.raises(UnknownNameError, match="hard-small-equal-mixed-cluster-kmeans-5"):
         LANDSCAPE.resolve({"set": "hard-small-equal-mixd-cluster-kmeans-5"})
 
@@ -155,7 +155,7 @@ def test_validation_bags_are_parts_of_training_bags() -> None:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=200), st.integers(0, 2**31))
-def test_a_share_of_each_bag_is_held_out(bags: list[int], seed: int) -> None:
+def test_share_of_each_bag_is_held_out(bags: list[int], seed: int) -> None:
     bag_of = np.array([*bags, *bags])  # places beyond the given rows are left alone
     rows = np.random.default_rng(seed).permutation(len(bags))
     train, valid = held_out(rows, bag_of, 0.2, seed)
@@ -165,7 +165,7 @@ def test_a_share_of_each_bag_is_held_out(bags: list[int], seed: int) -> None:
         assert int((bag_of[valid] == bag).sum()) == round(0.2 * total)
 
 
-def test_the_seed_a_user_types_is_the_run() -> None:
+def test_seed_selects_the_published_run() -> None:
     """Through the harness: seed 7 of a plan is tested on the rows of run 7."""
     from llpbench.contracts.job import Job
     from llpbench.experiment.split import load_split, split_seed
@@ -184,7 +184,7 @@ def test_the_seed_a_user_types_is_the_run() -> None:
     assert_array_equal(split.valid.X, direct.valid.X)
 
 
-def test_published_results_stand_beside_ours() -> None:
+def test_published_results_are_shown_beside_ours() -> None:
     references = llpbench_references()
     assert len(references) == 52 * 8 * 3 * 2
     name = "simple-large-equal-far-global-cluster-None-None"

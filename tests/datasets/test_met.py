@@ -91,7 +91,7 @@ def test_rows_do_not_reach_each_other(model: object) -> None:
     )
 
 
-def test_the_loss_by_hand(model: object) -> None:
+def test_loss_by_hand(model: object) -> None:
     rows = some_rows()
     visible = met.draw_visible(np.random.default_rng(2), len(rows), 0.7)
     inputs = (*met.inputs(rows, slice(None)), visible)
@@ -128,7 +128,7 @@ def test_batches_go_through_all_rows() -> None:
     assert seen[:4] != seen[4:]
 
 
-def test_a_batch_depends_on_its_step_alone() -> None:
+def test_batch_depends_on_its_step_alone() -> None:
     """TensorFlow looks at the first batches before it trains on them."""
     settings = met.Settings(batch=5, steps=8, mask=0.7)
     inputs = [met.Batches(some_rows(), settings, seed=0)[step][0] for step in range(8)]

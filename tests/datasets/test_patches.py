@@ -45,7 +45,7 @@ def naive_encode(image: np.ndarray, dictionary: Dictionary) -> np.ndarray:
     return (sums / sizes[:, :, None]).reshape(-1)
 
 
-def test_encoding_against_a_naive_one() -> None:
+def test_encoding_equals_a_naive_one() -> None:
     images, _ = draw(n=5)
     dictionary = learn_dictionary(images, SMALL)
     found = np.concatenate([block for _, block in encode(images, dictionary)])
@@ -91,7 +91,7 @@ def test_whitened_patches() -> None:
 
 @quick
 @given(st.integers(1, 6), st.integers(6, 40), st.integers(0, 2**32 - 1))
-def test_kmeans_rounds_against_loops(count: int, n: int, seed: int) -> None:
+def test_kmeans_rounds_equal_plain_loops(count: int, n: int, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(n, 3)).astype(np.float32)
     start, found = (kmeans(rows, count, rounds, np.random.default_rng(seed)) for rounds in (0, 1))
     assert {tuple(c) for c in start.tolist()} <= {tuple(r) for r in rows.tolist()}
@@ -106,7 +106,7 @@ def test_kmeans_rounds_against_loops(count: int, n: int, seed: int) -> None:
     assert cost(later) <= cost(found) + 1e-4 <= cost(start) + 2e-4
 
 
-def test_kmeans_refills_empty_clusters_and_needs_no_more_than_there_are() -> None:
+def test_kmeans_refills_empty_clusters() -> None:
     rows = np.repeat(np.array([[0.0, 0.0], [5.0, 5.0]], np.float32), 10, axis=0)
     found = kmeans(rows, 6, 3, np.random.default_rng(0))
     assert np.isfinite(found).all()
@@ -133,7 +133,7 @@ def test_folding() -> None:
 
 
 @pytest.mark.parametrize(("dims", "exact"), [(3, 1500), (3, 0), (10, 0), (40, 1500)])
-def test_components_against_a_decomposition(dims: int, exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_equal_a_full_decomposition(dims: int, exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(components, "_EXACT", exact)
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(60, 12)) * np.linspace(3, 0.5, 12) + 2).astype(np.float16)

@@ -77,7 +77,7 @@ def test_adult_columns() -> None:
     assert_allclose(split.train.X[:, 0].mean(), 0.0, atol=1e-3)
 
 
-def test_adult_files_one_by_one(tmp_path: Path) -> None:
+def test_adult_loads_single_files(tmp_path: Path) -> None:
     store = DataStore(ADULT)
     try:
         data, test = (store.path(file.path) for file in ADULT.files)
@@ -89,7 +89,7 @@ def test_adult_files_one_by_one(tmp_path: Path) -> None:
     assert_array_equal(both.labels, np.concatenate([first.labels, second.labels]))
 
 
-def test_country_of_a_single_row() -> None:
+def test_country_with_one_row_is_encoded() -> None:
     """One row of Adult comes from a country of its own: in training it has a column, elsewhere all zeros."""
     seen = set()
     for seed in range(12):
@@ -102,7 +102,7 @@ def test_country_of_a_single_row() -> None:
     assert True in seen
 
 
-def test_marketing_without_duration() -> None:
+def test_marketing_can_omit_duration() -> None:
     full, advised = load(MARKETING), load(MARKETING, duration=False)
     names = [column.name for column in full.columns]
     assert len(names) == 16

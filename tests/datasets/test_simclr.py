@@ -48,7 +48,7 @@ def brute_force(z: np.ndarray, temperature: float) -> list[float]:
 
 @quick
 @given(st.sampled_from([1, 4]), st.sampled_from([0.1, 0.2, 0.5, 1.0]), st.integers(0, 2**32 - 1))
-def test_nt_xent_against_a_loop(n: int, temperature: float, seed: int) -> None:
+def test_nt_xent_equals_a_plain_loop(n: int, temperature: float, seed: int) -> None:
     z = np.random.default_rng(seed).normal(size=(2 * n, 3)).astype(np.float32) + 0.1
     found = np.asarray(nt_xent(ops.convert_to_tensor(z), temperature))
     assert_allclose(found, brute_force(z.astype(float), temperature), rtol=1e-4, atol=1e-4)
@@ -57,7 +57,7 @@ def test_nt_xent_against_a_loop(n: int, temperature: float, seed: int) -> None:
 # -- views -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_view_without_change_is_the_image() -> None:
+def test_view_without_change_is_the_image() -> None:
     images, _ = draw(n=12)
     still = Views(size=32, area=1.0, ratio=1.0, jitter=0.0, gray=0.0)
     views = random_views(images, np.random.default_rng(0), still)
@@ -152,7 +152,7 @@ def test_pooling_over_quadrants() -> None:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupted_training_resumes_to_the_same_weights(tmp_path: Path) -> None:
+def test_interrupted_training_resumes_to_the_same_weights(tmp_path: Path) -> None:
     """Checkpoints that are damaged or of other settings are ignored."""
     images, _ = draw(n=16)
     heard: list[str] = []

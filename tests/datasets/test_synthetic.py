@@ -78,7 +78,7 @@ def test_sizes_types_and_columns() -> None:
     assert [column.name for column in split.columns] == ["x0", "x1", "x2"]
 
 
-def test_arguments_alone_decide() -> None:
+def test_data_depend_only_on_the_arguments() -> None:
     options = {"rows": 500, "dim": 5, "classes": 3}
     first, again, other = (whole(load(FILES, seed=seed, **options)) for seed in (4, 4, 5))
     np.random.default_rng().random()

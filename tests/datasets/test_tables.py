@@ -60,7 +60,7 @@ def test_uneven_rows_are_rejected() -> None:
         max_size=20,
     )
 )
-def test_compact_form_loses_nothing(rows: list[tuple[str, ...]]) -> None:
+def test_compact_form_is_lossless(rows: list[tuple[str, ...]]) -> None:
     made = table_from_rows(rows, ["a", "b", "c"], ["a"], "y")
     assert_same(unpack(pack(made)), made)
 
@@ -85,7 +85,7 @@ def test_kept_and_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "byte", "text", "edited"])
-def test_damaged_compact_form_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_damaged_compact_form_is_rebuilt(tmp_path: Path, damage: str) -> None:
     cached_table(tmp_path, ["abc"], table)
     (kept,) = tmp_path.iterdir()
     good = kept.read_bytes()

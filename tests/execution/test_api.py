@@ -39,7 +39,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_main_job_in_small_equals_the_command_cell_for_cell(tmp_path: Path) -> None:
+def test_run_returns_the_cells_of_the_command(tmp_path: Path) -> None:
     results = run(METHODS, out=tmp_path / "called", **SMALL)
     command = ["run", "--methods", METHODS, "--datasets", SMALL["datasets"], "--bags", "8,32", "--seeds", "2"]
     done = llpbench(*command, "--out", "typed", cwd=tmp_path)
@@ -57,7 +57,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.mark.slow
-def test_cells_are_a_table_with_a_row_for_each_cell_and_rule(results: Results) -> None:
+def test_cells_has_one_row_per_cell_and_rule(results: Results) -> None:
     cells = results.cells
     assert len(cells) == 2 * 2 * 2 * 2 * 2  # methods, noise levels, bag sizes, seeds, rules
     assert set(cells["rule"]) == {"bags", "instances"}
@@ -67,7 +67,7 @@ def test_cells_are_a_table_with_a_row_for_each_cell_and_rule(results: Results) -
     assert (cells["status"] == "ok").all()
 
 
-def test_the_table_is_the_one_that_the_command_prints(results: Results) -> None:
+def test_table_equals_the_printed_one(results: Results) -> None:
     frame = results.table()
     assert list(frame.columns) == [8, 32]
     done = llpbench("table", str(results.folder), "--rule", "bags", "--format", "markdown", cwd=results.folder.parent)
@@ -86,7 +86,7 @@ def test_the_table_is_the_one_that_the_command_prints(results: Results) -> None:
         results.table(format="word")
 
 
-def test_the_curve_holds_the_means_over_seeds(results: Results) -> None:
+def test_curve_holds_the_means_over_seeds(results: Results) -> None:
     curve = results.curve(rule="instances").set_index(["method", "noise", "bag_size"])
     cells = results.cells
     one = cells[(cells["rule"] == "instances") & (cells["method"] == "mean-ridge") & (cells["noise"] == "high")]
@@ -95,13 +95,13 @@ def test_the_curve_holds_the_means_over_seeds(results: Results) -> None:
     assert curve["seeds"].eq(2).all()
 
 
-def test_without_matplotlib_a_plot_says_what_to_install(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_names_the_missing_package(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"pip install 'llpbench\[plot\]'"):
         results.plot()
 
 
-def test_a_plot_has_a_line_for_each_method(results: Results) -> None:
+def test_plot_has_a_line_for_each_method(results: Results) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     axes = results.plot()
@@ -110,13 +110,13 @@ def test_a_plot_has_a_line_for_each_method(results: Results) -> None:
     assert axes[0].get_ylabel() == "AUROC %"
 
 
-def test_a_folder_can_be_read_again(results: Results) -> None:
+def test_folder_can_be_read_again(results: Results) -> None:
     again = Results.of(results.folder)
     pd.testing.assert_frame_equal(again.cells, results.cells)
     assert repr(again) == repr(results)
 
 
-def test_the_same_call_keeps_finished_cells(tmp_path: Path) -> None:
+def test_same_call_keeps_finished_cells(tmp_path: Path) -> None:
     first = run("mean-ridge", out=tmp_path / "out", **SMALL)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
     second = run("mean-ridge", out=tmp_path / "out", **SMALL)
@@ -143,7 +143,7 @@ class Interrupted:
 
 
 @pytest.mark.slow
-def test_an_interrupt_keeps_finished_cells(tmp_path: Path) -> None:
+def test_interrupt_keeps_finished_cells(tmp_path: Path) -> None:
     view = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         run("mean-ridge", out=tmp_path / "out", **{**SMALL, "progress": view})
@@ -169,7 +169,7 @@ def test_failures_are_in_the_table_with_their_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_a_script_needs_no_main_guard(tmp_path: Path, start: str) -> None:
+def test_run_works_in_scripts_without_main_guard(tmp_path: Path, start: str) -> None:
     script = "import os, llpbench\nforks = []\nos.register_at_fork(before=lambda: forks.append(1))\n"
     script += "found = llpbench.run('mean-ridge', datasets='synthetic[rows=600]', bags=8, seeds=1, "
     script += f"start={start!r}, out='out')\nprint(len(found.cells), forks)\n"
@@ -180,7 +180,7 @@ def test_a_script_needs_no_main_guard(tmp_path: Path, start: str) -> None:
     assert "1 cell, 0 already done" in done.stderr  # progress as on the command line
 
 
-def test_a_wrong_request_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_run_rejects_invalid_settings_before_running(tmp_path: Path) -> None:
     for wrong, words in (
         ({"methods": "mean-rigde"}, "Did you mean 'mean-ridge'"),
         ({"methods": "mean-ridge", "bags": 0}, "bag size 0 is not possible"),
@@ -213,16 +213,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[TuneRequest]:
     return found
 
 
-def test_ranges_of_a_search_reach_it_as_they_are(asked: list[TuneRequest], tmp_path: Path) -> None:
+def test_tune_receives_ranges_unchanged(asked: list[TuneRequest], tmp_path: Path) -> None:
     ranges = {"tilt": {"slope": (np.float64(-0.5), 0.5)}, "slope": np.array([-1.0, 1.0])}
     with pytest.raises(SystemExit):
         tune("tilt", ranges=ranges, datasets="halves", bags=4, plugins=TUNABLE, out=tmp_path)
     assert asked[0].settings.ranges == {"tilt": {"slope": [-0.5, 0.5]}, "slope": [-1.0, 1.0]}
 
 
-def test_a_search_goes_where_its_file_says_unless_the_call_or_flag_says_otherwise(
-    asked: list[TuneRequest], tmp_path: Path
-) -> None:
+def test_tune_writes_to_the_folder_of_its_file_unless_overridden(asked: list[TuneRequest], tmp_path: Path) -> None:
     file, plain = tmp_path / "run.toml", tmp_path / "plain.toml"
     plain.write_text('methods = ["tilt"]\ndatasets = ["halves"]\nbags = [4]\n')
     file.write_text(f'{plain.read_text()}out = "searches"\n')
@@ -237,7 +235,7 @@ def test_a_search_goes_where_its_file_says_unless_the_call_or_flag_says_otherwis
 
 
 @pytest.mark.slow
-def test_tuning_as_a_call(tmp_path: Path) -> None:
+def test_tune_can_be_called_from_python(tmp_path: Path) -> None:
     settings = {"datasets": "halves", "bags": [4], "plugins": [TUNABLE], "progress": False}
     found = tune("tilt", trials=4, rule="all", out=tmp_path / "tuned", **settings)
     assert found.complete

@@ -62,7 +62,7 @@ def cells(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_every_way_to_end_has_its_status_and_reason(tmp_path: Path, start: str) -> None:
+def test_every_ending_has_a_status_and_reason(tmp_path: Path, start: str) -> None:
     command = [*RUN, *ONE, "--start", start, "--memory", "900MB", "--out", "out", "--methods"]
     others = ",".join(EXPECTED.keys() - {"faulty-hang"})
     for methods, limit in ((others, ()), ("faulty-hang", ("--timeout", "2"))):  # only one cell may time out

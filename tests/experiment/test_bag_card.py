@@ -32,7 +32,7 @@ def by_brute_force(X: np.ndarray, offsets: np.ndarray) -> float:
 
 @quick
 @given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=6), classes=st.integers(2, 4), seed=st.integers(0, 99))
-def test_the_card_is_what_its_words_say(sizes: list[int], classes: int, seed: int) -> None:
+def test_card_matches_its_definition(sizes: list[int], classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     X = np.hstack([rng.normal(size=(sum(sizes), 2)) * [1, 1000] + [0, 5000], np.ones((sum(sizes), 1))])
@@ -72,7 +72,7 @@ def test_random_bags_have_ratios_of_one_whatever_their_sizes(classes: int) -> No
     assert np.mean(separations) == pytest.approx(1.0, abs=0.01)
 
 
-def test_bags_of_a_kind_stand_out() -> None:
+def test_card_distinguishes_homogeneous_bags() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2)).astype(np.float32)
     labels = (X[:, 0] + rng.normal(size=2000) > 0).astype(int)
@@ -86,7 +86,7 @@ def test_bags_of_a_kind_stand_out() -> None:
         assert (card.spread or 0) > wide
 
 
-def test_pieces_of_a_large_table_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_separation_is_independent_of_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     X, offsets = rng.normal(size=(100, 3)), np.array([0, 1, 40, 99, 100])
     whole = separation(X, offsets)
@@ -100,7 +100,7 @@ def test_pieces_of_a_large_table_give_the_same(monkeypatch: pytest.MonkeyPatch) 
 CARD = BagCard(365, 54_000, 0.1, (50.0, 80.0, 120.0, 190.0, 210.0), 0.164, 3.83, 1.21)
 
 
-def test_a_card_in_words() -> None:
+def test_card_in_words() -> None:
     assert card_words(CARD) == (
         "365 bags of 50-210 (median 120) rows; proportions sd 0.164, 3.83 x random; features apart 1.21 x random; "
         "10.0 % of rows in no bag"

@@ -90,7 +90,7 @@ def test_random_bags_mix_the_rows() -> None:
 
 @quick
 @given(n=st.integers(2, 200), size=st.integers(1, 40), seed=st.integers(0, 99))
-def test_rows_that_share_a_value_fall_together(n: int, size: int, seed: int) -> None:
+def test_rows_with_equal_values_share_bags(n: int, size: int, seed: int) -> None:
     X = table(n, seed)
     for column, key in (("colour", X[:, 1:4].argmax(axis=1)), ("number", X[:, 0]), ("other", X[:, 4])):
         bag_of = feature_bags(X, size, columns=COLUMNS, rng=np.random.default_rng(seed), column=column)
@@ -105,7 +105,7 @@ def test_ties_are_broken_at_random() -> None:
     assert (one != two).any()
 
 
-def test_clusters_fall_together() -> None:
+def test_rows_of_a_cluster_share_bags() -> None:
     rng = np.random.default_rng(0)
     cluster = np.repeat([0, 1, 2], 50)
     X = (rng.normal(size=(150, 4)) * 0.1 + 10 * cluster[:, None]).astype(np.float32)
@@ -114,12 +114,12 @@ def test_clusters_fall_together() -> None:
         assert len(set(cluster[bag_of == b])) == 1
 
 
-def test_an_unknown_column_gets_the_known_ones() -> None:
+def test_unknown_column_gets_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"'color'.*Did you mean 'colour'.*colour, number, other"):
         feature_bags(table(9), 3, columns=COLUMNS, rng=np.random.default_rng(0), column="color")
 
 
-def test_the_same_seed_gives_the_same_bags_and_another_does_not() -> None:
+def test_same_seed_gives_the_same_bags_and_another_does_not() -> None:
     part = make_part(200)
     first, again, other = (bags_of(part, 8, seed=s)[0] for s in (0, 0, 1))
     np.testing.assert_array_equal(first.X, again.X)
@@ -132,7 +132,7 @@ def test_bags_do_not_depend_on_labels() -> None:
     np.testing.assert_array_equal(bags_of(part, 8)[0].X, bags_of(flipped, 8)[0].X)
 
 
-def test_the_order_inside_a_bag_tells_nothing() -> None:
+def test_order_inside_a_bag_is_random() -> None:
     rows = bags_of(make_part(64), 64)[0].X[:, 0]
     assert rows.tolist() != sorted(rows)
     order, offsets = bag_order(np.zeros(64, dtype=int), 64, np.random.default_rng(0))
@@ -141,7 +141,7 @@ def test_the_order_inside_a_bag_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("bag_of", [[0.0, 1.0, 1.0], [0, 1], [[0], [1], [1]]])
-def test_a_scheme_that_returns_something_else_is_refused(bag_of: list[object]) -> None:
+def test_invalid_output_of_a_scheme_is_rejected(bag_of: list[object]) -> None:
     with pytest.raises(DatasetError, match="a bag scheme must return 3 integers"):
         bag_order(np.array(bag_of), 3, np.random.default_rng(0))
 
@@ -155,7 +155,7 @@ def test_bag_numbers_may_have_gaps() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_method_cannot_spoil_what_it_is_given(classes: int) -> None:
+def test_bags_are_read_only(classes: int) -> None:
     bags, _ = bags_of(make_part(40, classes), 7, classes)
     names = ("X", "offsets", "counts", "sizes", "bag_of", "proportions", "clipped_proportions", "prior")
     for name in names:
@@ -180,14 +180,14 @@ def test_clipped_proportions_lie_on_the_simplex(counts: list[list[float]], binar
         np.testing.assert_allclose(clipped.sum(axis=1), 1)
 
 
-def test_the_prior_weighs_bags_by_their_size() -> None:
+def test_prior_weighs_bags_by_their_size() -> None:
     bags = Bags(np.zeros((5, 1), np.float32), np.array([0, 1, 5]), np.array([[1.0], [0.0]]))
     assert bags.prior.tolist() == [0.2]
 
 
 @quick
 @given(n=st.integers(10, 500), seed=st.integers(0, 99))
-def test_a_split_is_disjoint_complete_and_of_the_given_shares(n: int, seed: int) -> None:
+def test_split_is_disjoint_complete_and_of_the_given_shares(n: int, seed: int) -> None:
     parts = random_split(n, (0.81, 0.09, 0.10), seed)
     assert sorted(np.concatenate(parts)) == list(range(n))
     assert [len(p) for p in parts[1:]] == [round(0.09 * n), round(0.10 * n)]
@@ -206,6 +206,6 @@ def test_own_bags_above_the_size_are_cut_into_equal_parts(bags: list[int], size:
     assert len(np.unique(found)) == sum(len(np.unique(found[own == bag])) for bag in set(bags))  # parts never mix
 
 
-def test_own_bags_need_a_dataset_that_brings_them() -> None:
+def test_own_bags_require_a_dataset_with_natural_bags() -> None:
     with pytest.raises(DatasetError, match="natural bags"):
         own_bags(np.zeros((3, 1), np.float32), 2, columns=(), rng=np.random.default_rng(0), bag_of=None)

@@ -39,7 +39,7 @@ def enumerated(p: np.ndarray, count: float, sd: float) -> float:
 
 
 @pytest.mark.parametrize(("counts", "sd"), [([2, 1, 0], 0.0), ([5, 0, 3], 0.0), ([3.7, -1.2, 6.1], 1.5)])
-def test_small_bags_have_their_exact_law(counts: list[float], sd: float) -> None:
+def test_small_bags_use_the_exact_law(counts: list[float], sd: float) -> None:
     p = np.random.default_rng(0).random(sum(SIZES))
     bags = bags_of(counts, count_sd=sd)
     found = count_log_laws(p, bags, 0)[0]
@@ -48,7 +48,7 @@ def test_small_bags_have_their_exact_law(counts: list[float], sd: float) -> None
 
 
 @pytest.mark.parametrize("sd", [0.0, 1.5])
-def test_the_bag_effect_is_integrated_out(sd: float) -> None:
+def test_bag_effect_is_integrated_out(sd: float) -> None:
     theta = np.random.default_rng(1).normal(-1.0, 1.0, sum(SIZES))
     counts = [3.0, 0.0, 4.0]
     bags = bags_of(counts, count_sd=sd)
@@ -75,7 +75,7 @@ def test_large_bags_are_gaussian_and_near_to_exact() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-5.0, 5.0))
-def test_the_level_of_predictions_changes_nothing(seed: int, shift: float) -> None:
+def test_rule_counts_ignores_the_level_of_predictions(seed: int, shift: float) -> None:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=24)
     bags = bags_of([float(c) for c in rng.integers(0, 9, 3)], (8, 8, 8))
@@ -83,7 +83,7 @@ def test_the_level_of_predictions_changes_nothing(seed: int, shift: float) -> No
     assert values[0] == pytest.approx(values[1], abs=1e-6)
 
 
-def test_a_model_that_explains_the_bags_wins_also_where_they_have_an_effect() -> None:
+def test_model_that_explains_the_bags_wins_also_where_they_have_an_effect() -> None:
     rng = np.random.default_rng(3)
     z = np.repeat(rng.normal(0, 1.0, 200), 40) + rng.normal(0, 0.5, 8000)
     u = np.repeat(rng.normal(0, 0.6, 200), 40)

@@ -73,7 +73,7 @@ def test_every_bag_is_held_out_once(n: int, folds: int, seed: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_a_single_bag_has_no_folds() -> None:
+def test_single_bag_has_no_folds() -> None:
     with pytest.raises(Skip, match="at least two bags"):
         deal(1, 5, np.random.default_rng(0))
 
@@ -97,7 +97,7 @@ def test_folds_keep_rows_labels_and_counts_together(rows: int, bag_size: int, fo
     assert held_rows == rows + 7
 
 
-def test_the_pool_has_training_bags_first() -> None:
+def test_pool_has_training_bags_first() -> None:
     train, _ = bags_of(make_part(10), 4)
     valid, _ = bags_of(make_part(6, seed=3), 4)
     pooled = pool(replace(train, validation=valid))
@@ -106,7 +106,7 @@ def test_the_pool_has_training_bags_first() -> None:
     assert pooled.validation is None
 
 
-def test_a_place_is_worth_the_mean_over_folds_by_their_rows() -> None:
+def test_place_value_is_the_mean_over_folds_weighted_by_rows() -> None:
     places = [("", 0), ("", 1), ("late", 0)]
     first = FoldValues(10, places, [{RULE.name: 1.0}, {RULE.name: 2.0}, {RULE.name: 5.0}])
     second = FoldValues(30, places[:2], [{RULE.name: 3.0}, {RULE.name: None}])
@@ -114,7 +114,7 @@ def test_a_place_is_worth_the_mean_over_folds_by_their_rows() -> None:
     assert found == {RULE.name: {("", 0): (10 * 1.0 + 30 * 3.0) / 40}}  # the others some fold did not reach
 
 
-def test_a_cross_validated_rule_uses_no_labels() -> None:
+def test_cross_validated_rule_uses_no_labels() -> None:
     with pytest.raises(PluginError, match="cannot use labels"):
         RuleSpec(name="x", factory="m:f", cross_validated=True, uses_labels=True)
 
@@ -130,7 +130,7 @@ def run(folder: Path, plugin: Path, *words: str) -> CellResult:
 
 
 @pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start: str) -> None:
+def test_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start: str) -> None:
     result = run(tmp_path / "out", student, "--folds", "3", "--start", start)
     assert result.status == "ok"
     assert result.selected["bags-cv"].report == 2
@@ -143,14 +143,14 @@ def test_a_cell_with_folds_chooses_by_them(tmp_path: Path, student: Path, start:
     assert result.folds_seconds > 0
 
 
-def test_without_folds_nothing_is_fitted_twice(tmp_path: Path, student: Path) -> None:
+def test_without_folds_the_method_is_fitted_once(tmp_path: Path, student: Path) -> None:
     result = run(tmp_path / "out", student)
     assert set(result.selected) == set(result.rules) == {"bags", "counts", "instances"}
     assert result.notes["fits"] == 1
     assert result.folds_seconds == 0
 
 
-def test_a_fold_that_declines_is_told(tmp_path: Path, student: Path) -> None:
+def test_skipped_fold_is_reported(tmp_path: Path, student: Path) -> None:
     out = tmp_path / "out"
     llpbench(
         "run", "--plugin", str(student), "--methods", "student[declines=100]", "--datasets", "synthetic[rows=400]",
@@ -162,14 +162,14 @@ def test_a_fold_that_declines_is_told(tmp_path: Path, student: Path) -> None:
 
 
 @pytest.mark.parametrize("folds", ["1", "-2", "101"])
-def test_impossible_folds_are_refused(tmp_path: Path, folds: str) -> None:
+def test_impossible_folds_are_rejected(tmp_path: Path, folds: str) -> None:
     done = llpbench("run", "--methods", "mean-ridge", "--folds", folds, cwd=tmp_path)
     assert done.returncode == 2
     assert "from 2 to 100 folds" in done.stderr
 
 
 @pytest.mark.slow
-def test_a_search_by_folds_has_five_of_them(tmp_path: Path) -> None:
+def test_search_by_folds_has_five_folds(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     words = ("--methods", "mean-ridge", "--datasets", "synthetic[rows=400]", "--bags", "20", "--quiet")
     done = llpbench("tune", *words, "--rule", "bags-cv", "--trials", "2", "--out", "tuned", cwd=tmp_path)

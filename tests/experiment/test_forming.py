@@ -53,9 +53,7 @@ def rows_of(X: np.ndarray) -> list[int]:
     shares=st.tuples(st.integers(1, 90), st.integers(1, 90), st.integers(1, 90)),
     seed=st.integers(0, 99),
 )
-def test_every_part_is_dealt_a_bag_and_shares_are_off_by_about_one(
-    sizes: list[int], shares: tuple[int, int, int], seed: int
-) -> None:
+def test_every_part_gets_bags_in_about_its_share(sizes: list[int], shares: tuple[int, int, int], seed: int) -> None:
     part_of = deal_bags(np.array(sizes), list(shares), np.random.default_rng(seed))
     assert set(part_of) == {0, 1, 2}
     got = np.bincount(part_of, sizes)
@@ -98,7 +96,7 @@ def test_split_by_bags_never_cuts_a_bag(scheme: str, n: int, seed: int) -> None:
         assert [labels[row] for row in rows_of(part.X)] == part.y.tolist()
 
 
-def test_the_bags_of_a_cell_are_those_that_were_dealt() -> None:
+def test_bags_of_a_cell_are_those_that_were_dealt() -> None:
     formed = form_bags(job(split="bags"), a_split(), REGISTRY)
     assert formed.bags.validation is not None
     train, valid, test = (rows_of(X) for X in (formed.bags.X, formed.bags.validation.X, formed.split.test.X))
@@ -118,7 +116,7 @@ def test_split_by_rows_keeps_the_parts_and_puts_test_rows_into_bags_too() -> Non
     assert sorted(np.bincount(formed.test_bag_of)) == [6, 8, 8, 8]
 
 
-def test_own_bags_that_the_dataset_cut_are_whole_again() -> None:
+def test_own_bags_cut_by_the_dataset_are_rejoined() -> None:
     split = a_split(own=True)
     scheme = {"scheme": "own-bags", "scheme_options": {"most": 0}, "bag_size": 0}
     inside = form_bags(job(**scheme), split, REGISTRY)
@@ -134,7 +132,7 @@ def test_own_bags_that_the_dataset_cut_are_whole_again() -> None:
         form_bags(job(**scheme, split="bags"), a_split(), REGISTRY)
 
 
-def test_rows_in_no_bag_are_left_out_and_told() -> None:
+def test_rows_without_a_bag_are_left_out_and_reported() -> None:
     split = a_split()
     options = REGISTRY.schemes["group-by"].resolve({"columns": "row", "least": 1})
     cell = {"scheme": "group-by", "scheme_options": options, "bag_size": 0}
@@ -160,9 +158,7 @@ SPIED: list[dict[str, Any]] = []
 
 
 @pytest.mark.parametrize("uses_labels", [False, True])
-def test_labels_are_handed_to_schemes_that_declare_it_and_to_nobody_else(
-    uses_labels: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_schemes_with_uses_labels_receive_labels(uses_labels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = BagScheme(name="spy", factory=f"{__name__}:spying_scheme", uses_labels=uses_labels)
     monkeypatch.setattr(BagScheme, "load", lambda _: spying_scheme)
     SPIED.clear()
@@ -179,9 +175,7 @@ def test_labels_are_handed_to_schemes_that_declare_it_and_to_nobody_else(
 
 @pytest.mark.parametrize("scheme", ["random", "proportion-dirichlet"])
 @pytest.mark.parametrize("split", ["rows", "bags"])
-def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
-    scheme: str, split: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_method_process_receives_no_bag_card(scheme: str, split: str, monkeypatch: pytest.MonkeyPatch) -> None:
     marked = BagCard(123_457, 7, 0.123456789, (1.0,) * 5, 0.987654321, 7.7777777, 6.6666666)
     monkeypatch.setattr(bag_card, "make_card", lambda *_, **__: marked)
     options = REGISTRY.schemes[scheme].resolve({})
@@ -210,7 +204,7 @@ def test_a_methods_process_gets_bags_and_rows_and_nothing_of_the_card(
     assert set(material.__struct_fields__) == {"arrays", "classes", "count_sd", "columns", "last"}
 
 
-def test_the_order_of_rows_in_bags_that_labels_formed_tells_nothing() -> None:
+def test_order_in_bags_formed_by_labels_is_random() -> None:
     options = REGISTRY.schemes["proportion-dirichlet"].resolve({"concentration": 3.0})
     cell = job(scheme="proportion-dirichlet", scheme_options=options, bag_size=50)
     formed = form_bags(cell, a_split(4000), REGISTRY)

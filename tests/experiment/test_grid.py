@@ -51,7 +51,7 @@ def test_one_seed_of_many_digits_is_written_as_a_range(registry: Registry) -> No
 
 
 @pytest.mark.parametrize("seed", [100_001, 999_999_999, 1_000_000_000, 2**40])
-def test_what_is_advised_for_one_large_seed_gives_that_seed(registry: Registry, seed: int) -> None:
+def test_suggested_form_of_one_large_seed_is_valid(registry: Registry, seed: int) -> None:
     with pytest.raises(UsageError) as caught:
         plan_cells(request(seeds=seed), registry)
     advised = str(caught.value).partition("for this single seed write ")[2].rstrip(".").split()[0]
@@ -60,7 +60,7 @@ def test_what_is_advised_for_one_large_seed_gives_that_seed(registry: Registry, 
     assert plan.cell.seed == seed
 
 
-def test_every_combination_is_there_once_and_seeds_run_outermost(registry: Registry) -> None:
+def test_every_combination_is_planned_once_with_seeds_outermost(registry: Registry) -> None:
     spec = request(
         methods=["net[lr=0.1;0.2]", "plain"], datasets=["big", "tiny"], bags=[8, 32], seeds=3, noise=["none", "high"]
     )
@@ -87,7 +87,7 @@ def test_equal_settings_written_differently_are_one_cell(registry: Registry) -> 
     assert plan.cell.params == {"lr": 0.1, "epochs": 5}  # all of them, so that a result says what it used
 
 
-def test_a_larger_grid_contains_the_cells_of_a_smaller_one(registry: Registry) -> None:
+def test_larger_grid_contains_the_cells_of_a_smaller_one(registry: Registry) -> None:
     small = {p.cell.id for p in plan_cells(request(), registry)}
     large = plan_cells(request(methods=["net", "plain"], bags=[8, 16], seeds=2, noise=["high", "none"]), registry)
     assert small < {p.cell.id for p in large}
@@ -106,7 +106,7 @@ def test_labels_name_what_differs_from_the_defaults(registry: Registry) -> None:
     assert plan.cell.scheme_options == {"spread": 0.25, "column": ""}
 
 
-def test_a_bound_is_run_once_for_each_dataset_and_seed(registry: Registry) -> None:
+def test_bound_is_run_once_for_each_dataset_and_seed(registry: Registry) -> None:
     spec = request(
         methods=["bound"],
         datasets=["big", "tiny"],
@@ -124,7 +124,7 @@ def test_a_bound_is_run_once_for_each_dataset_and_seed(registry: Registry) -> No
     }
 
 
-def test_the_engine_is_part_of_a_cell_only_where_the_method_has_one(registry: Registry) -> None:
+def test_engine_is_part_of_a_cell_only_where_the_method_has_one(registry: Registry) -> None:
     on_jax = plan_cells(request(methods=["net", "plain"]), registry)
     on_torch = plan_cells(request(methods=["net", "plain"], backend="torch"), registry)
     assert [p.cell.backend for p in on_torch] == ["torch", ""]
@@ -159,7 +159,7 @@ def test_delta_is_part_of_a_cell_only_where_there_is_noise(registry: Registry) -
         ({"methods": ["net[lr=fast]"]}, "net: parameter 'lr' takes a number"),
     ],
 )
-def test_a_request_that_cannot_be_served_is_refused(registry: Registry, changes: dict[str, object], words: str) -> None:
+def test_plan_rejects_invalid_requests(registry: Registry, changes: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan_cells(request(**changes), registry)
     assert words in str(caught.value)
@@ -179,7 +179,7 @@ def test_unknown_names_get_close_matches(registry: Registry, changes: dict[str, 
     assert words in str(caught.value)
 
 
-def test_the_folder_name_is_the_same_for_the_same_request_and_no_other() -> None:
+def test_folder_name_identifies_the_request() -> None:
     assert request().name == request().name
     assert request().name.startswith("plain-big-")
     names = {request(**c).name for c in ({}, {"seeds": 2}, {"bags": [9]}, {"backend": "torch"}, {"noise": ["high"]})}

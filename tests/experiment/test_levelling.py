@@ -20,7 +20,7 @@ seeds = st.integers(0, 10_000)
 
 @quick
 @given(seeds, rates, st.floats(0.01, 40), st.floats(-60, 60))
-def test_the_shift_is_the_root_that_scipy_finds(seed: int, rate: float, spread: float, centre: float) -> None:
+def test_shift_is_the_root_that_scipy_finds(seed: int, rate: float, spread: float, centre: float) -> None:
     z = np.random.default_rng(seed).normal(centre, spread, 200)
     wanted = brentq(lambda t: float(expit(z + t).mean()) - rate, *_around(z, rate), xtol=1e-12, rtol=1e-14)
     found = binary_shift(z, rate)
@@ -82,7 +82,7 @@ def test_saturated_predictions_of_several_classes_are_levelled_too(shares: list[
     np.testing.assert_allclose(level(log_odds(p, p), wanted).mean(axis=0), wanted, atol=1e-6)
 
 
-def test_log_odds_are_read_from_whatever_the_method_gave() -> None:
+def test_log_odds_accept_probabilities_and_logits() -> None:
     z = np.linspace(-30, 30, 50)
     logits = log_odds(z, to_probabilities(z, "auto"))
     np.testing.assert_array_equal(logits, z)  # no detour: confident rows keep their order
@@ -95,7 +95,7 @@ def test_log_odds_are_read_from_whatever_the_method_gave() -> None:
         np.testing.assert_allclose(softmax(read, axis=1), softmax(many, axis=1))
 
 
-def test_a_shift_of_extreme_logits_is_found_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shift_of_extreme_logits_is_found_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand rows must take milliseconds: the number of passes over them is what costs."""
     import scipy.special
 
@@ -117,7 +117,7 @@ def test_a_shift_of_extreme_logits_is_found_in_few_steps(monkeypatch: pytest.Mon
     assert calls <= 2 * 70
 
 
-def test_the_shares_of_extreme_logits_are_reached() -> None:
+def test_shares_of_extreme_logits_are_reached() -> None:
     z = np.random.default_rng(0).normal(0, 100, (500, 5))
     wanted = inner_rate(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), 500)
     assert np.abs(softmax(z + class_shifts(z, wanted), axis=1).mean(axis=0) - wanted).max() < 1e-6
@@ -125,7 +125,7 @@ def test_the_shares_of_extreme_logits_are_reached() -> None:
 
 @pytest.mark.parametrize("size", [1e3, 1e30, 1e150, 1.7e308])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_scores_as_large_as_numbers_go_have_a_value(size: float, classes: int) -> None:
+def test_huge_scores_have_finite_values(size: float, classes: int) -> None:
     """A fit that ran away is a poor report, not a failure of the judge."""
     bags, labels = bags_of(make_part(60, classes), 6, classes)
     scores = np.random.default_rng(0).choice([-size, 0.0, size], 60 if classes == 2 else (60, classes))

@@ -69,7 +69,7 @@ def test_auroc_of_several_classes_is_the_mean_of_one_against_the_rest(case: tupl
 
 @quick
 @given(scored())
-def test_auroc_turns_round_with_the_scores_and_heeds_only_their_order(case: tuple[np.ndarray, np.ndarray]) -> None:
+def test_auroc_depends_only_on_the_order_of_scores(case: tuple[np.ndarray, np.ndarray]) -> None:
     labels, scores = case
     value = auroc(labels, scores)
     assert auroc(labels, -scores) == pytest.approx(1 - value, abs=1e-12)
@@ -77,7 +77,7 @@ def test_auroc_turns_round_with_the_scores_and_heeds_only_their_order(case: tupl
     assert auroc(labels, ranks.astype(float) ** 3) == pytest.approx(value, abs=1e-12)
 
 
-def test_a_constant_score_is_chance_and_an_absent_class_has_no_number() -> None:
+def test_constant_score_is_chance_and_an_absent_class_has_no_number() -> None:
     labels = np.array([0, 1, 1, 0, 1])
     assert auroc(labels, np.zeros(5)) == 0.5
     assert auroc(labels, labels.astype(float)) == 1.0
@@ -113,7 +113,7 @@ def test_log_loss_is_that_of_scikit_learn(p: np.ndarray, seed: int) -> None:
     assert log_loss(labels, rows) == pytest.approx(log_loss(labels, p))
 
 
-def test_a_certain_error_costs_much_but_not_infinitely() -> None:
+def test_log_loss_of_a_certain_error_is_finite() -> None:
     assert log_loss(np.array([1]), np.array([0.0], dtype=np.float32)) == pytest.approx(-np.log(1e-7))
 
 
@@ -131,7 +131,7 @@ def test_scores_become_probabilities() -> None:
 
 @quick
 @given(hnp.arrays(np.float64, 10, elements=st.floats(-20, 20)))
-def test_the_map_to_probabilities_keeps_the_order(scores: np.ndarray) -> None:
+def test_map_to_probabilities_keeps_the_order(scores: np.ndarray) -> None:
     probabilities = to_probabilities(scores, "auto")
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
     assert (np.diff(probabilities[np.argsort(scores)]) >= 0).all()
@@ -186,7 +186,7 @@ def test_as_many_rows_are_positive_as_the_rate_says_and_ties_allow(scores: np.nd
     assert (decide(np.exp(scores / 2e6), scores, np.array([rate])) <= 1).all()
 
 
-def test_a_constant_score_decides_nothing() -> None:
+def test_constant_scores_give_one_class() -> None:
     assert rate_threshold(np.zeros(10), 0.24) == np.inf
     assert rate_threshold(np.zeros(10), 0.76) == 0.0
     assert decide(np.arange(10.0), np.arange(10.0), np.array([0.3])).tolist() == [0] * 7 + [1] * 3
@@ -214,7 +214,7 @@ def test_brier_is_that_of_scikit_learn(case: tuple[np.ndarray, np.ndarray]) -> N
     assert brier(labels, np.stack([1 - p, p], axis=1)) == pytest.approx(2 * brier(labels, p))
 
 
-def test_the_calibration_error_by_hand_and_by_bins() -> None:
+def test_calibration_error_by_hand_and_by_bins() -> None:
     labels = np.array([0, 1, 1, 1])
     assert expected_calibration_error(labels, np.array([0.01, 0.02, 0.95, 1.0])) == pytest.approx(
         (abs(0.03 - 1) + abs(1.95 - 2)) / 4
@@ -239,7 +239,7 @@ METRICS = {spec.name: spec for spec in llpbench_metrics()}
 
 @quick
 @given(st.integers(2, 4), st.integers(0, 99))
-def test_the_error_of_test_bags_by_brute_force(classes: int, seed: int) -> None:
+def test_error_of_test_bags_by_brute_force(classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels, bag_of = rng.integers(0, classes, 40), rng.integers(-1, 6, 40)
     p = rng.random(40) if classes == 2 else rng.dirichlet(np.ones(classes), 40)
@@ -250,7 +250,7 @@ def test_the_error_of_test_bags_by_brute_force(classes: int, seed: int) -> None:
     assert answers.score(METRICS["test_bag_error"], p, "probability") == pytest.approx(wanted)
 
 
-def test_a_metric_without_what_it_needs_has_no_number() -> None:
+def test_metric_without_its_inputs_is_undefined() -> None:
     labels, p = np.array([0, 1]), np.array([0.2, 0.7])
     assert np.isnan(Answers(labels, np.empty(0)).score(METRICS["test_bag_error"], p, "auto"))
     assert np.isnan(Answers(labels, np.empty(0)).score(METRICS["f1"], p, "auto"))

@@ -66,7 +66,7 @@ def test_each_rule_keeps_the_test_scores_of_its_own_best_report() -> None:
 
 @quick
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("fdiq")), min_size=1, max_size=12))
-def test_a_judge_takes_its_memory_once_whatever_labels_say(script: list[tuple[int, int, str]]) -> None:
+def test_judge_allocates_memory_independent_of_labels(script: list[tuple[int, int, str]]) -> None:
     monitor = scripted(patience=99, bags=[b for b, _, _ in script], instances=[i for _, i, _ in script])
     places = set()
     for number, (_, _, dtype) in enumerate(script):
@@ -88,7 +88,7 @@ def test_a_judge_takes_its_memory_once_whatever_labels_say(script: list[tuple[in
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory that Linux shows")
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_judges_memory_is_there_before_the_first_report(keep: bool) -> None:
+def test_judge_allocates_memory_before_the_first_report(keep: bool) -> None:
     """Memory that came with the first report a rule keeps would tell from outside that it kept it."""
     numbers = 4_000_000
     scores, process = np.ones(numbers), psutil.Process()
@@ -98,12 +98,12 @@ def test_a_judges_memory_is_there_before_the_first_report(keep: bool) -> None:
     assert process.memory_info().rss - before < scores.nbytes / 4
 
 
-def test_a_report_tells_only_whether_the_bags_rule_improved() -> None:
+def test_report_returns_only_whether_rule_bags_improved() -> None:
     monitor = scripted(patience=9, bags=[1, 0, 2, 2], instances=[1, 2, 1, 3])
     assert feed(monitor, 4) == [True, False, True, False]
 
 
-def test_a_stage_closes_on_the_patience_of_bags_and_stays_closed_for_every_rule() -> None:
+def test_stage_closes_by_patience_under_rule_bags_for_all_rules() -> None:
     monitor = scripted(patience=2, bags=[5, 1, 1, 9, 9], instances=[1, 2, 3, 4, 5])
     feed(monitor, 5)
     assert chosen(monitor, "bags") == (0, 0.0)  # the nine came after it had closed
@@ -122,7 +122,7 @@ def test_should_stop_follows_bags_alone() -> None:
     assert seen == [False, False, True, True, True]
 
 
-def test_a_report_takes_the_same_work_whatever_other_rules_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_work_is_independent_of_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the time until the next call is answered would tell whether labels liked the report."""
     calls: list[int] = []
 
@@ -136,7 +136,7 @@ def test_a_report_takes_the_same_work_whatever_other_rules_find(monkeypatch: pyt
     assert len(calls) == 8  # once for each report, also for those that no rule keeps
 
 
-def test_another_rule_without_improvement_closes_nothing() -> None:
+def test_other_rules_do_not_close_stages() -> None:
     monitor = scripted(patience=2, bags=[1, 2, 3, 4, 5], instances=[5, 1, 1, 1, 9])
     feed(monitor, 5)
     assert not monitor.should_stop
@@ -164,7 +164,7 @@ def test_reports_stages_and_notes_are_capped(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("stage", [3, None, b"one", "x" * 101, "a\x1b[2Jb", "a\nb"])
-def test_a_stage_that_is_no_name_fails_at_the_call(stage: object) -> None:
+def test_stage_rejects_invalid_names(stage: object) -> None:
     monitor = scripted(bags=[1])
     with pytest.raises(MethodError, match="the stage"):
         monitor.report(scoring(0), stage=stage)  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def test_a_stage_that_is_no_name_fails_at_the_call(stage: object) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [(3, 1.0), ("a", object()), ("a", "x" * 1001), ("a", "\x1b[2J"), ("a", [1])]
 )
-def test_a_note_that_a_result_cannot_hold_fails_at_the_call(name: str, value: float) -> None:
+def test_note_rejects_invalid_values(name: str, value: float) -> None:
     with pytest.raises(MethodError, match="note"):
         scripted(bags=[]).note(name, value)
 
@@ -188,7 +188,7 @@ def test_patience_is_a_positive_integer_or_the_default(given: Scalar) -> None:
     assert judge.patience_of({}) == judge.USUAL_PATIENCE == 20
 
 
-def test_an_improvement_renews_the_patience() -> None:
+def test_improvement_renews_the_patience() -> None:
     monitor = scripted(patience=2, bags=[1, 0, 2, 0, 3, 0, 0])
     feed(monitor, 6)
     assert not monitor.should_stop
@@ -203,7 +203,7 @@ def test_an_improvement_renews_the_patience() -> None:
     instances=st.lists(st.lists(st.integers(0, 6), min_size=25, max_size=25), min_size=2, max_size=2),
     patience=st.integers(1, 4),
 )
-def test_what_the_bags_rule_selects_does_not_depend_on_instance_labels(
+def test_rule_bags_is_independent_of_instance_labels(
     bags: list[int], instances: list[list[int]], patience: int
 ) -> None:
     """Neither what bags selects nor how long a method runs that obeys should_stop."""
@@ -230,7 +230,7 @@ def test_what_the_bags_rule_selects_does_not_depend_on_instance_labels(
     assert outcomes[0] == (best, float(best))
 
 
-def test_permuting_labels_inside_bags_leaves_the_bags_rule_alone() -> None:
+def test_permuting_labels_inside_bags_does_not_change_rule_bags() -> None:
     part = make_part(60)
     bags, labels = bags_of(part, 6)
     shuffled = labels.copy()
@@ -249,7 +249,7 @@ def test_permuting_labels_inside_bags_leaves_the_bags_rule_alone() -> None:
     np.testing.assert_array_equal(results[0].scores, results[1].scores)
 
 
-def test_a_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
+def test_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
     monitor = scripted(patience=1, bags=[5, 1, 4, 6, 0])
     feed(monitor, 2, stage="one")
     assert monitor.should_stop
@@ -262,14 +262,14 @@ def test_a_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
     assert (winner.stage, winner.report) == ("two", 3)
 
 
-def test_when_stages_tie_the_earlier_one_wins() -> None:
+def test_earlier_stage_wins_ties() -> None:
     monitor = scripted(bags=[5, 5])
     feed(monitor, 1, stage="one")
     feed(monitor, 1, stage="two")
     assert monitor.winner(monitor.rules[0]).stage == "one"
 
 
-def test_a_rule_without_a_number_keeps_the_first_report_until_one_has() -> None:
+def test_rule_without_a_value_keeps_the_first_report() -> None:
     nan = float("nan")
     monitor = scripted(patience=5, bags=[nan, nan, 0.1, nan])
     feed(monitor, 2)
@@ -293,7 +293,7 @@ def test_held_out_and_test_rows_are_scored_on_every_report() -> None:
     assert seen == [VALID, TEST] * 3
 
 
-def test_scores_are_kept_though_the_method_uses_its_buffer_again() -> None:
+def test_kept_scores_are_copies() -> None:
     monitor = scripted(patience=9, bags=[2, 1])
     buffer = np.zeros(VALID)
 
@@ -324,7 +324,7 @@ def test_scores_are_kept_though_the_method_uses_its_buffer_again() -> None:
         (np.zeros(VALID, dtype=complex), "numbers, got complex128"),
     ],
 )
-def test_scores_that_break_the_contract_are_refused(scores: np.ndarray, words: str) -> None:
+def test_report_rejects_invalid_scores(scores: np.ndarray, words: str) -> None:
     with pytest.raises(MethodError, match=words):
         scripted(bags=[1]).report(lambda X: scores)
 
@@ -348,7 +348,7 @@ def test_several_classes_need_a_column_each() -> None:
     assert monitor.report(lambda X: np.full((len(X), 3), 1 / 3))
 
 
-def test_undeclared_scores_are_read_one_way_throughout() -> None:
+def test_undeclared_scores_outside_0_to_1_void_earlier_reports() -> None:
     """Zeros look like probabilities; once a score leaves [0, 1] all were log-odds, and earlier reports are void."""
     monitor = scripted(bags=[1, 5, 4])
     monitor.score_kind = "auto"
@@ -361,7 +361,7 @@ def test_undeclared_scores_are_read_one_way_throughout() -> None:
     assert monitor.score_kind == "logit"
 
 
-def test_declared_probabilities_must_be_some() -> None:
+def test_declared_probabilities_are_checked() -> None:
     monitor = scripted(bags=[1, 1])
     monitor.score_kind = "probability"
     with pytest.raises(MethodError, match=r"must be in \[0, 1\]"):
@@ -370,7 +370,7 @@ def test_declared_probabilities_must_be_some() -> None:
 
 
 @pytest.mark.parametrize("name", ["report", "other", "predict"])
-def test_a_phase_may_not_take_the_harnesss_own_names(name: str) -> None:
+def test_phase_rejects_reserved_names(name: str) -> None:
     with pytest.raises(MethodError, match="is reserved"):
         scripted(bags=[]).phase(name)
 
@@ -394,7 +394,7 @@ def test_pseudo_labels_of_several_classes_need_not_add_up() -> None:
         monitor.pseudo_labels(2.0 * np.eye(3)[labels])
 
 
-def test_notes_are_what_json_can_hold() -> None:
+def test_notes_are_json_values() -> None:
     monitor = scripted(bags=[])
     for name, value in (("rounds", np.int64(3)), ("loss", float("inf")), ("way", "short"), ("done", True)):
         monitor.note(name, value)  # type: ignore[arg-type]
@@ -404,7 +404,7 @@ def test_notes_are_what_json_can_hold() -> None:
 # -- what a method may see ---------------------------------------------------------------------------------------------
 
 
-def test_the_view_exposes_functions_and_no_data() -> None:
+def test_view_exposes_functions_and_no_data() -> None:
     monitor = scripted(bags=[1.0])
     view = MethodView(monitor)
     public = {name: getattr(view, name) for name in dir(view) if not name.startswith("_")}
@@ -420,7 +420,7 @@ def test_the_view_exposes_functions_and_no_data() -> None:
         assert not any(isinstance(x, np.ndarray | Bags | HarnessMonitor) for x in reachable)
 
 
-def test_the_view_does_what_the_monitor_does() -> None:
+def test_view_forwards_to_the_monitor() -> None:
     monitor = scripted(patience=1, bags=[1, 0])
     view = MethodView(monitor)
     assert view.report(scoring(0), stage="s") is True
@@ -434,7 +434,7 @@ def test_the_view_does_what_the_monitor_does() -> None:
     assert "work" in monitor.clock.seconds
 
 
-def test_nothing_a_report_hands_back_tells_of_labels() -> None:
+def test_replies_to_reports_are_independent_of_labels() -> None:
     """Whatever the labels are, a method hears the same: the answer of report is about the bags rule alone."""
     bags, labels = bags_of(make_part(60), 6)
     heard = []
@@ -447,7 +447,7 @@ def test_nothing_a_report_hands_back_tells_of_labels() -> None:
     assert heard[0] == heard[1]
 
 
-def test_the_quiet_monitor_has_the_same_surface() -> None:
+def test_quiet_monitor_has_the_same_surface() -> None:
     quiet = QuietMonitor()
     assert quiet.report(scoring(0), stage="s") is True
     with quiet.phase("any"):
@@ -490,7 +490,7 @@ def test_nested_phases_count_once_inside(ticks: Ticks) -> None:
     assert clock.stop() == {"other": 5, "outer": 4, "inner": 6}
 
 
-def test_a_phase_ends_though_its_content_fails(ticks: Ticks) -> None:
+def test_phase_ends_though_its_content_fails(ticks: Ticks) -> None:
     clock = PhaseClock()
 
     def fail() -> None:
@@ -503,7 +503,7 @@ def test_a_phase_ends_though_its_content_fails(ticks: Ticks) -> None:
     assert clock.stop() == {"other": 3, "risky": 2}
 
 
-def test_scoring_a_report_is_not_the_methods_time(ticks: Ticks) -> None:
+def test_scoring_time_is_not_charged_to_the_method(ticks: Ticks) -> None:
     monitor = scripted(patience=9, bags=[1, 0, 2])
 
     def slow(X: np.ndarray) -> np.ndarray:

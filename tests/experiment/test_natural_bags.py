@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_card_of_bags_ahead_of_any_run(folder: Path) -> None:
+def test_show_prints_the_bag_card_before_any_run(folder: Path) -> None:
     done = llpbench("show", DATA, "--bags", "8", "--schemes", f"random,{BY_SHOP}", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     random, groups = json.loads(done.stdout)
@@ -62,14 +62,14 @@ def test_the_card_of_bags_ahead_of_any_run(folder: Path) -> None:
         ("group-by", "group-by needs the columns"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(folder: Path, scheme: str, words: str) -> None:
+def test_invalid_bag_options_give_one_sentence(folder: Path, scheme: str, words: str) -> None:
     done = llpbench("show", DATA, "--schemes", scheme, cwd=folder)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_request_that_cannot_be_is_refused_before_anything_runs(folder: Path) -> None:
+def test_run_rejects_impossible_bags_before_running(folder: Path) -> None:
     run = ("run", "--methods", "mean-ridge", "--datasets", DATA, "--out", "never")
     assert "least=9" in llpbench(*run, "--schemes", "group-by[columns=a;least=9;most=3]", cwd=folder).stderr
     assert llpbench(*run, "--split", "columns", cwd=folder).returncode == 2
@@ -77,7 +77,7 @@ def test_a_request_that_cannot_be_is_refused_before_anything_runs(folder: Path) 
 
 
 @pytest.mark.slow
-def test_a_run_with_groups_and_whole_bags(folder: Path) -> None:
+def test_run_with_groups_and_whole_bags(folder: Path) -> None:
     command = ["run", "--methods", "mean-ridge,supervised[epochs=2]", "--datasets", DATA, "--seeds", "1"]
     command += ["--schemes", "group-by[columns=shop;least=5;most=80]", "--split", "bags", "--bags", "8,16"]
     done = llpbench(*command, "--out", "out", "--metric", "f1", cwd=folder)
@@ -138,6 +138,6 @@ def test_cards_are_on_the_board_and_the_page_where_results_have_them() -> None:
     assert f"toy, bag 8: {card_words(CARD)}" in page
 
 
-def test_a_setting_is_named_without_saying_the_scheme_twice() -> None:
+def test_setting_name_contains_the_scheme_once() -> None:
     assert setting_name("adult", 128) == "adult, bag 128"
     assert setting_name("flights, own-bags", OWN_SIZES, "  ") == "flights, own-bags"

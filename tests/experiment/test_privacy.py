@@ -38,7 +38,7 @@ from llpbench.results.table import aggregate
 REGISTRY = load_registry()
 
 
-def test_the_standard_deviation_is_that_of_the_gaussian_mechanism() -> None:
+def test_standard_deviation_is_that_of_the_gaussian_mechanism() -> None:
     assert count_noise_sd(1.0, 1e-5) == pytest.approx(4.8448, abs=5e-5)
     assert count_noise_sd(10.0, 1e-5) == pytest.approx(0.48448, abs=5e-6)
     assert count_noise_sd(epsilon_of("high"), 1e-5) == count_noise_sd(1.0, 1e-5)
@@ -48,18 +48,18 @@ def test_the_standard_deviation_is_that_of_the_gaussian_mechanism() -> None:
 
 @quick
 @given(epsilon=st.floats(0.01, 100), delta=st.floats(1e-9, 0.5), size=st.integers(1, 4096))
-def test_on_a_proportion_it_is_the_formula_of_the_design(epsilon: float, delta: float, size: int) -> None:
+def test_proportion_noise_has_the_documented_formula(epsilon: float, delta: float, size: int) -> None:
     wanted = math.sqrt(2 * math.log(1.25 / delta)) / (epsilon * size)
     assert count_noise_sd(epsilon, delta) / size == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])
-def test_an_impossible_delta_is_refused(delta: float) -> None:
+def test_impossible_delta_is_rejected(delta: float) -> None:
     with pytest.raises(UsageError, match="--delta"):
         count_noise_sd(1.0, delta)
 
 
-def test_an_unknown_mechanism_is_refused() -> None:
+def test_unknown_mechanism_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"unknown noise mechanism 'laplace'.*analytic, gaussian"):
         count_noise_sd(1.0, 1e-5, "laplace")
 
@@ -82,12 +82,12 @@ def test_levels_have_one_name_each(text: str, label: str, epsilon: float | None)
 
 @quick
 @given(st.floats(min_value=1e-300, allow_infinity=False))
-def test_a_level_keeps_its_epsilon_to_the_last_digit(epsilon: float) -> None:
+def test_level_keeps_its_epsilon_to_the_last_digit(epsilon: float) -> None:
     assert epsilon_of(noise_name(f"epsilon={epsilon!r}")) == epsilon
 
 
 @pytest.mark.parametrize("text", ["", "loud", "0", "-1", "nan", "inf", "epsilon=", "epsilon=x"])
-def test_other_levels_are_refused(text: str) -> None:
+def test_other_levels_are_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="positive epsilon"):
         epsilon_of(text)
 
@@ -126,7 +126,7 @@ def least_delta(epsilon: float, sd: float, sensitivity: float = 1.0) -> float:
 
 @quick
 @given(EPSILONS, DELTAS)
-def test_the_analytic_noise_solves_its_equation(epsilon: float, delta: float) -> None:
+def test_analytic_noise_solves_its_equation(epsilon: float, delta: float) -> None:
     sd = count_noise_sd(epsilon, delta, "analytic")
     assert log_gaussian_delta(epsilon, sd) == pytest.approx(math.log(delta), abs=1e-9)
     a, b = 1 / (2 * sd) - epsilon * sd, -1 / (2 * sd) - epsilon * sd
@@ -136,14 +136,14 @@ def test_the_analytic_noise_solves_its_equation(epsilon: float, delta: float) ->
 @pytest.mark.parametrize("sensitivity", [1.0, math.sqrt(2.0)])
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0, 10.0])
 @pytest.mark.parametrize("delta", [1e-5, 1e-2])
-def test_the_analytic_noise_is_private_and_no_more_than_that(epsilon: float, delta: float, sensitivity: float) -> None:
+def test_analytic_noise_is_private_and_minimal(epsilon: float, delta: float, sensitivity: float) -> None:
     sd = count_noise_sd(epsilon, delta, "analytic", sensitivity)
     assert least_delta(epsilon, sd, sensitivity) == pytest.approx(delta, rel=1e-6)
     assert least_delta(epsilon, 1.001 * sd, sensitivity) < delta
     assert least_delta(epsilon, 0.999 * sd, sensitivity) > delta
 
 
-def test_every_event_keeps_the_inequality() -> None:
+def test_privacy_inequality_holds_for_every_event() -> None:
     epsilon, delta = 3.0, 1e-2
     sd = count_noise_sd(epsilon, delta, "analytic")
     ends = np.sort(np.random.default_rng(0).uniform(-6, 8, (5000, 2)), axis=1)
@@ -153,7 +153,7 @@ def test_every_event_keeps_the_inequality() -> None:
         assert not (p <= math.exp(epsilon) * q + 0.9 * delta).all()  # nearly tight: the check can fail
 
 
-def test_the_classic_formula_is_no_guarantee_above_one() -> None:
+def test_classic_formula_fails_above_epsilon_one() -> None:
     for epsilon in (0.1, 0.5, 0.99):
         assert least_delta(epsilon, count_noise_sd(epsilon, 1e-5)) < 1e-5
         assert count_noise_sd(epsilon, 1e-5, "analytic") < count_noise_sd(epsilon, 1e-5)
@@ -171,13 +171,13 @@ def test_more_privacy_needs_more_noise(epsilon: float, delta: float, factor: flo
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 100.0, 1e4, 1e8])
 @pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5, 1 - 1e-9])
-def test_extreme_levels_have_a_noise_too(epsilon: float, delta: float) -> None:
+def test_extreme_levels_have_finite_noise(epsilon: float, delta: float) -> None:
     sd = count_noise_sd(epsilon, delta, "analytic")
     assert 0 < sd < math.inf
     assert log_gaussian_delta(epsilon, sd) == pytest.approx(math.log(delta), rel=1e-6, abs=1e-6)
 
 
-def test_a_changed_label_moves_two_counts_of_several_classes() -> None:
+def test_changed_label_moves_two_counts_of_several_classes() -> None:
     assert count_sensitivity(2) == 1.0
     labels = np.array([0, 2, 1, 1])
     other = np.array([0, 2, 1, 0])
@@ -233,7 +233,7 @@ def test_noise_levels_by_epsilon_are_cells_of_their_own() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("mechanism", ["gaussian", "analytic"])
-def test_bags_carry_noise_of_the_size_they_tell(classes: int, mechanism: str) -> None:
+def test_noise_of_counts_matches_count_sd(classes: int, mechanism: str) -> None:
     job = small_job(noise="epsilon=0.3", mechanism=mechanism, bag_size=2, options={"classes": classes})
     split = loaded(job)
     noisy, *_ = bags_and_labels(job, split, REGISTRY)
@@ -253,7 +253,7 @@ def test_bags_carry_noise_of_the_size_they_tell(classes: int, mechanism: str) ->
         assert a.clipped_proportions.max() <= 1
 
 
-def test_a_result_says_what_noise_its_counts_had(tmp_path: Path) -> None:
+def test_result_records_the_noise_of_counts(tmp_path: Path) -> None:
     job = small_job(noise="epsilon=3", mechanism="analytic", bag_size=4)
     result = run_job(Job(cell=job.cell, method_name="", dataset_name="", out=str(tmp_path)))
     assert result.status == "ok", result.reason
@@ -261,7 +261,7 @@ def test_a_result_says_what_noise_its_counts_had(tmp_path: Path) -> None:
     assert (result.cell.noise, result.cell.delta, result.cell.mechanism) == ("epsilon=3", 1e-5, "analytic")
 
 
-def test_tables_tell_mechanisms_apart() -> None:
+def test_tables_distinguish_mechanisms() -> None:
     cells = [make_cell(noise="high"), make_cell(noise="high", mechanism="analytic")]
     results = [make_result(cell, value) for cell, value in zip(cells, (0.6, 0.7), strict=True)]
     rows = aggregate([make_plan(cell) for cell in cells], results, [MetricStyle("auroc")], ["bags"])
@@ -307,7 +307,7 @@ def test_feature_noise_meets_standardised_numbers() -> None:
     assert spread.min() > 0.3
 
 
-def test_noise_cannot_be_drawn_without_the_labels() -> None:
+def test_noise_seed_depends_on_the_labels() -> None:
     """A method knows every axis of its cell; but one label exchanged makes other noise."""
     labels = [np.array([0, 1, 1, 0]), np.array([1])]
     axes = {"bags": 7, "noise": "high"}
@@ -324,7 +324,7 @@ def test_noise_cannot_be_drawn_without_the_labels() -> None:
         assert not np.isclose(other.normal(size=4), draw).any()
 
 
-def test_the_noise_of_a_cell_follows_its_labels() -> None:
+def test_noise_of_a_cell_follows_its_labels() -> None:
     """Labels exchanged inside a bag leave all counts as they are, and give other noise."""
     part, other = make_part(40, seed=1), make_part(40, seed=2)
     swapped = part.y.copy()

@@ -64,7 +64,7 @@ def test_group_by_makes_a_bag_of_every_value_within_the_limits(
     assert set(there) == set(range(len(set(there))))
 
 
-def test_group_by_refuses_what_cannot_be() -> None:
+def test_group_by_rejects_invalid_options() -> None:
     X = table(20)
     with pytest.raises(UnknownNameError, match=r"'color'.*Did you mean 'colour'.*colour, number, size"):
         grouped(X, "size+color")
@@ -137,7 +137,7 @@ def test_clusters_are_mixed_by_the_total() -> None:
 
 @quick
 @given(bags=st.lists(st.integers(-1, 6), min_size=1, max_size=60), seed=st.integers(0, 9))
-def test_own_bags_stay_as_they_are_unless_told_otherwise(bags: list[int], seed: int) -> None:
+def test_own_bags_are_unchanged_by_default(bags: list[int], seed: int) -> None:
     own = np.array(bags)
     found = own_bags(np.zeros((len(bags), 1)), 0, columns=(), rng=np.random.default_rng(seed), bag_of=own)
     assert ((found == NO_BAG) == (own == NO_BAG)).all()
@@ -153,7 +153,7 @@ def test_own_bags_above_most_are_cut() -> None:
         own_bags(np.zeros((3, 1)), 0, columns=(), rng=np.random.default_rng(0), bag_of=None)
 
 
-def test_a_scheme_that_sizes_its_bags_is_planned_once_and_says_so() -> None:
+def test_scheme_that_sizes_its_bags_is_planned_once_with_a_note() -> None:
     spec = RunSettings(
         methods=["mean-ridge", "supervised"],
         datasets=["synthetic"],
@@ -171,7 +171,7 @@ def test_a_scheme_that_sizes_its_bags_is_planned_once_and_says_so() -> None:
     assert len(plan_cells(huge, REGISTRY)) == 3
 
 
-def test_schemes_declare_what_they_see_and_size() -> None:
+def test_schemes_declare_labels_and_sizes() -> None:
     declared = {e.spec.name: (e.spec.uses_labels, e.spec.sizes_itself) for e in REGISTRY.schemes if e.plugin.builtin}
     assert [name for name, (labels, _) in declared.items() if labels] == ["proportion-dirichlet"]
     assert sorted(name for name, (_, itself) in declared.items() if itself) == ["group-by", "own-bags"]

@@ -55,7 +55,7 @@ def test_bag_means_are_means_over_uneven_bags() -> None:
     np.testing.assert_allclose(bag_means(np.array([0.4, 0.0, 0.3, 0.6]), bags), [[0.4], [0.3]])
 
 
-def test_the_cross_entropy_of_bags_by_hand() -> None:
+def test_cross_entropy_of_bags_by_hand() -> None:
     """Three of eight positives; the mean of the predictions is that already, so nothing is shifted."""
     bags = small_bags([[1], [2]], [2, 6])
     p = np.array([0.8, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.1])
@@ -92,7 +92,7 @@ def test_bags_weigh_by_their_size_and_levels_agree_with_a_plain_loop(sizes: list
 
 @quick
 @given(st.integers(0, 999), st.floats(-25, 25))
-def test_the_level_of_predictions_does_not_matter(seed: int, constant: float) -> None:
+def test_level_of_predictions_does_not_matter(seed: int, constant: float) -> None:
     bags, _ = bags_of(make_part(60, seed=seed), 7, seed=seed)
     z = np.random.default_rng(seed).normal(0, 2, 60)
     wanted = bag_cross_entropy(HeldOut(z, expit(z), bags))
@@ -104,7 +104,7 @@ def test_the_level_of_predictions_does_not_matter(seed: int, constant: float) ->
 
 @quick
 @given(st.integers(0, 999))
-def test_the_level_of_classes_does_not_matter(seed: int) -> None:
+def test_level_of_classes_does_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(7, np.full(4, 0.25), size=8)
     bags = small_bags(counts.tolist(), [7] * 8, classes=4)
@@ -116,7 +116,7 @@ def test_the_level_of_classes_does_not_matter(seed: int) -> None:
 
 @quick
 @given(st.integers(0, 999))
-def test_predictions_at_the_known_rate_are_left_as_they_are(seed: int) -> None:
+def test_predictions_at_the_known_rate_are_unchanged(seed: int) -> None:
     bags, _ = bags_of(make_part(60, seed=seed), 7, seed=seed)
     rate = float(bags.counts.sum()) / 60
     if not 0 < rate < 1:
@@ -129,7 +129,7 @@ def test_predictions_at_the_known_rate_are_left_as_they_are(seed: int) -> None:
     )
 
 
-def test_a_good_order_at_a_wrong_level_is_not_thrown_away() -> None:
+def test_good_order_at_a_wrong_level_is_preferred() -> None:
     """The model that ranks rows well predicts too much; the one that knows nothing has the right mean."""
     bags = small_bags([[4], [0], [3], [1]], [4, 4, 4, 4])
     labels = np.array([1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 0])
@@ -142,13 +142,13 @@ def test_a_good_order_at_a_wrong_level_is_not_thrown_away() -> None:
 
 
 @pytest.mark.parametrize("counts", [[[0], [0]], [[4], [4]], [[-3.0], [-1.5]], [[7.0], [9.5]]])
-def test_counts_of_nothing_or_everything_give_a_finite_value(counts: list[list[float]]) -> None:
+def test_counts_of_zero_or_all_rows_give_a_finite_value(counts: list[list[float]]) -> None:
     bags = small_bags(counts, [4, 4])
     for p in (np.full(8, 0.2), np.linspace(0, 1, 8), np.zeros(8), np.ones(8)):
         assert np.isfinite(cross_entropy(p, bags))
 
 
-def test_the_rule_of_bags_is_of_version_two() -> None:
+def test_rule_bags_has_version_two() -> None:
     versions = {spec.name: spec.version for spec in llpbench_selection_rules()}
     assert versions == {"bags": 2, "bags-cv": 1, "instances": 1, "counts": 1}
     with pytest.raises(PluginError, match="version"):
@@ -165,7 +165,7 @@ def test_two_classes_as_one_column_or_as_two_give_the_same() -> None:
 
 @quick
 @given(st.integers(0, 999))
-def test_the_true_means_have_the_least_cross_entropy(seed: int) -> None:
+def test_true_means_have_the_least_cross_entropy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bags, _ = bags_of(make_part(60, seed=seed), 10, seed=seed)
     perfect = bags.proportions[bags.bag_of, 0]
@@ -179,7 +179,7 @@ def test_noise_on_counts_leaves_a_finite_value() -> None:
     assert np.isfinite(cross_entropy(np.array([0.0] * 4 + [1.0] * 4), bags))
 
 
-def test_only_the_instances_rule_looks_at_labels() -> None:
+def test_only_rule_instances_uses_labels() -> None:
     bags, labels = bags_of(make_part(60), 10)
     rng = np.random.default_rng(0)
     p = rng.random(60)

@@ -106,7 +106,7 @@ def with_default(spec: MethodSpec, name: str, default: float) -> MethodSpec:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_cells_are_those_of_ordinary_runs(draft: Path, registry: Registry) -> None:
+def test_suite_cells_equal_cells_of_ordinary_runs(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     (mixed,) = plan_suite(suite, registry, Limits(part="mixed"))
     spec = RunSettings(
@@ -118,7 +118,7 @@ def test_the_cells_are_those_of_ordinary_runs(draft: Path, registry: Registry) -
     assert {plan.method_name for plan in mixed.cells} == set(suite.methods)
 
 
-def test_a_cell_of_two_blocks_is_planned_once(draft: Path, registry: Registry) -> None:
+def test_cell_of_two_blocks_is_planned_once(draft: Path, registry: Registry) -> None:
     blocks = plan_suite(read_suite(draft), registry)
     ids = [plan.cell.id for plan in all_cells(blocks)]
     assert len(ids) == len(set(ids))
@@ -131,7 +131,7 @@ def names(blocks: list) -> set[str]:  # type: ignore[type-arg]
     return {plan.method_name for block in blocks for plan in block.cells}
 
 
-def test_some_of_a_suite_can_be_taken(draft: Path, registry: Registry) -> None:
+def test_suite_cells_can_be_selected(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     taken = plan_suite(suite, registry, Limits(methods=["mean-ridge"], seeds=[2], bags=[8], datasets=[SMALL]))
     assert [(p.cell.seed, p.cell.bag_size, p.method_name) for p in all_cells(taken)] == [(2, 8, "mean-ridge")]
@@ -144,7 +144,7 @@ def test_some_of_a_suite_can_be_taken(draft: Path, registry: Registry) -> None:
     assert all_cells(mixed) == all_cells(plan_suite(suite, registry, Limits(part="mixed")))
 
 
-def test_a_method_of_ones_own_runs_where_all_methods_of_the_suite_do(draft: Path, registry: Registry) -> None:
+def test_own_method_runs_wherever_all_methods_of_the_suite_run(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     mine = plan_suite(suite, registry, Limits(methods=["mean-map", "mean-ridge[penalty=2]"]))
     seeds = {
@@ -158,7 +158,7 @@ def test_a_method_of_ones_own_runs_where_all_methods_of_the_suite_do(draft: Path
     assert seeds["mean-map", "mixtures"] == {0}
 
 
-def test_how_far_a_method_of_ones_own_is_on_a_suite_is_said(draft: Path, registry: Registry) -> None:
+def test_status_reports_coverage_of_own_methods(draft: Path, registry: Registry) -> None:
     """All of its cells are there, and "0 of 32 cells" of the others' said the opposite."""
     suite = read_suite(draft)
     mine = plan_suite(suite, registry, Limits(methods=["mean-map", "mean-ridge[penalty=2]"]))
@@ -193,7 +193,7 @@ def test_how_far_a_method_of_ones_own_is_on_a_suite_is_said(draft: Path, registr
         (Limits(part="random2"), ["part of suite draft-1", "'random'"]),
     ],
 )
-def test_what_a_suite_does_not_have_is_an_error(
+def test_selecting_what_a_suite_lacks_is_an_error(
     draft: Path, registry: Registry, limits: Limits, words: list[str]
 ) -> None:
     with pytest.raises(UsageError) as error:
@@ -204,12 +204,12 @@ def test_what_a_suite_does_not_have_is_an_error(
 @pytest.mark.parametrize(
     "settings", [{"epsilon": [3.0]}, {"delta": 1e-6}, {"preset": "paper"}, {"folds": 3}, {"backend": "torch"}]
 )
-def test_what_a_suite_settles_cannot_be_set(draft: Path, registry: Registry, settings: dict[str, object]) -> None:
+def test_settings_fixed_by_a_suite_are_rejected(draft: Path, registry: Registry, settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=f"--{next(iter(settings))} does not go with --suite"):
         plan_suite_run({**settings, "suite": str(draft)}, registry)
 
 
-def test_a_suite_that_is_not_there(tmp_path: Path, registry: Registry) -> None:
+def test_unknown_suite_is_an_error(tmp_path: Path, registry: Registry) -> None:
     with pytest.raises(UsageError, match=r"unknown suite 'llpbench-2026\.2'.*Did you mean 'llpbench-2026\.1'"):
         find_suite("llpbench-2026.2", registry)
     with pytest.raises(UsageError, match="no such file"):
@@ -227,7 +227,7 @@ def test_a_suite_that_is_not_there(tmp_path: Path, registry: Registry) -> None:
         ("bags = [8]", "bags = []", "need a size"),
     ],
 )
-def test_a_file_that_is_not_sound(
+def test_invalid_suite_file_is_an_error(
     tmp_path: Path, draft: Path, registry: Registry, old: str, new: str, words: str
 ) -> None:
     text = draft.read_text()
@@ -240,7 +240,7 @@ def test_a_file_that_is_not_sound(
 # -- frozen values -----------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_default_is_told_and_the_suites_value_is_run(draft: Path, registry: Registry) -> None:
+def test_changed_default_is_reported_and_the_frozen_value_is_used(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     before = {plan.cell.id for plan in all_cells(plan_suite(suite, registry))}
     assert check_suite(suite, registry) == []
@@ -252,7 +252,7 @@ def test_a_changed_default_is_told_and_the_suites_value_is_run(draft: Path, regi
     assert "bag-logistic[penalty=3]" in {plan.method_name for plan in planned}
 
 
-def test_what_is_given_wins_over_what_is_frozen(draft: Path, registry: Registry) -> None:
+def test_given_values_override_frozen_ones(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     moved = changed(registry, "bag-logistic", lambda spec: with_default(spec, "penalty", 7.0))
     text = with_frozen(moved.methods, "bag-logistic[penalty=1;2;steps=9]", suite.frozen.methods)
@@ -263,7 +263,7 @@ def test_what_is_given_wins_over_what_is_frozen(draft: Path, registry: Registry)
 
 @given(st.floats(1e-3, 1e3) | st.integers(1, 1000))
 @quick
-def test_frozen_numbers_come_back_bit_for_bit(value: float) -> None:
+def test_frozen_numbers_round_trip_exactly(value: float) -> None:
     spec = REGISTRY.methods["bag-logistic"]
     frozen = {"bag-logistic": {p.name: p.default for p in spec.params} | {"penalty": float(value)}}
     text = with_frozen(REGISTRY.methods, "bag-logistic", frozen)  # type: ignore[arg-type]
@@ -271,7 +271,7 @@ def test_frozen_numbers_come_back_bit_for_bit(value: float) -> None:
     assert plan.cell.params["penalty"] == float(value)
 
 
-def test_other_parameters_are_refused(draft: Path, registry: Registry) -> None:
+def test_other_parameters_are_rejected(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     new = changed(registry, "mean-ridge", lambda spec: replace(spec, params=(*spec.params, Param("more", 1))))
     with pytest.raises(UsageError, match=r"frozen by llpbench[\s\S]*mean-ridge: it has a new parameter more"):
@@ -283,7 +283,7 @@ def test_other_parameters_are_refused(draft: Path, registry: Registry) -> None:
     assert check_suite(suite, changed(registry, "mean-ridge", lambda s: replace(s, params=(*s.params, later)))) == []
 
 
-def test_another_protocol_or_rule_is_refused(draft: Path, registry: Registry) -> None:
+def test_another_protocol_or_rule_is_rejected(draft: Path, registry: Registry) -> None:
     suite = read_suite(draft)
     with pytest.raises(UsageError, match="protocol 1"):
         check_suite(msgspec.structs.replace(suite, protocol=1), registry)
@@ -293,14 +293,14 @@ def test_another_protocol_or_rule_is_refused(draft: Path, registry: Registry) ->
         check_suite(older, registry)
 
 
-def test_what_was_never_frozen_is_refused(tmp_path: Path, registry: Registry) -> None:
+def test_suite_without_frozen_values_is_rejected(tmp_path: Path, registry: Registry) -> None:
     path = tmp_path / "draft-1.toml"
     path.write_text(DRAFT)
     with pytest.raises(UsageError, match="llpbench suite freeze FILE"):
         check_suite(read_suite(path), registry)
 
 
-def test_freezing_keeps_what_people_wrote_and_is_the_same_twice(draft: Path, registry: Registry) -> None:
+def test_freeze_keeps_the_rest_of_the_file_and_is_idempotent(draft: Path, registry: Registry) -> None:
     once = draft.read_text()
     assert once.startswith(DRAFT.rstrip())
     assert freeze_suite(draft, registry)[1] == []
@@ -311,13 +311,13 @@ def test_freezing_keeps_what_people_wrote_and_is_the_same_twice(draft: Path, reg
     assert drifts(suite, registry) == [Drift("method", "bag-logistic", {"penalty": (7.0, 3.0)})]
 
 
-def test_a_published_suite_is_never_frozen_again(draft: Path, registry: Registry) -> None:
+def test_freeze_rejects_published_suites(draft: Path, registry: Registry) -> None:
     draft.write_text(draft.read_text().replace('version = "1"', 'version = "1"\npublished = "2026-01-01"'))
     with pytest.raises(UsageError, match="its values never change"):
         freeze_suite(draft, registry)
 
 
-def test_a_name_that_two_packages_ship_is_an_error_of_that_kind_alone(
+def test_duplicate_suite_name_affects_only_suites(
     draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Registry
 ) -> None:
     package = types.ModuleType("twice")
@@ -354,7 +354,7 @@ def test_coverage_in_one_line_for_each_part(draft: Path, registry: Registry) -> 
     assert [part.done for part in coverage(blocks, older)] == [0, 0]
 
 
-def test_a_leaderboard_says_how_much_of_a_suite_it_holds(registry: Registry) -> None:
+def test_coverage_of_a_leaderboard(registry: Registry) -> None:
     suite, _ = find_suite("llpbench-2026.1", registry)
     content = Content()
     refresh_suites(content, registry)
@@ -444,7 +444,7 @@ def test_list_show_and_check(draft: Path, tmp_path: Path) -> None:
     assert "~ methods.bag-logistic.penalty = 3.0, was 4.0" in frozen.stdout
 
 
-def test_a_part_is_shown_alone(draft: Path, tmp_path: Path) -> None:
+def test_part_is_shown_alone(draft: Path, tmp_path: Path) -> None:
     shown = llpbench("show", f"{draft.name}/mixed", cwd=draft.parent)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.startswith("draft-1/mixed  Generated data\n")
@@ -460,7 +460,7 @@ def test_a_part_is_shown_alone(draft: Path, tmp_path: Path) -> None:
     assert (typo.returncode, "Did you mean 'privacy'" in typo.stderr) == (2, True)
 
 
-def test_the_methods_of_a_part_are_those_that_run_in_it(registry: Registry, tmp_path: Path) -> None:
+def test_methods_of_a_part_are_those_that_run_in_it(registry: Registry, tmp_path: Path) -> None:
     path = tmp_path / "draft-1.toml"
     path.write_text(DRAFT.replace("seeds = 1\n", 'seeds = 1\nmethods = ["mean-ridge"]\n'))
     suite = read_suite(path)
@@ -470,13 +470,13 @@ def test_the_methods_of_a_part_are_those_that_run_in_it(registry: Registry, tmp_
 
 @pytest.mark.parametrize("verb", ["table", "status"])
 @pytest.mark.parametrize("name", ["", " "])
-def test_an_empty_name_is_refused(tmp_path: Path, verb: str, name: str) -> None:
+def test_empty_name_is_rejected(tmp_path: Path, verb: str, name: str) -> None:
     done = llpbench(verb, "--suite", name, cwd=tmp_path)
     assert done.returncode == 2
     assert "--suite needs the name of a suite" in done.stderr
 
 
-def test_a_suite_is_cited_by_its_name_and_as_its_page_prints_it(draft: Path, tmp_path: Path) -> None:
+def test_cite_prints_the_entry_of_the_suites_page(draft: Path, tmp_path: Path) -> None:
     done = llpbench("cite", "llpbench-2026.1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (SOURCES.parents[1] / "docs" / "suites.md").read_text(encoding="utf-8")
@@ -492,7 +492,7 @@ def test_a_suite_is_cited_by_its_name_and_as_its_page_prints_it(draft: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_plugin_ships_a_suite(tmp_path: Path) -> None:
+def test_plugin_ships_a_suite(tmp_path: Path) -> None:
     environment = with_plugins("tiny-suite")
     listed = llpbench("list", "suites", cwd=tmp_path, **environment)
     assert "tiny-1" in listed.stdout
@@ -511,7 +511,7 @@ def built_in(registry: Registry) -> Suite:
     return find_suite("llpbench-2026.1", registry)[0]
 
 
-def test_the_frozen_values_are_todays_defaults(registry: Registry) -> None:
+def test_frozen_values_are_todays_defaults(registry: Registry) -> None:
     """Fails when a default changes that a suite froze: what to do stands in the message."""
     suite = built_in(registry)
     lines = [drift.words for drift in drifts(suite, registry)]
@@ -539,7 +539,7 @@ def test_published_suites_never_change(registry: Registry) -> None:
     assert set(PUBLISHED) <= set(suite_files(registry)), "a published suite is gone"
 
 
-def test_the_suite_has_the_cells_of_its_page(registry: Registry) -> None:
+def test_suite_has_the_cells_of_its_page(registry: Registry) -> None:
     blocks = plan_suite(built_in(registry), registry)
     counts = {part.part: part.planned for part in coverage(blocks, [])}
     # 18 methods beside the bound; the bound once for each dataset and seed
@@ -552,7 +552,7 @@ def test_the_suite_has_the_cells_of_its_page(registry: Registry) -> None:
     assert f"{len(all_cells(blocks)):,} cells" in page
 
 
-def test_the_quarter_and_the_rest_are_all_sets(registry: Registry) -> None:
+def test_landscape_parts_cover_all_bag_sets(registry: Registry) -> None:
     sets = registry.datasets["landscape"].param("set").choices
     quarter, rest = (
         [text.partition("=")[2].rstrip("]") for text in block.datasets]
@@ -569,7 +569,7 @@ def test_every_part_has_all_methods(registry: Registry) -> None:
         assert any(not block.methods for _, block in suite.blocks(part))
 
 
-def test_changes_between_frozen_values_are_told(registry: Registry) -> None:
+def test_changes_lists_differences_of_frozen_values(registry: Registry) -> None:
     frozen = built_in(registry).frozen
     assert changes(frozen, frozen) == []
     without = msgspec.structs.replace(frozen, methods={k: v for k, v in frozen.methods.items() if k != "dllp"})
@@ -577,7 +577,7 @@ def test_changes_between_frozen_values_are_told(registry: Registry) -> None:
     assert len(changes(without, frozen)) == len(frozen.methods["dllp"])
 
 
-def test_a_part_has_a_key_of_its_own_in_a_bibliography(tmp_path: Path) -> None:
+def test_part_has_a_key_of_its_own_in_a_bibliography(tmp_path: Path) -> None:
     whole, part = (
         llpbench("cite", name, cwd=tmp_path).stdout for name in ("llpbench-2026.1", "llpbench-2026.1/random")
     )
@@ -585,17 +585,17 @@ def test_a_part_has_a_key_of_its_own_in_a_bibliography(tmp_path: Path) -> None:
     assert part.startswith("@misc{llpbench-2026.1-random,")
 
 
-def test_a_dataset_of_another_part_is_found_there(tmp_path: Path) -> None:
+def test_dataset_of_another_part_is_found_there(tmp_path: Path) -> None:
     done = llpbench("run", "--suite", "llpbench-2026.1/random", "--datasets", "flights", "--dry-run", cwd=tmp_path)
     assert (done.returncode, "It is in part natural." in done.stderr) == (2, True)
 
 
-def test_a_path_that_is_no_suite_is_named_whole(tmp_path: Path) -> None:
+def test_invalid_suite_path_is_printed_in_full(tmp_path: Path) -> None:
     done = llpbench("cite", str(tmp_path / "mine"), cwd=tmp_path)
     assert (done.returncode, f"unknown suite '{tmp_path / 'mine'}'" in done.stderr) == (2, True), done.stderr
 
 
-def test_without_results_the_published_ones_are_shown_and_nothing_is_no_success(tmp_path: Path) -> None:
+def test_table_falls_back_to_published_results_and_fails_without_any(tmp_path: Path) -> None:
     done = llpbench("status", "--suite", "llpbench-2026.1/random", cwd=tmp_path)
     assert (done.returncode, "published ones are shown" in done.stderr) == (0, True)
     assert done.stdout.startswith("random: all ")

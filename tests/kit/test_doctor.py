@@ -21,7 +21,7 @@ def report(*arguments: str, cwd: Path, **environment: str) -> dict[str, object]:
     return content
 
 
-def test_json_says_what_is_printed(tmp_path: Path) -> None:
+def test_json_equals_the_printed_report(tmp_path: Path) -> None:
     content = report("--no-imports", cwd=tmp_path)
     assert content["problems"] == []
     assert content["requirements"]
@@ -33,7 +33,7 @@ def test_json_says_what_is_printed(tmp_path: Path) -> None:
         assert item["name"] in printed
 
 
-def test_a_requirement_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirement_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     needs = ["numpy>=999", "scipy>=1", "no-such-package>=1; extra == 'x'", "absent>=2", "jax<0; extra == 'jax'"]
     monkeypatch.setattr(diagnosis, "requires", lambda name: needs)
     problems: list[str] = []
@@ -44,7 +44,7 @@ def test_a_requirement_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch)
     assert 'not installed: pip install "absent>=2"' in problems[1]
 
 
-def test_what_cannot_be_fetched_is_said(tmp_path: Path) -> None:
+def test_doctor_reports_files_that_cannot_be_fetched(tmp_path: Path) -> None:
     for name in ("empty", "cache"):
         (tmp_path / name).mkdir()
     places = {"LLPBENCH_DATA": str(tmp_path / "empty"), "LLPBENCH_CACHE": str(tmp_path / "cache")}
@@ -59,7 +59,7 @@ def test_what_cannot_be_fetched_is_said(tmp_path: Path) -> None:
     assert set(adult["cannot_be_fetched"].values()) == {"LLPBENCH_OFFLINE is set"}
 
 
-def test_an_import_that_fails_or_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_that_fails_or_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "falls.py").write_text("raise OSError('libwhatever.so: \\x1b not found')\n")
     (tmp_path / "hangs.py").write_text("import time\ntime.sleep(3600)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -70,7 +70,7 @@ def test_an_import_that_fails_or_hangs_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
-def test_locking_is_tried_and_not_only_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_tests_locking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problems: list[str] = []
     assert diagnosis.check_sandbox(problems).startswith("Landlock version")
     assert not problems

@@ -13,7 +13,7 @@ from cli_runner import llpbench
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_a_new_plugin_works_at_once(tmp_path: Path, kind: str) -> None:
+def test_new_plugin_passes_check(tmp_path: Path, kind: str) -> None:
     name = f"fresh-{kind}"
     done = llpbench("new", kind, name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ def probe(request):
     return figures(request.param)
 
 
-def test_the_loss_has_the_known_values(probe):
+def test_loss_has_the_known_values(probe):
     close(probe["agg_emb.acceptance"]["sum"], 7.7154002735)
     close(probe["agg_emb.acceptance"]["mean"], 7.4254910258)
 
@@ -29,14 +29,14 @@ def test_order_inside_a_bag_and_padding_do_not_matter(probe):
             close(found[change]["slope"], found["plain"]["slope"], 1e-3)
 
 
-def test_a_softmax_over_bags_sums_to_one_in_each(probe):
+def test_softmax_over_bags_sums_to_one_in_each(probe):
     share = np.array(probe["agg_emb.pooled"]["share"])
     close(share[:3], probe["agg_emb.pooled"]["first"], 1e-5)
     close(share[3], 1.0)
     close(share[4:].sum(axis=0), 1.0)  # padding is a bag of its own
 
 
-def test_the_method_learns_with_two_and_three_classes(probe):
+def test_method_learns_with_two_and_three_classes(probe):
     for name, found in probe["agg_emb.training"].items():
         assert found["embedding"] == [600, 128]
         assert found["accuracy"] > (0.7 if name.startswith("2") else 0.5), name

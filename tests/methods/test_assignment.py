@@ -58,6 +58,6 @@ def test_two_classes_are_the_top_rows(case: tuple[np.ndarray, np.ndarray, np.nda
         assert reached == pytest.approx(best_by_enumeration(part, counts[b]), abs=1e-9)
 
 
-def test_of_equal_scores_the_first_rows_are_taken() -> None:
+def test_ties_go_to_the_first_rows() -> None:
     labels = fitting_labels(np.zeros(7), np.array([0, 4, 7]), np.array([[2], [3]]))
     assert labels.tolist() == [1, 1, 0, 0, 1, 1, 1]

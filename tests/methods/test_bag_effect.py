@@ -62,7 +62,7 @@ def test_random_bags_have_no_effect(count_sd: float) -> None:
 
 
 @pytest.mark.parametrize("count_sd", [0.0, 3.0])
-def test_a_simulated_effect_is_found_in_its_size(count_sd: float) -> None:
+def test_simulated_effect_is_found_in_its_size(count_sd: float) -> None:
     tau = 0.6
     for seed in range(3):
         bags = simulated(tau, seed, count_sd=count_sd)
@@ -73,7 +73,7 @@ def test_a_simulated_effect_is_found_in_its_size(count_sd: float) -> None:
         assert 0.5 * tau < effect_scale(field.effects[0], chosen.rate) < 1.5 * tau
 
 
-def test_a_row_of_a_new_bag_is_as_uncertain_as_its_bag() -> None:
+def test_row_of_a_new_bag_is_as_uncertain_as_its_bag() -> None:
     """σ(θ/√(1 + πs²/8)) is the logistic curve averaged over a Gaussian law of variance s², to two hundredths."""
     bags = simulated(0.8, 1)
     method = MeanRidge().fit(bags, monitor=QuietMonitor(), seed=0)
@@ -91,7 +91,7 @@ def test_a_row_of_a_new_bag_is_as_uncertain_as_its_bag() -> None:
     np.testing.assert_array_equal(again.predict_scores(X), method.predict_scores(X))
 
 
-def test_an_effect_must_be_clear() -> None:
+def test_effect_must_be_clear() -> None:
     spread, calm = np.array([0.0, 0.4, 0.8, 0.3]), np.full(4, 0.3)
     noise = np.full(4, 1e-3)
     slope = {"gain": CLEAR - 0.1}
@@ -106,19 +106,19 @@ def test_an_effect_must_be_clear() -> None:
 
 
 @pytest.mark.parametrize("top", [0.001, 0.02, 0.3])
-def test_the_search_ends_within_a_step_of_the_top(top: float) -> None:
+def test_search_ends_within_a_step_of_the_top(top: float) -> None:
     proportions = np.array([0.1, 0.5, 0.3, 0.2, 0.6])
     found = choose_effect(proportions, np.full(5, 1e-4), lambda v: -200.0 if v == 0 else -(np.log(v / top) ** 2))
     assert abs(np.log2(found / top)) <= 0.5 + 1e-9
 
 
-def test_one_bag_and_equal_bags_have_none() -> None:
+def test_one_bag_and_equal_bags_have_no_effect() -> None:
     assert excess_variance(np.array([0.3]), np.array([0.01]))[0] < 0.0
     for proportions in ([0.3], [0.3, 0.3, 0.3]):
         assert choose_effect(np.array(proportions), np.full(len(proportions), 0.01), lambda v: v) == 0.0
 
 
-def test_the_short_evidence_is_that_of_the_average() -> None:
+def test_short_evidence_is_that_of_the_average() -> None:
     bags = simulated(0.5, 2, n_bags=15, size=20)
     spectrum = principal_components(bags.X)
     families = [
@@ -133,7 +133,7 @@ def test_the_short_evidence_is_that_of_the_average() -> None:
     assert len(families[1].thinned(3).variances) == 3
 
 
-def test_the_judge_without_an_effect_is_as_before_and_with_one_forgives_spread() -> None:
+def test_judge_allows_for_the_bag_effect() -> None:
     rng = np.random.default_rng(0)
     fields = rng.normal(-1.0, 1.0, (3000, 1))
     offsets = 100 * np.arange(31)

@@ -70,7 +70,7 @@ def test_gradient_is_that_of_the_loss(seed: int, classes: int) -> None:
     assert_allclose((gradient * direction).sum(), (up - down) / 2e-5, rtol=1e-5, atol=1e-6)
 
 
-def test_a_noisy_count_is_worth_fewer_rows() -> None:
+def test_noisy_count_is_worth_fewer_rows() -> None:
     sizes = np.array([10, 1000])
     assert_array_equal(worth_in_rows(sizes, np.array([0.3]), 0.0), sizes)
     noisy = worth_in_rows(sizes, np.array([0.3]), 5.0)
@@ -78,7 +78,7 @@ def test_a_noisy_count_is_worth_fewer_rows() -> None:
     assert noisy[0] / 10 < noisy[1] / 1000 < 1
 
 
-def test_an_effect_bounds_what_a_bag_is_worth() -> None:
+def test_effect_bounds_what_a_bag_is_worth() -> None:
     worth = worth_in_rows(np.array([10, 10**9]), np.array([0.5]), 0.0, 0.01)
     assert_allclose(worth, [0.25 / (0.025 + 0.01), 25.0])
 
@@ -112,7 +112,7 @@ def moving_bags(seed: int) -> tuple[Bags, Part]:
     return replace(parts[0], validation=parts[1]), test
 
 
-def test_a_bag_effect_is_seen_on_validation_bags() -> None:
+def test_bag_effect_is_seen_on_validation_bags() -> None:
     bags, test = moving_bags(3)
     monitor = Quiet()
     found = BagLogistic().fit(bags, monitor=monitor, seed=0)  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def test_without_signal_scores_are_constant() -> None:
     assert_allclose(scores, 0.25, atol=0.01)
 
 
-def test_a_large_penalty_leaves_the_rate_alone() -> None:
+def test_large_penalty_leaves_the_rate_alone() -> None:
     part = Part(np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32), np.arange(300) % 3 // 2)
     bags, _ = bags_of(part, 50)
     scores = BagLogistic(penalty=1e6).fit(bags, monitor=Quiet(), seed=0).predict_scores(part.X)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_neighbours_weigh_less_the_farther_they_are() -> None:
     np.testing.assert_allclose(graph.similarity, np.exp(-distance), rtol=1e-4)
 
 
-def test_a_graph_among_some_rows_is_renumbered() -> None:
+def test_graph_among_some_rows_is_renumbered() -> None:
     edges = np.array([[0, 1], [0, 3], [1, 3], [2, 3]])
     yes = np.ones(4, bool)
     part = restrict_graph(SimilarityGraph(4, edges, np.array([1.0, 2.0, 3.0, 4.0]), yes, yes), np.array([3, 0, 2]))
@@ -128,7 +128,7 @@ def test_taking_bags_takes_their_rows() -> None:
     assert len(bags.take(np.array([], np.int64))[0]) == 0
 
 
-def test_exact_counts_are_made_possible_ones() -> None:
+def test_exact_counts_are_rounded_into_the_valid_range() -> None:
     def whole(counts: list[list[float]], size: int) -> np.ndarray:
         offsets, classes = size * np.arange(len(counts) + 1), max(2, len(counts[0]))
         return whole_counts(Bags(np.zeros((offsets[-1], 1), np.float32), offsets, np.array(counts), classes))

@@ -119,7 +119,7 @@ def test_spectrum_family_is_the_prior_of_mean_ridge() -> None:
         np.testing.assert_allclose(ours, factor @ factor.T, atol=1e-12)
 
 
-def test_a_group_without_variance_or_of_no_family_has_no_prior() -> None:
+def test_group_without_variance_or_of_no_family_has_no_prior() -> None:
     family = group_family("B", np.array([1.0, 0.0, 2.0]), np.array([0, 1, -1]), 2, np.random.default_rng(0))
     np.testing.assert_array_equal(family.variances[:, 1:], 0.0)
     np.testing.assert_allclose(family.variances[:, 0], 1.0)
@@ -149,7 +149,7 @@ def test_hat_functions_interpolate_and_add_up_to_one() -> None:
     assert hats.extend(X).shape == (500, 9)
 
 
-def test_a_table_is_seen_in_its_own_columns() -> None:
+def test_table_is_seen_in_its_own_columns() -> None:
     columns = (Column("a", "numeric"), Column("b", "category", 3), Column("c", "category", 1))
     X = np.array([[0.5, 0, 0, 1, 1], [1.5, 1, 0, 0, 0], [2.5, 0, 0, 0, 1]], np.float32)
     view = TableView.of(columns, 5)

@@ -55,7 +55,7 @@ def clouds(n=600, size=20, classes=2, seed=0, rate=0.3, count_sd=0.0):
 
 @given(st.floats(0.02, 0.98), st.floats(0.1, 2.0))
 @quick
-def test_the_gain_is_how_a_small_change_of_all_neighbours_comes_back(rate, gain):
+def test_gain_is_how_a_small_change_of_all_neighbours_comes_back(rate, gain):
     """Rows on a ring, all at the same log-odds: one undamped round multiplies a small common change by the gain."""
     n, shift = 12, 1e-4
     bags = Bags(np.zeros((n, 1), np.float32), np.array([0, n]), np.array([[rate * n]]))
@@ -69,7 +69,7 @@ def test_the_gain_is_how_a_small_change_of_all_neighbours_comes_back(rate, gain)
 
 @given(st.lists(st.floats(0.05, 1.0), min_size=3, max_size=6), st.floats(0.1, 2.0))
 @quick
-def test_the_gain_of_many_classes_is_the_largest_return(raw, gain):
+def test_gain_of_many_classes_is_the_largest_return(raw, gain):
     shares = np.array(raw) / np.sum(raw)
     shares = np.clip(shares, 0.02, 1)
     shares /= shares.sum()
@@ -79,7 +79,7 @@ def test_the_gain_of_many_classes_is_the_largest_return(raw, gain):
     assert np.abs(returns).max() == pytest.approx(gain)
 
 
-def test_a_number_for_lambda_s_overrides_the_gain_and_auto_knows_of_the_field():
+def test_lambda_s_overrides_the_gain_and_auto_depends_on_the_field():
     bags, _ = clouds()
     assert similarity_weight(bags, BPSettings(lambda_s=3.0, gain=1.5)) == 3.0
     auto, fixed = BPSettings(), BPSettings(gain=CARRYING_GAIN)
@@ -90,7 +90,7 @@ def test_a_number_for_lambda_s_overrides_the_gain_and_auto_knows_of_the_field():
 
 
 @pytest.mark.parametrize("count", [0.0, 20.0])
-def test_a_rate_of_zero_or_one_gives_a_finite_weight(count):
+def test_rate_of_zero_or_one_gives_a_finite_weight(count):
     bags = Bags(np.zeros((20, 1), np.float32), np.array([0, 20]), np.array([[count]]))
     assert np.isfinite(similarity_weight(bags, BPSettings()))
 
@@ -113,7 +113,7 @@ def test_one_search_serves_all_numbers_of_neighbours():
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("count_sd", [0.0, 1.0])
-def test_the_field_is_a_prior_that_knows_the_labels(classes, count_sd):
+def test_field_is_a_prior_that_knows_the_labels(classes, count_sd):
     bags, y = clouds(classes=classes, count_sd=count_sd)
     graph = graph_of(bags.X, BPSettings())
     field = find_field(graph, bags, BPSettings(), seed=0)
@@ -125,7 +125,7 @@ def test_the_field_is_a_prior_that_knows_the_labels(classes, count_sd):
     assert np.mean(guess == y) > 0.85
 
 
-def test_auto_declines_a_field_that_held_out_bags_are_against_and_on_does_not():
+def test_auto_omits_a_field_that_held_out_bags_contradict():
     rng = np.random.default_rng(0)
     bags, _ = clouds(n=2400, size=8)
     noise = replace(bags, counts=rng.permutation(bags.counts))
@@ -153,7 +153,7 @@ def test_ensemble_members_by_setting():
     assert len(members_of(BPSettings(k=1), 2, field=False)) == 6  # of 1 and 2 neighbours
 
 
-def test_a_single_member_is_the_single_run():
+def test_single_member_is_the_single_run():
     bags, _ = clouds()
     graphs = SimilarityGraphs(bags.X, SINGLE, 10, seed=0)
     alone = label_marginals(graphs.of(10), bags, SINGLE).marginals
@@ -162,7 +162,7 @@ def test_a_single_member_is_the_single_run():
     assert one.rounds == alone.rounds
 
 
-def test_the_average_is_of_cut_log_odds_and_tells_the_worst():
+def test_average_clips_log_odds_and_reports_the_worst_residual():
     bags, _ = clouds()
     settings = replace(SINGLE, rounds=100)
     graphs = SimilarityGraphs(bags.X, settings, 10, seed=0)
@@ -183,7 +183,7 @@ def test_the_average_is_of_cut_log_odds_and_tells_the_worst():
 
 
 @pytest.mark.parametrize(("dataset", "bag_size"), [("adult", 8), ("marketing", 128), ("cifar-s", 128)])
-def test_the_preset_is_the_printed_law_on_the_plain_graph(dataset, bag_size):
+def test_preset_is_the_printed_law_on_the_plain_graph(dataset, bag_size):
     """No field, no average, no scaling: the same numbers as the library's own steps give."""
     assert (dataset, bag_size) in rows()
     values = paper(dataset, bag_size)

@@ -88,7 +88,7 @@ def test_top_count_takes_exactly_the_count(data):
             assert (np.diff(label[part][scores[part] == value]) <= 0).all()
 
 
-def test_infinite_scores_rank_as_they_should():
+def test_infinite_scores_are_ranked_correctly():
     bags = bags_with([4], [2])
     np.testing.assert_array_equal(top_count(np.array([0.0, np.inf, -np.inf, 1.0]), bags), [0, 1, 0, 1])
 
@@ -350,7 +350,7 @@ def test_embeddings_without_spread_leave_the_features():
 
 
 @pytest.mark.parametrize(("covariates", "width"), [("both", 4 + 128), ("embeddings", 128)])
-def test_the_second_graph_is_built_on_what_was_asked_for(monkeypatch, covariates, width):
+def test_second_graph_uses_the_requested_space(monkeypatch, covariates, width):
     widths, label = [], BP._label
 
     def watched(self, X, *rest):
@@ -363,7 +363,7 @@ def test_the_second_graph_is_built_on_what_was_asked_for(monkeypatch, covariates
 
 
 @pytest.mark.parametrize(("classes", "decay"), [(2, 6.0), (4, 2.0)])
-def test_the_decay_of_several_classes_is_divided(monkeypatch, classes, decay):
+def test_decay_of_several_classes_is_divided(monkeypatch, classes, decay):
     decays = []
     monkeypatch.setattr(Trainer, "fit", lambda self, data, batches, settings, **_: decays.append(settings.weight_decay))
     BP(iterations=1, weight_decay=6.0).fit(clouds(classes=classes)[0], monitor=QuietMonitor(), seed=1)

@@ -30,7 +30,7 @@ def test_every_row_resolves(dataset, bag_size):
     assert (values["engine"], values["damping"], values["normalise"]) == ("pairwise", 0.5, False)
 
 
-def test_the_rows_are_those_of_the_paper():
+def test_rows_are_those_of_the_paper():
     six = [8, 32, 128, 512, 1024, 2048]
     sizes = {name: [b for d, b in rows() if d == name] for name, _ in rows()}
     assert sizes == {"adult": six, "marketing": six, "criteo": [8, 32, 128], "cifar-b": six, "cifar-s": six}
@@ -46,7 +46,7 @@ def test_paper_preset_names_missing_rows():
         paper("criteo", 512)
 
 
-def test_the_preset_reaches_the_cells():
+def test_preset_reaches_the_cells():
     spec = combine(read_run_file(run_files(REGISTRY)["paper-preset"]), {}, RunSettings)
     planned = plan_cells(spec, REGISTRY)
     assert len(planned) == 2 * 6 * 3

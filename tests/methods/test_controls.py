@@ -55,7 +55,7 @@ def test_best_column_is_found_and_turned_the_right_way(classes):
     close(mean, bags.prior[0] if classes == 2 else bags.prior, 0.02)
 
 
-def test_one_sign_when_asked():
+def test_best_feature_may_use_one_sign():
     bags, y = table()
     monitor = Picky(bags.X, y)
     BestFeature(signs="bags").fit(bags, monitor=monitor, seed=0)
@@ -64,7 +64,7 @@ def test_one_sign_when_asked():
 
 
 @pytest.mark.parametrize("case", ["constant", "one_bag", "no_positives", "single_rows", "outside"])
-def test_odd_tables(case):
+def test_degenerate_tables_give_finite_scores(case):
     bags, y = table(n_bags=6, size=5)
     X, offsets, counts = bags.X, bags.offsets, bags.counts
     if case == "constant":
@@ -127,7 +127,7 @@ def counted(sizes, counts, classes=2, sd=0.0, validation=None):
     return Bags(X, offsets, np.array(counts, float).reshape(len(sizes), -1), classes, sd, validation=validation)
 
 
-def test_counts_are_shuffled_among_bags_of_one_size_and_none_is_lost():
+def test_counts_are_permuted_among_bags_of_equal_size():
     rng = np.random.default_rng(0)
     sizes = np.array([4] * 30 + [9] * 20)
     bags = counted(sizes, rng.binomial(sizes, 0.4), validation=counted([5] * 12, rng.binomial(5, 0.4, 12)))
@@ -144,7 +144,7 @@ def test_counts_are_shuffled_among_bags_of_one_size_and_none_is_lost():
 
 @pytest.mark.parametrize("sd", [0.0, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_bag_of_a_size_of_its_own_takes_the_share_of_another(classes, sd):
+def test_bag_of_a_size_of_its_own_takes_the_share_of_another(classes, sd):
     rng = np.random.default_rng(0)
     sizes = np.array([8] * 5 + [3, 20])
     labels = [rng.multinomial(n, np.full(classes, 1 / classes)) for n in sizes]

@@ -61,7 +61,7 @@ def test_large_bags_are_gaussian(backend):
 @pytest.mark.slow
 @each_backend
 @pytest.mark.parametrize(("case", "counts", "sd"), [("effect", COUNTS, 0.0), ("effect_noisy", NOISY, 1.5)])
-def test_a_bag_effect_is_integrated_out(backend, case, counts, sd):
+def test_bag_effect_is_integrated_out(backend, case, counts, sd):
     got = figures(backend)["losses.count_nll"]
     z = np.array(got["z"])
     penalty = 1 / (2 * sd**2) if sd else np.inf
@@ -89,7 +89,7 @@ def test_without_an_effect_the_loss_is_the_plain_one(backend):
     close(got["gaussian_effect"][0], 0.5 * (NOISY - mean) ** 2 / v + 0.5 * np.log(v), 1e-5)
 
 
-def test_the_effect_is_found_by_evidence_and_is_none_for_random_bags():
+def test_effect_is_estimated_by_evidence_and_zero_for_random_bags():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3)).astype(np.float32)
     offsets, u = 50 * np.arange(81), np.repeat(0.8 * rng.normal(size=80), 50)
@@ -106,7 +106,7 @@ def test_the_effect_is_found_by_evidence_and_is_none_for_random_bags():
 
 @pytest.mark.slow
 @each_backend
-def test_certain_and_wrong_stays_finite(backend):
+def test_certain_wrong_predictions_have_finite_loss(backend):
     value, gradient = figures(backend)["losses.count_nll"]["extreme"]
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()

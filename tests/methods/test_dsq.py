@@ -38,7 +38,7 @@ def test_value_and_gradient(backend, case, mean):
 
 @pytest.mark.slow
 @each_backend
-def test_a_bag_alone_has_no_others(backend):
+def test_single_bag_has_no_other_bags(backend):
     close(figures(backend)["losses.dsq"]["alone"], [[0.0], [0.3]])  # the second bag is padding
 
 

@@ -64,7 +64,7 @@ def test_centring_takes_away_the_mean_loss_of_reference_rows(backend):
 
 @pytest.mark.slow
 @each_backend
-def test_one_row_stands_for_its_bag(backend):
+def test_single_row_represents_its_bag(backend):
     got = figures(backend)["losses.easyllp"]
     chosen = np.array(got["chosen"])
     close([chosen[:5].sum(), chosen[5:7].sum(), chosen[7:10].sum()], 1.0)
@@ -104,7 +104,7 @@ def test_one_bag_of_everything_has_the_prior_as_target():
 
 
 @pytest.mark.parametrize("classes", [2, 10])
-def test_the_mean_target_is_the_mean_count_whatever_the_noise(classes, monkeypatch):
+def test_mean_target_is_the_mean_count_under_any_noise(classes, monkeypatch):
     rng = np.random.default_rng(0)
     sizes, columns = np.full(20, 32), 1 if classes == 2 else classes
     counts = rng.normal(sizes[:, None] / classes, 40.0, (20, columns))  # their shares are far outside [0, 1]

@@ -45,7 +45,7 @@ def test_labels_below_the_threshold_do_not_count(backend: str) -> None:
 
 @pytest.mark.slow
 @each_backend
-def test_the_second_stage_begins_at_the_best_of_the_first_and_stands_only_if_it_is_better(backend: str) -> None:
+def test_second_stage_starts_at_the_best_model_and_must_improve(backend: str) -> None:
     got = figures(backend)["losses.llp_dc"]
     assert got["stages"] == ["bags"] * 3 + ["labels"] * 4  # the start of the second is reported too
     assert got["starts_at_best"]
@@ -67,7 +67,7 @@ def held_out(classes: int, size: int = 8, n: int = 4000) -> tuple[Bags, np.ndarr
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_temperature_undoes_what_makes_a_network_too_sure(classes: int) -> None:
+def test_temperature_corrects_overconfidence(classes: int) -> None:
     bags, z = held_out(classes)
     right = bag_temperature(z, bags)
     assert 0.7 < right < 1.4
@@ -77,7 +77,7 @@ def test_the_temperature_undoes_what_makes_a_network_too_sure(classes: int) -> N
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
+def test_loss_of_a_temperature_is_that_of_the_rule(classes: int) -> None:
     from llpbench.contracts.data import HeldOut
     from llpbench.experiment.rules import bag_cross_entropy
 

@@ -147,7 +147,7 @@ def test_factors_count_sets(size, orders):
     np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
 
-def test_the_published_values():
+def test_published_values():
     assert LLP_MM.resolve(authors("adult", 8)) == {**LLP_MM.resolve({}), "orders": "auto", "smoothing": 1e-4}
     assert dict(LLP_MM.presets) == {"authors": "llpbench_methods.llp_mm:authors"}
 

@@ -65,7 +65,7 @@ def test_laplacian_mean_map_solves_its_dense_system(classes: int) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
-def test_a_strong_laplacian_gives_mean_map() -> None:
+def test_strong_laplacian_gives_mean_map() -> None:
     means, shares, weights, rates = setting(9, 2)
     strong = laplacian_mean_map(means, shares, weights, rates, gamma=1e4, sigma=1.0)
     np.testing.assert_allclose(strong, mean_map(means, shares, weights, rates), rtol=1e-2, atol=1e-3)
@@ -132,7 +132,7 @@ class Picks(QuietMonitor):
 
 @pytest.mark.parametrize("variant", ["mm", "lmm", "amm"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_it_learns_and_its_level_is_the_known_rate(variant: str, classes: int) -> None:
+def test_mean_map_learns_and_predicts_the_known_rate(variant: str, classes: int) -> None:
     bags, y = bagged(classes)
     scores = MeanMap(variant=variant, penalty=10.0).fit(bags, monitor=QuietMonitor(), seed=0).predict_scores(bags.X)
     guess = (scores > 0.5).astype(int) if classes == 2 else scores.argmax(axis=1)
@@ -142,7 +142,7 @@ def test_it_learns_and_its_level_is_the_known_rate(variant: str, classes: int) -
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
-def test_the_penalty_with_the_best_held_out_score_is_kept(best: int) -> None:
+def test_penalty_with_the_best_held_out_score_is_kept(best: int) -> None:
     bags, _ = bagged()
     monitor = Picks(best)
     fitted = MeanMap().fit(bags, monitor=monitor, seed=0)
@@ -152,7 +152,7 @@ def test_the_penalty_with_the_best_held_out_score_is_kept(best: int) -> None:
     np.testing.assert_allclose(fitted.predict_scores(bags.X), alone.predict_scores(bags.X), atol=1e-3)
 
 
-def test_the_alternation_ends_where_labels_and_model_agree() -> None:
+def test_alternation_ends_where_labels_and_model_agree() -> None:
     from llpbench_methods.shared.assignment import fitting_labels
 
     bags, _ = bagged()
@@ -164,7 +164,7 @@ def test_the_alternation_ends_where_labels_and_model_agree() -> None:
 
 
 @pytest.mark.parametrize("variant", ["mm", "lmm", "amm"])
-def test_the_origin_of_the_features_does_not_matter(variant: str) -> None:
+def test_origin_of_the_features_does_not_matter(variant: str) -> None:
     bags, _ = bagged(noise=2.0)
     moved = Bags(bags.X + 3.0, bags.offsets, bags.counts, bags.classes, bags.count_sd)
     here, there = (
@@ -210,7 +210,7 @@ def test_restore_rejects_a_damaged_state() -> None:
 
 
 @pytest.mark.parametrize("name", ["mean-map", "llp-dc", "mixbag"])
-def test_the_authors_values_are_a_preset(name: str) -> None:
+def test_authors_values_are_a_preset(name: str) -> None:
     from llpbench.contracts.specs import import_attribute
 
     spec = load_registry().methods[name]

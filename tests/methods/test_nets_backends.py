@@ -94,7 +94,7 @@ def test_same_seed_gives_the_same_bits(probe):
     assert not probe["nets.training"]["other_seed"]
 
 
-def test_best_weights_are_restored_and_stopping_is_honoured(probe):
+def test_best_weights_are_restored_and_training_stops_on_request(probe):
     got = probe["nets.training"]
     assert got["reports"] == 4
     assert got["restored_best"]
@@ -104,7 +104,7 @@ def test_best_weights_are_restored_and_stopping_is_honoured(probe):
     assert got["no_rows"] == [0]
 
 
-def test_it_learns(probe):
+def test_network_learns(probe):
     got = probe["nets.training"]
     assert got["auc"] > 0.9
     assert got["supervised_auc"] > 0.9
@@ -115,7 +115,7 @@ def test_it_learns(probe):
 
 
 @pytest.mark.parametrize("case", ["bag_of_one", "two_bags", "one_bag"])
-def test_odd_bags(probe, case):
+def test_degenerate_bags_give_finite_scores(probe, case):
     assert probe["nets.training"][case]
 
 
@@ -156,7 +156,7 @@ def test_running_statistics_follow_the_batches_unless_frozen(probe):
     assert got["moving"] != start
 
 
-def test_a_forked_child_trains_to_the_same_bits(probe):
+def test_forked_child_trains_to_the_same_bits(probe):
     assert probe["nets.in_a_fork"] == probe["nets.training"]["scores"]
 
 

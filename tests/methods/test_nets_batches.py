@@ -82,7 +82,7 @@ def test_equal_bags_fill_the_budget():
     assert BagBatches(np.array([100] * 50), 1024).shapes[0].rows == 1000
 
 
-def test_a_bag_above_the_budget_is_a_batch_of_its_own():
+def test_bag_above_the_budget_is_a_batch_of_its_own():
     sizes = np.array([2048] * 19 + [650])
     plans = BagBatches(sizes, 1024).plans(np.random.default_rng(0))
     assert [plan.rows.shape[1] for plan in plans] == [2048, 2048]  # two passes: as many steps as with smaller bags
@@ -109,7 +109,7 @@ def test_steps_between_reports_do_not_depend_on_the_bags(rows, block):
         assert bags >= block
 
 
-def test_a_row_batch_holds_rows_of_many_bags():
+def test_row_batch_holds_rows_of_many_bags():
     """The signs of EasyLLP's targets cancel over bags: also at 2048 a batch must not be one bag."""
     rows, size = 20_093, 2048
     bag_of = np.arange(rows) // size
@@ -123,7 +123,7 @@ def test_few_rows_are_not_padded_to_the_budget():
     assert BagBatches(np.array([8, 9, 3]), 1024).shapes[0].rows == 128
 
 
-def test_a_few_large_bags_do_not_swell_every_batch():
+def test_few_large_bags_do_not_swell_every_batch():
     sizes = np.array([30] * 500 + [40] * 50 + [1500, 2000, 9000])
     batches = BagBatches(sizes, 1024)
     assert [shape.rows for shape in batches.shapes] == [1152, 2048, 9088]

@@ -45,7 +45,7 @@ def test_missing_paper_values_have_a_reason() -> None:
     assert all(r.note for r in without)
 
 
-def test_every_table_is_there() -> None:
+def test_every_table_of_the_paper_is_included() -> None:
     tables = Counter(
         (r.metric, r.dataset, r.noise) for r in REFERENCES if not r.bound and r.title.startswith("Ours-Itr-2")
     )
@@ -74,7 +74,7 @@ def test_paper_protocol_searches_every_method_of_the_main_tables(tmp_path: Path)
         assert {"lr", "weight_decay", "batch_rows"} <= {d.name for d in search.space}
 
 
-def test_the_methods_exist_here_with_these_settings() -> None:
+def test_methods_exist_here_with_these_settings() -> None:
     registry = load_registry()
     for label in {r.method for r in REFERENCES}:
         name, options = parse_options(label)

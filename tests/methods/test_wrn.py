@@ -23,11 +23,11 @@ def test_augmentation_is_a_crop_of_the_padded_image_and_a_flip(backend):
 
 @pytest.mark.slow
 @each_backend
-def test_it_learns_from_bags_of_images(backend):
+def test_wrn_learns_from_bags_of_images(backend):
     assert figures(backend)["losses.images"]["auc"] > 0.9
 
 
-def test_it_is_the_published_network():
+def test_wide_residual_network_is_the_published_one():
     net = wide_resnet((32, 32, 3), 10)
     assert sum(int(np.prod(v.shape)) for v in net.trainable_variables) == 2_748_890
     assert net.output_shape == (None, 10)

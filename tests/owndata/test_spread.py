@@ -83,7 +83,7 @@ def unseen(weights: np.ndarray, bags: Bags, seed_bags: Bags | None = None) -> Un
 TRUE = np.array([1.0, -0.5, 0.0])
 
 
-def test_the_intraclass_correlation_is_that_of_the_draw() -> None:
+def test_intraclass_correlation_is_that_of_the_draw() -> None:
     rng = np.random.default_rng(0)
     sizes = rng.integers(20, 200, 4000)
     for phi in (0.0, 0.05, 0.3):
@@ -104,7 +104,7 @@ def test_noise_in_counts_is_not_taken_for_spread() -> None:
 
 @given(st.integers(2, 5), st.integers(1, 6), st.floats(0, 1), st.integers(0, 99))
 @quick
-def test_the_likelihood_is_a_sum_of_normal_densities(classes: int, bags: int, phi: float, seed: int) -> None:
+def test_likelihood_is_a_sum_of_normal_densities(classes: int, bags: int, phi: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     known, means = (rng.dirichlet(np.ones(classes), bags) for _ in range(2))
     shares = rng.dirichlet(np.ones(classes))
@@ -116,7 +116,7 @@ def test_the_likelihood_is_a_sum_of_normal_densities(classes: int, bags: int, ph
         assert found[b] == pytest.approx(wanted)
 
 
-def test_the_variance_within_a_bag_is_that_of_drawn_labels() -> None:
+def test_variance_within_a_bag_is_that_of_drawn_labels() -> None:
     rng = np.random.default_rng(0)
     bags = draw_bags(3, 40, TRUE)
     p = rng.random((120, 2))
@@ -128,7 +128,7 @@ def test_the_variance_within_a_bag_is_that_of_drawn_labels() -> None:
 
 @given(st.floats(0, 1), st.integers(2, 4), st.integers(0, 50))
 @quick
-def test_a_shrunk_model_has_the_known_level(slope: float, classes: int, seed: int) -> None:
+def test_shrunk_model_has_the_known_level(slope: float, classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(60, classes)) * 3
     shares = rng.dirichlet(np.ones(classes) * 3) * 0.9 + 0.1 / classes
@@ -143,7 +143,7 @@ def test_a_shrunk_model_has_the_known_level(slope: float, classes: int, seed: in
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_is_right_stays_as_it_is(seed: int) -> None:
+def test_correct_model_is_not_shrunk(seed: int) -> None:
     bags = draw_bags(200, 30, TRUE, seed=seed)
     evidence = weigh_slopes(unseen(TRUE, bags).at(SLOPES), 0.0)
     assert evidence.slope > 0.9
@@ -153,13 +153,13 @@ def test_a_model_that_is_right_stays_as_it_is(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_is_too_sure_is_scaled_down(seed: int) -> None:
+def test_overconfident_model_is_shrunk(seed: int) -> None:
     bags = draw_bags(400, 30, TRUE, seed=seed)
     assert 0.2 < weigh_slopes(unseen(3 * TRUE, bags).at(SLOPES), 0.0).slope < 0.5
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_says_nothing_becomes_a_constant(seed: int) -> None:
+def test_uninformative_model_is_shrunk_to_a_constant(seed: int) -> None:
     wrong = np.array([0.0, 0.0, 3.0])
     bags = draw_bags(300, 30, TRUE, effect=0.8, seed=seed)
     evidence = weigh_slopes(unseen(wrong, bags).at(SLOPES), 0.1)
@@ -168,7 +168,7 @@ def test_a_model_that_says_nothing_becomes_a_constant(seed: int) -> None:
     assert evidence.gains().mean() < 0.01
 
 
-def test_the_gain_of_a_bag_does_not_see_the_bag() -> None:
+def test_gain_of_a_bag_is_computed_without_the_bag() -> None:
     """Each bag's gain is the log of its mean likelihood under slopes weighed by the other bags: by brute force."""
     judged = unseen(2 * TRUE, draw_bags(12, 20, TRUE)).at(SLOPES)
     evidence = weigh_slopes(judged, 0.0)
@@ -180,7 +180,7 @@ def test_the_gain_of_a_bag_does_not_see_the_bag() -> None:
         assert gain == pytest.approx(np.log(weights @ own / weights.sum()) - evidence.likelihood[0, b])
 
 
-def test_joined_bags_are_the_bags() -> None:
+def test_join_concatenates_bags() -> None:
     bags = draw_bags(6, 10, TRUE)
     whole = predict_bags(*_logits(bags), bags)
     twice = join([whole, whole])
@@ -197,7 +197,7 @@ def _logits(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 # -- halves ------------------------------------------------------------------------------------------------------------
 
 
-def test_agreement_is_the_share_of_what_both_halves_found() -> None:
+def test_agreement_of_equal_halves_is_one() -> None:
     rows = np.random.default_rng(0).normal(size=(4000, 8)).astype(np.float32)
     bags = draw_bags(4, 5, np.zeros(8))
 
@@ -230,7 +230,7 @@ def test_halves_are_halves_of_like_proportions(n: int, seed: int) -> None:
         assert gap <= float(np.ptp(proportions[chosen])) + 1e-9
 
 
-def test_bags_at_random_need_no_halves_when_they_are_many() -> None:
+def test_many_random_bags_need_no_halves() -> None:
     asked: list[int] = []
 
     def halve(number: int) -> tuple[UnseenBags, UnseenBags] | None:
@@ -266,7 +266,7 @@ def test_inside_bags_only_what_halves_agree_on_is_kept() -> None:
 # -- the bag card ------------------------------------------------------------------------------------------------------
 
 
-def test_the_card_tells_random_bags_from_others() -> None:
+def test_card_distinguishes_random_bags() -> None:
     random = make_own_card(draw_bags(400, 25, TRUE))
     assert random.spread == pytest.approx(1.0, abs=0.1)
     assert random.mean_spread == pytest.approx(1.0, abs=0.1)
@@ -281,7 +281,7 @@ def test_the_card_tells_random_bags_from_others() -> None:
     assert not is_random(moved)
 
 
-def test_the_spread_of_means_is_the_ratio_of_variances() -> None:
+def test_spread_of_means_is_the_ratio_of_variances() -> None:
     bags = draw_bags(5, 7, TRUE, spread=1.0)
     X = np.asarray(bags.X, float).reshape(5, 7, 3)
     between = 7 * X.mean(axis=1).var(axis=0, ddof=1).sum()

@@ -36,7 +36,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Completed]:
     return folder, done
 
 
-def test_the_engine_and_the_executor_ran_the_cells(ran: tuple[Path, Completed]) -> None:
+def test_plugin_engine_and_executor_run_the_cells(ran: tuple[Path, Completed]) -> None:
     folder, _ = ran
     lines = (folder / "marker.txt").read_text().splitlines()
     assert sorted(lines) == ["bp my-engine"] * 2 + ["mean-ridge "] * 2
@@ -45,7 +45,7 @@ def test_the_engine_and_the_executor_ran_the_cells(ran: tuple[Path, Completed]) 
     assert "my-engine" in without.stderr
 
 
-def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path, Completed]) -> None:
+def test_plugin_metric_and_rule_are_in_results_and_table(ran: tuple[Path, Completed]) -> None:
     folder, done = ran
     for path in (folder / "out" / "cells").glob("*.json"):
         result = json.loads(path.read_text())["result"]
@@ -64,7 +64,7 @@ def test_results_progress_and_table_have_the_metric_and_the_rule(ran: tuple[Path
     assert all(row["status"] == "ok" for row in asked)
 
 
-def test_a_rule_of_a_plugin_can_tune(tmp_path: Path) -> None:
+def test_tune_accepts_a_rule_of_a_plugin(tmp_path: Path) -> None:
     tune = ("tune", *WITH, "--methods", "mean-ridge", "--datasets", "synthetic[rows=500;dim=4]", "--bags", "8")
     done = llpbench(*tune, "--trials", "3", "--rule", "worst-bag", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -36,7 +36,7 @@ VALUES = st.fixed_dictionaries(
 
 @quick
 @given(VALUES)
-def test_a_label_reads_back_as_what_it_was_made_of(given_: dict[str, object]) -> None:
+def test_label_round_trips(given_: dict[str, object]) -> None:
     label = format_options("toy", given_)  # type: ignore[arg-type]
     name, options = parse_options(label)
     assert name == "toy"
@@ -47,7 +47,7 @@ def test_a_label_reads_back_as_what_it_was_made_of(given_: dict[str, object]) ->
 
 @quick
 @given(VALUES)
-def test_a_label_does_not_depend_on_the_order_and_survives_a_list(given_: dict[str, object]) -> None:
+def test_label_does_not_depend_on_the_order_and_survives_a_list(given_: dict[str, object]) -> None:
     label = format_options("toy", given_)  # type: ignore[arg-type]
     assert format_options("toy", dict(reversed(given_.items()))) == label  # type: ignore[arg-type]
     assert split_list(f" {label} ,other,{label}") == [label, "other", label]
@@ -77,7 +77,7 @@ def test_expanding_gives_every_combination_once_in_order(counts: list[int], flag
         ("by[column=a=b]", "by", {"column": ["a=b"]}),
     ],
 )
-def test_labels_are_read(text: str, name: str, options: dict[str, list[str]]) -> None:
+def test_parse_options_reads_labels(text: str, name: str, options: dict[str, list[str]]) -> None:
     assert parse_options(text) == (name, options)
 
 
@@ -90,13 +90,13 @@ def test_labels_are_read(text: str, name: str, options: dict[str, list[str]]) ->
         ("dllp[lr=1;lr=2]", "sets 'lr' twice"),
     ],
 )
-def test_labels_that_make_no_sense_are_refused(text: str, words: str) -> None:
+def test_parse_options_rejects_invalid_labels(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_options(text)
     assert words in str(caught.value)
 
 
-def test_lists_are_cut_outside_brackets_only() -> None:
+def test_lists_are_split_outside_brackets_only() -> None:
     assert split_list("a[x=1,2],b,, c ") == ["a[x=1,2]", "b", "c"]
     assert split_list("") == []
     for text in ("a[x=1", "a]x", "a[[x]]"):
@@ -104,7 +104,7 @@ def test_lists_are_cut_outside_brackets_only() -> None:
             split_list(text)
 
 
-def test_a_comma_inside_brackets_is_explained() -> None:
+def test_comma_inside_brackets_is_explained() -> None:
     with pytest.raises(UsageError, match="inside brackets, ';' separates"):
         expand(SPEC, {"rate": ["1e-3,1e-2"]})
     with pytest.raises(UsageError, match=r"^toy: .*Did you mean 'count'"):

@@ -66,7 +66,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_broken_plugin_is_shown_and_harms_nothing(tmp_path: Path) -> None:
+def test_broken_plugin_is_reported_and_ignored(tmp_path: Path) -> None:
     environment = with_plugins("broken", "good-method")
     content = listing(tmp_path, **environment)
     assert BUILT_IN | {"bag-means"} <= names(content)
@@ -93,7 +93,7 @@ def test_no_built_in_plugin_is_broken_or_in_conflict() -> None:
     assert registry.conflicts == []
 
 
-def test_doctor_is_content_without_broken_plugins(tmp_path: Path) -> None:
+def test_doctor_passes_without_broken_plugins(tmp_path: Path) -> None:
     done = llpbench(
         "doctor", "--no-imports", cwd=tmp_path, **with_plugins("good-method"), LLPBENCH_PLUGINS="good-method,synthetic"
     )
@@ -126,7 +126,7 @@ def test_strict_makes_a_broken_plugin_fatal(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_whatever_is_wrong_with_a_plugin_the_rest_works(
+def test_faulty_plugin_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, error: str
 ) -> None:
     with_module(tmp_path, f"odd-{abs(hash(source))}", source)
@@ -146,7 +146,7 @@ def test_whatever_is_wrong_with_a_plugin_the_rest_works(
 
 
 @pytest.mark.slow
-def test_a_duplicate_name_is_an_error_that_names_both(tmp_path: Path) -> None:
+def test_duplicate_name_is_an_error_that_names_both(tmp_path: Path) -> None:
     environment = with_plugins("duplicate")
     content = listing(tmp_path, **environment)
     assert "zeros" in names(content)  # what else the plugin brings is there
@@ -163,7 +163,7 @@ def test_a_duplicate_name_is_an_error_that_names_both(tmp_path: Path) -> None:
     assert "conflict: method 'dllp'" in doctor.stdout
 
 
-def test_what_the_conflict_advises_works(tmp_path: Path) -> None:
+def test_advice_of_a_conflict_resolves_it(tmp_path: Path) -> None:
     environment = with_plugins("duplicate")
     blocked = listing(tmp_path, **environment, LLPBENCH_BLOCK="duplicate")
     assert blocked["conflicts"] == []
@@ -177,7 +177,7 @@ def test_what_the_conflict_advises_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_override_reaches_the_cells(tmp_path: Path) -> None:
+def test_plugin_override_applies_to_cells(tmp_path: Path) -> None:
     arguments = ["run", "--methods", "dllp", "--plugin-override", "dllp", "--datasets", "synthetic[rows=600]"]
     arguments += ["--bags", "8", "--seeds", "1", "--executor", "inline", "--json"]
     done = llpbench(*arguments, cwd=tmp_path, **with_plugins("duplicate", "extras"))
@@ -185,7 +185,7 @@ def test_an_override_reaches_the_cells(tmp_path: Path) -> None:
     assert {row["mean"] for row in json.loads(done.stdout)} == {50.0}  # the impostor scores every row alike
 
 
-def test_the_advice_about_a_file_does_not_speak_of_entry_points() -> None:
+def test_conflict_with_a_file_does_not_advise_blocking() -> None:
     def entry(distribution: str, *, from_file: bool) -> Entry[MethodSpec]:
         plugin = Plugin("p", distribution, "", click, from_file=from_file)
         return Entry(MethodSpec(name="dllp", factory="a:b"), plugin)
@@ -203,7 +203,7 @@ def test_the_advice_about_a_file_does_not_speak_of_entry_points() -> None:
 # -- misspelt hooks ---------------------------------------------------------------------------------------------------
 
 
-def test_a_misspelt_hook_is_reported_with_a_close_match(tmp_path: Path) -> None:
+def test_misspelt_hook_is_reported_with_a_close_match(tmp_path: Path) -> None:
     environment = with_plugins("misspelt")
     content = listing(tmp_path, **environment)
     assert names(content) >= BUILT_IN
@@ -234,14 +234,14 @@ def test_blocked_plugins_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["LLPBENCH_PLUGINS", "LLPBENCH_BLOCK"])
-def test_a_switch_that_names_nothing_is_refused(tmp_path: Path, variable: str) -> None:
+def test_unknown_names_of_plugins_to_load_are_rejected(tmp_path: Path, variable: str) -> None:
     refused(llpbench("list", cwd=tmp_path, **{variable: "mean-rigde"}), "'mean-rigde'", "Did you mean 'mean-ridge'")
 
 
 # -- single files -----------------------------------------------------------------------------------------------------
 
 
-def test_a_single_file_is_a_plugin(tmp_path: Path) -> None:
+def test_single_file_is_a_plugin(tmp_path: Path) -> None:
     (tmp_path / "mymethod.py").write_text(GOOD_FILE)
     (entry,) = [m for m in listing(tmp_path, "--plugin", "mymethod.py")["methods"] if m["name"] == "first-column"]
     assert entry["distribution"] == "mymethod.py"
@@ -267,7 +267,7 @@ def test_a_single_file_is_a_plugin(tmp_path: Path) -> None:
         ("raise SystemExit\n", "SystemExit"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, source: str | None, words: str) -> None:
+def test_invalid_plugin_file_is_rejected(tmp_path: Path, source: str | None, words: str) -> None:
     file = tmp_path / f"{tmp_path.name}.py"  # a module name of its own for each case
     if source is not None:
         file.write_text(source)
@@ -276,13 +276,13 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, source: str | Non
     assert words in str(caught.value)
 
 
-def test_the_command_line_refuses_such_a_file_with_a_sentence(tmp_path: Path) -> None:
+def test_command_line_reports_invalid_plugin_files(tmp_path: Path) -> None:
     (tmp_path / "torn.py").write_text("def broken(:\n")
     refused(llpbench("list", "--plugin", "torn.py", cwd=tmp_path), "--plugin torn.py: SyntaxError")
     refused(llpbench(*DRY, "--methods", "dllp", "--plugin", "absent.py", cwd=tmp_path), "absent.py: no such file")
 
 
-def test_a_file_may_not_hide_a_loaded_module_nor_lack_its_ending(tmp_path: Path) -> None:
+def test_plugin_file_must_have_a_free_module_name_and_end_in_py(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text(GOOD_FILE)
     with pytest.raises(UsageError, match="already loaded; rename the file"):
         load_registry([tmp_path / "click.py"])
@@ -294,7 +294,7 @@ def test_a_file_may_not_hide_a_loaded_module_nor_lack_its_ending(tmp_path: Path)
 # -- the registry itself ----------------------------------------------------------------------------------------------
 
 
-def test_two_registries_share_nothing(tmp_path: Path) -> None:
+def test_registries_are_independent(tmp_path: Path) -> None:
     (tmp_path / "only_here.py").write_text(GOOD_FILE)
     with_file, without = load_registry([tmp_path / "only_here.py"]), load_registry()
     assert with_file.methods["first-column"].name == "first-column"
@@ -302,23 +302,23 @@ def test_two_registries_share_nothing(tmp_path: Path) -> None:
         without.methods["first-column"]
 
 
-def test_an_unknown_name_gets_close_matches_and_the_list() -> None:
+def test_unknown_name_gets_close_matches_and_the_list() -> None:
     with pytest.raises(UnknownNameError, match=r"Did you mean 'mean-ridge'.*\? Available: .*dllp.*mean-ridge"):
         load_registry().methods["mean-rigde"]
 
 
-def test_a_close_match_is_not_hidden_by_a_long_list() -> None:
+def test_close_matches_come_before_a_long_list() -> None:
     many = [f"name-{i}" for i in range(60)]
     assert str(UnknownNameError("value", "name-7x", many)).endswith("? 60 are available.")
     assert " name-59," in str(UnknownNameError("value", "?", many))  # without a guess there is the list
 
 
-def test_an_unknown_executor_is_refused() -> None:
+def test_unknown_executor_is_rejected() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown executor 'lokal'\. Did you mean 'local'"):
         load_registry().executor("lokal", ExecutorSettings())
 
 
-def test_a_plugin_cannot_take_the_name_of_the_local_executor_unseen(tmp_path: Path) -> None:
+def test_duplicate_of_the_local_executor_is_a_conflict(tmp_path: Path) -> None:
     source = "from llpbench import ExecutorSpec, hookimpl\n@hookimpl\ndef llpbench_executors():\n"
     (tmp_path / "greedy.py").write_text(source + "    return [ExecutorSpec(name='local', factory='greedy:Greedy')]\n")
     registry = load_registry([tmp_path / "greedy.py"])
@@ -326,7 +326,7 @@ def test_a_plugin_cannot_take_the_name_of_the_local_executor_unseen(tmp_path: Pa
         registry.executor("local", ExecutorSettings())
 
 
-def test_a_hook_may_take_fewer_arguments_and_an_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_hook_may_take_fewer_arguments_and_an_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[object] = []
 
     class Tracker:
@@ -347,13 +347,13 @@ def test_a_hook_may_take_fewer_arguments_and_an_error_is_logged(caplog: pytest.L
     assert "broken-tracker failed on a finished cell: ValueError: no" in caplog.text
 
 
-def test_missing_modules_are_looked_up_not_imported() -> None:
+def test_missing_modules_does_not_import() -> None:
     spec = MethodSpec(name="m", factory="a:b", requires=("json", "no_such_thing", "no_such_thing.inside"))
     assert missing_modules(spec) == ["no_such_thing", "no_such_thing.inside"]
     assert missing_modules(spec, "no_such_engine")[-1] == "no_such_engine"
 
 
-def test_the_install_line_uses_the_distributions_own_extra() -> None:
+def test_install_line_uses_the_distributions_own_extra() -> None:
     own = Plugin("p", "llpbench", "", click)
     assert install_hint(own, ["torch", "json"]) == 'pip install "llpbench[torch]" json'
     assert install_hint(Plugin("p", "not-installed", "", click), ["torch"]) == "pip install torch"

@@ -70,14 +70,14 @@ def raised(source: str, name: str) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-def test_the_last_line_of_the_users_own_file(tmp_path: Path) -> None:
+def test_where_it_failed_returns_the_last_line_of_user_code(tmp_path: Path) -> None:
     path = tmp_path / "my.py"
     source = "import json\n\ndef f(x):\n    return json.loads(x)\n\nf('{')\n"
     path.write_text(source)
     assert where_it_failed(raised(source, str(path))) == "my.py:4: return json.loads(x)"
 
 
-def test_a_cause_is_followed_to_where_it_began(tmp_path: Path) -> None:
+def test_where_it_failed_follows_causes(tmp_path: Path) -> None:
     path = tmp_path / "my.py"
     path.write_text("def f():\n    return 1 / 0\n\nf()\n")
     wrapped = UsageError("wrapped")
@@ -85,7 +85,7 @@ def test_a_cause_is_followed_to_where_it_began(tmp_path: Path) -> None:
     assert where_it_failed(wrapped) == "my.py:2: return 1 / 0"
 
 
-def test_errors_of_the_harness_alone_are_nowhere() -> None:
+def test_where_it_failed_is_empty_for_harness_errors() -> None:
     with pytest.raises(UsageError) as caught:
         parse_seeds("x")
     frames = traceback.extract_tb(caught.value.__traceback__)
@@ -96,7 +96,7 @@ def test_errors_of_the_harness_alone_are_nowhere() -> None:
 
 
 @pytest.mark.slow
-def test_run_and_status_say_where(folder: Path) -> None:
+def test_run_and_status_print_where_cells_failed(folder: Path) -> None:
     done = llpbench("run", "--methods", "deep,fine,loud", "--seeds", "1", *SMALL, cwd=folder)
     assert done.returncode == 1
     line = next(i for i, text in enumerate(BROKEN.splitlines(), 1) if "json.loads" in text)
@@ -124,7 +124,7 @@ def test_run_and_status_say_where(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_check_says_where(folder: Path) -> None:
+def test_check_prints_where_it_failed(folder: Path) -> None:
     done = llpbench_process("check", "bad.py", cwd=folder)
     assert done.returncode == 1
     assert re.search(r"at bad\.py:\d+: raise ValueError", done.stdout)
@@ -164,7 +164,7 @@ def test_exitfirst_stops_at_the_first_failure(folder: Path) -> None:
     assert status(folder / "out")["counts"] == {"failed": 3, "ok": 3}
 
 
-def test_a_dry_run_of_a_new_folder_writes_nothing(folder: Path) -> None:
+def test_dry_run_of_a_new_folder_writes_nothing(folder: Path) -> None:
     done = llpbench("run", "--methods", "fine", "--seeds", "1", *SMALL, "--dry-run", cwd=folder)
     assert "1 of 1 cell would run, 0 kept" in done.stderr
     assert not (folder / "out").exists()
@@ -190,17 +190,17 @@ def test_a_dry_run_of_a_new_folder_writes_nothing(folder: Path) -> None:
         ("", []),
     ],
 )
-def test_seeds_as_people_give_them(given: str | int | list[int], seeds: int | list[int]) -> None:
+def test_parse_seeds_accepts_numbers_lists_and_ranges(given: str | int | list[int], seeds: int | list[int]) -> None:
     assert parse_seeds(given) == seeds
 
 
 @pytest.mark.parametrize("given", ["a", "1-", "-3", "5-3", "1.5", "0-999999999", "1;2", [True], ["x"], [1.5]])
-def test_wrong_seeds_are_refused(given: object) -> None:
+def test_parse_seeds_rejects_invalid_seeds(given: object) -> None:
     with pytest.raises(UsageError, match="--seeds"):
         parse_seeds(given)  # type: ignore[arg-type]
 
 
-def test_a_number_and_its_list_are_one_request() -> None:
+def test_number_of_seeds_equals_its_list() -> None:
     spec = RunSettings(methods=["bp"], seeds=3)
     assert RunSettings(methods=["bp"], seeds=parse_seeds("0-2")).name == spec.name
     assert RunSettings(methods=["bp"], seeds=[3, 4]).name != spec.name
@@ -231,7 +231,7 @@ def test_seeds_on_the_command_line_and_in_a_run_file(tmp_path: Path) -> None:
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 
-def test_printable() -> None:
+def test_printable_removes_control_characters() -> None:
     assert printable("a\x1b[2Jb\x07\u202ec\ud800\n") == "a?[2Jb??c??"
     assert printable("one\n\ttwo\x1b", lines=True) == "one\n    two?"
     assert printable("1\u00a0234 ü 中 …") == "1 234 ü 中 …"
@@ -250,7 +250,7 @@ def test_describe_is_one_printable_line_of_bounded_length() -> None:
     assert describe(KeyError()) == "KeyError"
 
 
-def test_names_and_reasons_from_a_foreign_folder_cannot_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_results_are_removed(tmp_path: Path) -> None:
     from helpers import make_cell, make_plan, make_result
 
     from llpbench.results.store import Store
@@ -269,7 +269,7 @@ def test_names_and_reasons_from_a_foreign_folder_cannot_reach_the_terminal(tmp_p
             assert bad not in done.stdout + done.stderr, arguments
 
 
-def test_texts_of_specs_cannot_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_specs_are_removed(tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text(
         "from llpbench import MethodSpec, Param, hookimpl\n\n@hookimpl\ndef llpbench_methods():\n"
         "    evil = '\\x1b[2J\\u202e'\n"

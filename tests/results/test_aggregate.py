@@ -54,7 +54,7 @@ def test_too_few_values_have_no_mean_or_no_sd() -> None:
 
 
 @pytest.mark.parametrize("status", [s for s in STATUSES if s != "ok"])
-def test_a_cell_that_did_not_finish_has_its_status_and_reason_but_no_number(status: str) -> None:
+def test_unfinished_cell_has_status_and_reason(status: str) -> None:
     cells = seeds(2)
     broken = [make_result(c, status=status, reason="because") for c in cells]
     for result in broken:
@@ -65,12 +65,12 @@ def test_a_cell_that_did_not_finish_has_its_status_and_reason_but_no_number(stat
     assert row.values == []
 
 
-def test_a_cell_without_a_result_is_missing() -> None:
+def test_cell_without_a_result_is_missing() -> None:
     (row,) = rows_of(seeds(3), [])
     assert (row.mean, row.seeds, row.planned, row.status) == (None, 0, 3, "missing")
 
 
-def test_a_metric_without_a_value_is_undefined() -> None:
+def test_metric_without_a_value_is_undefined() -> None:
     cells = seeds(1)
     (row,) = rows_of(cells, [make_result(cells[0], None)])
     assert (row.mean, row.status) == (None, "undefined")
@@ -78,7 +78,7 @@ def test_a_metric_without_a_value_is_undefined() -> None:
     assert (row.mean, row.status) == (None, "undefined")
 
 
-def test_some_seeds_are_partial_and_the_commonest_trouble_is_named() -> None:
+def test_row_with_some_seeds_is_partial_and_names_the_commonest_reason() -> None:
     cells = seeds(4)
     some = [make_result(cells[0], 0.7), make_result(cells[1], status="timeout", reason="1 h")]
     (row,) = rows_of(cells, some)
@@ -109,13 +109,13 @@ def test_engines_of_one_method_are_never_averaged() -> None:
     assert alone.method == "guess"
 
 
-def test_a_name_stands_for_the_backend_of_most_cells_whatever_one_more_is_run_on() -> None:
+def test_name_stands_for_the_backend_of_most_cells() -> None:
     cells = [*seeds(4, backend="torch"), make_cell(backend="jax"), *seeds(2, dataset="second", backend="jax")]
     names = [(row.dataset, row.method, row.planned) for row in rows_of(cells, [])]
     assert names == [("toy", "guess", 4), ("toy", "guess (jax)", 1), ("second", "guess (jax)", 2)]
 
 
-def test_a_name_that_stood_for_other_settings_is_never_averaged() -> None:
+def test_settings_of_different_dates_are_never_averaged() -> None:
     old, new = seeds(2), seeds(2, params={"lr": 0.1})
     results = [make_result(c, 0.5, started="2024-01-02T00:00:00Z") for c in old]
     results += [make_result(c, 0.9, started="2025-01-02T00:00:00Z") for c in new]
@@ -150,7 +150,7 @@ def test_superseded_settings_of_one_day_are_never_averaged(kinds: list[set[int]]
     assert [row.method for row in rows if row.params["lr"] == 9.0] == ["guess"] * len(sizes)
 
 
-def test_one_cell_that_never_ran_does_not_make_old_settings_the_newest() -> None:
+def test_missing_cell_does_not_date_settings() -> None:
     old, new = seeds(3, params={"lr": 0.1}), seeds(3, params={"lr": 0.3})
     results = [make_result(c, 0.5, started="2024-01-02T00:00:00Z") for c in old[:2]]
     results += [make_result(c, 0.9, started="2025-01-02T00:00:00Z") for c in new]
@@ -171,7 +171,7 @@ def test_trials_of_a_search_join_no_row_of_a_run() -> None:
     assert alone.cell_ids == [c.id for c in trials]
 
 
-def test_values_are_fields() -> None:
+def test_rows_have_noise_options_and_values_as_fields() -> None:
     cells = seeds(3, noise="high", delta=1e-6, mechanism="analytic", backend="jax", params={"lr": 0.1, "epochs": 5})
     plans = [make_plan(c, method_name="guess[lr=0.1;preset=paper]") for c in cells]
     results = [make_result(cells[0], 0.5), make_result(cells[2], 0.7)]
@@ -183,7 +183,7 @@ def test_values_are_fields() -> None:
     assert row.cell_ids == [c.id for c in cells]
 
 
-def test_more_metrics_and_rules_hash_no_cell_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_ids_are_hashed_once_for_all_metrics_and_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, hashed, one = seeds(3), [], Cell.id.fget
     monkeypatch.setattr(Cell, "id", property(lambda cell: hashed.append(cell) or one(cell)))
     groups = group_cells([make_plan(c) for c in cells], [make_result(c) for c in cells])
@@ -199,7 +199,7 @@ def test_deltas_of_one_noise_level_are_never_averaged() -> None:
     assert [(row.noise, row.planned) for row in rows] == [("high", 1), ("high, delta 1e-06", 1)]
 
 
-def test_a_bound_is_repeated_for_every_bag_size_and_noise_it_bounds() -> None:
+def test_bound_is_repeated_for_every_bag_size_and_noise_it_bounds() -> None:
     bound = [make_cell(method="bound", bag_size=1, seed=s) for s in range(2)]
     cells = [make_cell(bag_size=b, noise=n) for b in (8, 32) for n in ("none", "high")]
     plans = [make_plan(c) for c in cells] + [make_plan(c, oracle=True) for c in bound]
@@ -209,7 +209,7 @@ def test_a_bound_is_repeated_for_every_bag_size_and_noise_it_bounds() -> None:
     assert all(r.mean == pytest.approx(90.0) and r.planned == 2 and r.method == "bound" for r in rows)
 
 
-def test_a_bound_bounds_every_way_of_forming_bags_but_no_other_data() -> None:
+def test_bound_bounds_every_way_of_forming_bags_but_no_other_data() -> None:
     bound = make_cell(method="bound", bag_size=1)
     plans = [
         make_plan(make_cell(), dataset="toy"),
@@ -222,13 +222,13 @@ def test_a_bound_bounds_every_way_of_forming_bags_but_no_other_data() -> None:
     assert [(r.dataset, r.bag_size) for r in rows] == [("toy", 8), ("toy, by-feature", 8)]
 
 
-def test_a_bound_alone_is_shown_once() -> None:
+def test_bound_alone_is_shown_once() -> None:
     bound = make_cell(method="bound", bag_size=1)
     (row,) = aggregate([make_plan(bound, oracle=True)], [make_result(bound)], [AUROC], ["bags"])
     assert (row.bag_size, row.noise) == (1, "none")
 
 
-def test_the_arguments_may_be_iterators() -> None:
+def test_arguments_may_be_iterators() -> None:
     cells = seeds(2, bag_size=8) + seeds(2, bag_size=9)
     rows = aggregate((make_plan(c) for c in cells), (make_result(c) for c in cells), iter([AUROC]), iter(["bags"]))
     assert [row.bag_size for row in rows] == [8, 9]
@@ -243,7 +243,7 @@ def test_costs_are_read_from_the_result_itself() -> None:
         assert value_of(make_result(status=status, fit_seconds=9.0), "fit_seconds", "bags") is None
 
 
-def test_how_a_metric_is_read() -> None:
+def test_metric_style_of_known_metrics() -> None:
     assert (AUROC.title, AUROC.scale) == ("AUROC %", 100.0)
     styles = known_styles([MetricSpec(name="half_life", factory="a:b", percent=False, higher_is_better=False)])
     assert (styles["half_life"].title, styles["half_life"].digits) == ("half life", 3)

@@ -36,7 +36,7 @@ columns = st.dictionaries(
 
 @quick
 @given(columns)
-def test_compared_methods_have_every_seed_that_is_compared(values: dict[str, dict[int, float]]) -> None:
+def test_compared_methods_have_all_compared_seeds(values: dict[str, dict[int, float]]) -> None:
     shared = shared_keys({m: list(v) for m, v in values.items()})
     counted = [m for m in values if values[m]]
     for method in counted:
@@ -52,9 +52,7 @@ def test_compared_methods_have_every_seed_that_is_compared(values: dict[str, dic
 
 @quick
 @given(columns, st.integers(10, 40), st.floats(-1e3, 1e3))
-def test_a_seed_that_one_method_has_more_changes_nothing(
-    values: dict[str, dict[int, float]], seed: int, value: float
-) -> None:
+def test_extra_seed_of_one_method_is_ignored(values: dict[str, dict[int, float]], seed: int, value: float) -> None:
     """Nobody rises or falls by seeds that the others do not have."""
     before = shared_means(values)
     if sum(bool(v) for v in values.values()) < 2:
@@ -65,7 +63,7 @@ def test_a_seed_that_one_method_has_more_changes_nothing(
 
 @quick
 @given(columns)
-def test_leaving_out_an_unlucky_seed_ends_the_comparison(values: dict[str, dict[int, float]]) -> None:
+def test_method_without_a_usual_seed_is_not_compared(values: dict[str, dict[int, float]]) -> None:
     """Of three or more methods with all usual seeds, one that hides a usual seed is not compared any more."""
     shared = shared_keys({m: list(v) for m, v in values.items()})
     others = [m for m in values if values[m]]
@@ -118,9 +116,7 @@ def test_controls_have_no_vote(values: dict[str, dict[int, float]], controls: se
 
 @quick
 @given(columns, st.dictionaries(st.sampled_from("tuvwxyz"), st.dictionaries(st.integers(0, 9), st.just(1.0))))
-def test_guests_decide_nothing_for_others(
-    values: dict[str, dict[int, float]], guests: dict[str, dict[int, float]]
-) -> None:
+def test_guests_have_no_vote_on_seeds(values: dict[str, dict[int, float]], guests: dict[str, dict[int, float]]) -> None:
     """However many methods somebody hands in, the others are compared on the same seeds, by the same means."""
     roles = Roles(guests=frozenset(guests))
     before, after = shared_means(values), shared_means({**values, **guests}, roles=roles)
@@ -130,7 +126,7 @@ def test_guests_decide_nothing_for_others(
         assert after == shared_means(guests)
 
 
-def test_a_flood_of_methods_moves_no_rank_and_no_column() -> None:
+def test_many_guest_methods_do_not_change_ranks() -> None:
     """Nineteen methods of one package with two cells each are nineteen rows, and nothing else."""
     results = grid({"a": [0.9] * 5, "b": [0.8] * 5, "c": [0.7] * 5})
     flood = [published(0.95, make_cell(method=f"guest{i}", seed=seed)) for i in range(19) for seed in (3, 4)]
@@ -162,11 +158,11 @@ def test_a_flood_of_methods_moves_no_rank_and_no_column() -> None:
         ({"a": 0.5}, True, None),
     ],
 )
-def test_a_control_that_nobody_beats_is_named(means: dict[str, float], higher: bool, found: str | None) -> None:
+def test_unbeaten_control_is_named(means: dict[str, float], higher: bool, found: str | None) -> None:
     assert unbeaten_control(means, ("one", "two"), higher) == found
 
 
-def test_a_control_gets_no_mark_no_rank_and_no_claim() -> None:
+def test_controls_are_not_marked_or_ranked() -> None:
     """On Marketing 512 the best single column, chosen with labels, has a higher mean than any method."""
     results = grid({"yardstick": [0.9] * 9, "a": [0.8] * 3, "b": [0.7] * 3})
     content = content_of(results)
@@ -192,7 +188,7 @@ def test_a_control_gets_no_mark_no_rank_and_no_claim() -> None:
     assert "no method is better than the control yardstick: bag 8" in text
 
 
-def test_a_flood_of_variants_moves_no_column() -> None:
+def test_many_variants_do_not_change_columns() -> None:
     results = grid({"a": [0.9] * 5, "b": [0.8] * 5, "c": [0.7] * 5})
     flood = [
         published(0.5, make_cell(method="c", seed=seed, params={"lr": float(i)}), method_name=f"c[lr={i}]")
@@ -205,7 +201,7 @@ def test_a_flood_of_variants_moves_no_column() -> None:
     assert [r.method for r in shown.ranks["auroc"]["bags"][:3]] == ["a", "b", "c"]
 
 
-def test_the_spread_of_a_shared_mean_is_that_of_its_seeds() -> None:
+def test_spread_of_a_shared_mean_is_that_of_its_seeds() -> None:
     more = [0.8, 0.7, 0.9, 0.1, 0.2]
     results = grid({"a": [0.9] * 3, "b": [0.8] * 3, "c": more})
     rows = {row.method: row for row in make_board(content_of(results)).datasets[0].rows}
@@ -215,7 +211,7 @@ def test_the_spread_of_a_shared_mean_is_that_of_its_seeds() -> None:
     assert rows["a"].cells["none"]["8"].scores["auroc"]["bags"].shared_sd is None
 
 
-def test_seeds_are_told_of_rows_that_are_not_compared_and_of_bounds() -> None:
+def test_seeds_note_covers_uncompared_rows_and_bounds() -> None:
     results = grid({"a": [0.9] * 3, "b": [0.8] * 3})
     tuned = make_cell(method="a", preset="tuned-instances")
     results.append(published(0.95, tuned, method_name="a[params=tuned-instances]"))
@@ -227,7 +223,7 @@ def test_seeds_are_told_of_rows_that_are_not_compared_and_of_bounds() -> None:
     assert "top 99.00 (0.00) [5 seeds]" in built_files(content_of(results))["tables/toy.md"].decode()
 
 
-def test_no_common_seed_is_no_comparison() -> None:
+def test_methods_without_common_seeds_are_not_compared() -> None:
     assert shared_means({"a": {0: 1.0}, "b": {1: 2.0}}) == {}
     assert shared_means({}) == {}
 
@@ -246,11 +242,11 @@ def test_no_common_seed_is_no_comparison() -> None:
         ([], 3, ""),
     ],
 )
-def test_what_is_said_beside_a_mean(seeds: list[int], usual: int, note: str) -> None:
+def test_seeds_note_beside_a_mean(seeds: list[int], usual: int, note: str) -> None:
     assert seeds_note(seeds, usual) == note
 
 
-def test_the_usual_number() -> None:
+def test_usual_number_of_seeds() -> None:
     assert usual_number([3, 3, 10, 0, 0, 0]) == 3
     assert usual_number([10, 3]) == 3
     assert usual_number([]) == 0
@@ -270,7 +266,7 @@ def scores(dataset: BoardDataset, rule: str = "bags") -> dict[str, Score]:
     return {row.method: row.cells["none"]["8"].scores["auroc"][rule] for row in dataset.rows}
 
 
-def test_easy_seeds_that_others_do_not_have_win_nothing() -> None:
+def test_easy_extra_seeds_do_not_win() -> None:
     found = scores(only(grid(LUCKY)))
     assert (found["keen"].mean or 0) > (found["steady"].mean or 0)
     assert [m for m, s in found.items() if s.best] == ["steady"]
@@ -283,7 +279,7 @@ def test_easy_seeds_that_others_do_not_have_win_nothing() -> None:
     assert dataset.pareto["auroc"]["bags"]["8"] == ["steady"]
 
 
-def test_picked_seeds_show_and_are_not_ranked() -> None:
+def test_picked_seeds_are_shown_but_not_ranked() -> None:
     picked = [published(0.99, make_cell(method="picker", seed=s)) for s in (3, 11, 27)]
     content = content_of([*grid({"a": [0.8] * 3, "b": [0.7] * 3, "c": [0.6] * 3}), *picked])
     (dataset,) = make_board(content).datasets
@@ -324,7 +320,7 @@ def test_noise_levels_are_read_on_the_seeds_that_methods_have_at_all_of_them() -
     assert level("a", bag="32") is None  # nobody has noise there
 
 
-def test_tables_of_a_run_follow_the_same_rule() -> None:
+def test_tables_of_a_run_use_shared_seeds() -> None:
     results = grid(LUCKY)
     style = MetricStyle("auroc", words="AUROC")
     plans = [make_plan(result.cell) for result in results]
@@ -335,7 +331,7 @@ def test_tables_of_a_run_follow_the_same_rule() -> None:
     assert "seeds that methods share (0, 1, 2)" in to_markdown([table])
 
 
-def test_every_mark_of_a_board_is_that_of_shared_seeds() -> None:
+def test_marks_of_a_board_use_shared_seeds() -> None:
     """Any board: best, second and claims are what a plain computation over common seeds gives."""
     rng = random.Random(3)
     for _ in range(20):
@@ -374,7 +370,7 @@ def flagged(values: np.ndarray) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_twelve_equal_methods_are_rarely_told_apart(seeds: int) -> None:
+def test_equal_methods_are_rarely_distinguished(seeds: int) -> None:
     """Some rival is flagged in about one column of twenty; without correction in more than half of all columns."""
     rng = np.random.default_rng(0)
     trials = 300
@@ -401,7 +397,7 @@ def test_overlapping_splits_do_not_make_equal_methods_differ() -> None:
     assert corrected < 0.07
 
 
-def test_the_same_test_rows_at_every_seed_do_not_average_out() -> None:
+def test_same_test_rows_at_every_seed_do_not_average_out() -> None:
     own = difference_interval([1.0, 1.0, 1.0], [0.09] * 3)
     same = difference_interval([1.0, 1.0, 1.0], [0.09] * 3, same_rows=True)
     assert own.high is not None
@@ -422,7 +418,7 @@ def test_holm_by_hand() -> None:
 
 @quick
 @given(st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1), min_size=1))
-def test_holm_is_no_kinder_than_no_correction_and_no_stricter_than_bonferroni(p: dict[str, float]) -> None:
+def test_holm_lies_between_no_correction_and_bonferroni(p: dict[str, float]) -> None:
     found = holm(p)
     for name, value in p.items():
         corrected = found[name]
@@ -432,7 +428,7 @@ def test_holm_is_no_kinder_than_no_correction_and_no_stricter_than_bonferroni(p:
     assert [found[n] for n in ordered] == sorted(found[n] for n in ordered)  # type: ignore[type-var]
 
 
-def test_many_rivals_make_a_claim_harder() -> None:
+def test_claims_are_harder_against_many_methods() -> None:
     close = {"a": [0.900, 0.905, 0.910], "b": [0.880, 0.888, 0.886]}
     alone = only(grid(close)).claims[0]
     rivals = {f"r{i}": [0.87 + i / 1000, 0.889 - i / 900, 0.88 + i / 800] for i in range(9)}

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_written_whole_with_its_folder(tmp_path: Path) -> None:
+def test_file_is_written_whole_with_its_folder(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file.json"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
@@ -43,7 +43,7 @@ def test_a_file_is_written_whole_with_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+def test_failed_write_leaves_the_old_file_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     path = tmp_path / "file.json"
@@ -59,7 +59,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+def test_writes_are_atomic_for_readers(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     bodies = {bytes([65 + i]) * 200_000 for i in range(2)}
     write_atomically(path, min(bodies))
@@ -82,7 +82,7 @@ for i in range(60):
 # -- the manifest ------------------------------------------------------------------------------------------------------
 
 
-def test_the_manifest_comes_first_and_says_what_was_asked(store: Store) -> None:
+def test_manifest_is_written_first_with_the_request(store: Store) -> None:
     manifest = store.manifest()
     assert manifest.commands == ["llpbench run --methods guess"]
     assert [p.cell.seed for p in manifest.planned.values()] == [0, 1, 2]
@@ -91,7 +91,7 @@ def test_the_manifest_comes_first_and_says_what_was_asked(store: Store) -> None:
     assert store.results() == []
 
 
-def test_a_second_plan_extends_the_first(store: Store) -> None:
+def test_second_plan_extends_the_first(store: Store) -> None:
     more = [make_plan(make_cell(seed=s)) for s in (2, 3)]
     store.plan(more, "llpbench run --methods guess --seeds 4", "0.1.0")
     store.plan(more, "llpbench run --methods guess --seeds 4", "0.1.0")
@@ -100,7 +100,7 @@ def test_a_second_plan_extends_the_first(store: Store) -> None:
     assert len(manifest.commands) == 2
 
 
-def test_the_command_that_was_given_last_is_the_last(store: Store) -> None:
+def test_commands_are_kept_in_order(store: Store) -> None:
     for command in ("llpbench run B", "llpbench run --methods guess"):
         manifest = store.plan([], command, "0.1.0")
     assert manifest.commands == store.manifest().commands == ["llpbench run B", "llpbench run --methods guess"]
@@ -128,24 +128,24 @@ for i in range(8):
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"created": "now"}', b'{"created":"","version":"","planed":{}}']
 )
-def test_a_damaged_manifest_is_an_error_that_names_it(store: Store, content: bytes) -> None:
+def test_damaged_manifest_is_an_error_that_names_it(store: Store, content: bytes) -> None:
     store.manifest_path.write_bytes(content)
     with pytest.raises(StoreError, match=r"manifest\.json cannot be read"):
         store.manifest()
 
 
-def test_a_folder_without_a_manifest_is_no_results_folder(tmp_path: Path) -> None:
+def test_open_rejects_folders_without_a_manifest(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a results folder"):
         Store(tmp_path).manifest()
 
 
-def test_a_place_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -> None:
+def test_unwritable_folder_is_an_error_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match=r"cannot write results to .*--out"):
         Store(tmp_path / "file" / "run").plan([make_plan()], "run", "0.1.0")
 
 
-def test_the_newest_folder_is_the_one_changed_last(tmp_path: Path) -> None:
+def test_newest_folder_is_the_one_changed_last(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no results under"):
         newest_store(tmp_path)
     for name, age in (("b", 100), ("a", 0), ("c", 200)):
@@ -166,7 +166,7 @@ def test_results_come_in_the_order_of_the_plan_with_its_labels(store: Store) -> 
     assert store.read(make_cell(seed=1).id) is None
 
 
-def test_a_result_is_decoded_once_until_its_file_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_is_decoded_once_until_its_file_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[bytes] = []
     monkeypatch.setattr(
         "llpbench.results.store.decode_result", lambda data: decoded.append(data) or decode_result(data)
@@ -190,12 +190,12 @@ def test_requests_are_kept_as_data_beside_texts_of_older_folders(store: Store) -
     assert store.manifest().commands == ["llpbench run --methods guess", request]
 
 
-def test_a_result_that_nobody_planned_is_not_shown(store: Store) -> None:
+def test_unplanned_result_is_ignored(store: Store) -> None:
     store.write(make_result(make_cell(seed=77)))
     assert store.results() == []
 
 
-def test_damaged_files_are_handed_over_and_the_rest_is_read(store: Store) -> None:
+def test_damaged_files_are_reported_and_the_rest_is_read(store: Store) -> None:
     for seed in range(3):
         store.write(make_result(make_cell(seed=seed)))
     torn, edited = (store.result_path(make_cell(seed=s).id) for s in (0, 1))
@@ -211,7 +211,7 @@ def test_damaged_files_are_handed_over_and_the_rest_is_read(store: Store) -> Non
         store.read(make_cell(seed=0).id)
 
 
-def test_a_file_under_a_wrong_name_is_damaged(store: Store) -> None:
+def test_file_under_a_wrong_name_is_damaged(store: Store) -> None:
     store.write(make_result(make_cell(seed=0)))
     wrong = make_cell(seed=1).id
     store.result_path(make_cell(seed=0).id).rename(store.result_path(wrong))
@@ -219,7 +219,7 @@ def test_a_file_under_a_wrong_name_is_damaged(store: Store) -> None:
         store.read(wrong)
 
 
-def test_a_folder_in_the_place_of_a_result_is_damage_not_a_crash(store: Store) -> None:
+def test_folder_in_place_of_a_result_is_damaged(store: Store) -> None:
     cell_id = make_cell(seed=0).id
     store.result_path(cell_id).mkdir()
     with pytest.raises(Damaged):
@@ -228,7 +228,7 @@ def test_a_folder_in_the_place_of_a_result_is_damage_not_a_crash(store: Store) -
         store.write(make_result(make_cell(seed=0)))
 
 
-def test_a_machine_is_described_once(store: Store) -> None:
+def test_machine_is_described_once(store: Store) -> None:
     store.write_machine("m1", {"cpu": "first"})
     store.write_machine("m1", {"cpu": "second"})
     assert "first" in (store.root / "machines" / "m1.json").read_text()
@@ -250,7 +250,7 @@ def holder(store: Store) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", HOLD, str(store.root)], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_claim_is_exclusive_across_processes_and_dies_with_its_owner(store: Store) -> None:
+def test_claim_is_exclusive_across_processes_and_released_on_death(store: Store) -> None:
     first = holder(store)
     try:
         assert first.stdout is not None
@@ -269,7 +269,7 @@ def test_a_claim_is_exclusive_across_processes_and_dies_with_its_owner(store: St
     claim.release()
 
 
-def test_a_claim_is_exclusive_within_a_process_and_leaves_no_file(store: Store) -> None:
+def test_claim_is_exclusive_within_a_process_and_leaves_no_file(store: Store) -> None:
     first = store.claim("cell")
     assert first is not None
     assert store.claim("cell") is None
@@ -280,9 +280,7 @@ def test_a_claim_is_exclusive_within_a_process_and_leaves_no_file(store: Store) 
     second.release()
 
 
-def test_a_claim_on_a_file_that_its_owner_just_removed_is_not_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claim_on_a_removed_file_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between opening and locking, the previous owner may have removed the file: that lock would guard nothing."""
     path = tmp_path / "cell.lock"
     opened = os.open
@@ -322,7 +320,7 @@ sys.exit(0 if done == 25 else 3)
     assert [run.wait(PATIENCE) for run in runs] == [0, 0, 0]
 
 
-def test_scores_of_an_earlier_result_go_when_a_cell_runs_again_without_predictions(tmp_path: Path) -> None:
+def test_rerun_without_predictions_removes_earlier_scores(tmp_path: Path) -> None:
     registry, store = load_registry(), Store(tmp_path)
     options = registry.datasets["synthetic"].resolve({"rows": 600, "dim": 3})
     params = registry.methods["mean-ridge"].resolve({})

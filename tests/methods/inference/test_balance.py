@@ -42,7 +42,7 @@ def test_all_rows_are_pulled_alike(seed: int, rule: str, skew: float) -> None:
                 assert ratio[a, b] * ratio[c, d] == pytest.approx(ratio[b, c] * ratio[a, d], rel=1e-9)
 
 
-def test_rows_without_a_pair_have_none_and_a_lone_pair_weighs_one() -> None:
+def test_isolated_rows_have_no_weight_and_a_single_pair_has_weight_one() -> None:
     scaled = balance(graph_of(5, [(1, 3)], [0.01]))
     np.testing.assert_allclose(pulls(scaled), [0, 1, 0, 1, 0], atol=1e-6)
     nothing = balance(graph_of(3, []))
@@ -50,20 +50,20 @@ def test_rows_without_a_pair_have_none_and_a_lone_pair_weighs_one() -> None:
     assert nothing.n == 3
 
 
-def test_a_star_has_no_equal_pull_and_shares_what_is_missing() -> None:
+def test_star_graph_stays_unbalanced() -> None:
     tips = 4
     scaled = balance(graph_of(tips + 1, [(0, i) for i in range(1, tips + 1)]))
     np.testing.assert_allclose(pulls(scaled), [np.sqrt(tips), *[1 / np.sqrt(tips)] * tips], rtol=1e-9)
 
 
-def test_a_bipartite_part_stays_finite_and_balances_if_its_sides_are_equal() -> None:
+def test_bipartite_part_stays_finite_and_balances_if_its_sides_are_equal() -> None:
     even = balance(graph_of(4, [(0, 2), (0, 3), (1, 2), (1, 3)], [0.9, 0.1, 0.3, 0.5]))
     np.testing.assert_allclose(pulls(even), 1.0, atol=1e-6)
     odd = balance(graph_of(5, [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)], [0.9, 0.1, 0.3, 0.5, 0.2, 0.7]))
     np.testing.assert_allclose(pulls(odd), [1.5**0.5] * 2 + [1.5**-0.5] * 3, rtol=1e-4)
 
 
-def test_a_large_graph_is_balanced_in_the_steps_it_has() -> None:
+def test_large_graph_is_balanced_in_the_steps_it_has() -> None:
     X = np.random.default_rng(0).normal(size=(1500, 6))
     assert np.std(pulls(build_graph(X, 10))) > 0.3
     np.testing.assert_allclose(pulls(balance(build_graph(X, 10))), 1.0, atol=1e-6)

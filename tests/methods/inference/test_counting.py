@@ -81,7 +81,7 @@ def test_large_bags(size: int, lam: float) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(bags())
-def test_the_slow_path_alone_is_right(bag: tuple[np.ndarray, float, float]) -> None:
+def test_slow_path_is_correct_alone(bag: tuple[np.ndarray, float, float]) -> None:
     theta, count, lam = bag
     if len(theta) < 2 or (np.isinf(lam) and count in (0.0, len(theta))):
         return
@@ -104,13 +104,13 @@ def test_ordinary_bags_take_the_fast_path_and_extreme_ones_do_not() -> None:
     assert slow_bags(rng.normal(0, 1e4, 2048), 1.0) == 32
 
 
-def test_the_fast_path_reports_lost_precision() -> None:
+def test_fast_path_reports_lost_precision() -> None:
     odds = np.exp(np.array([60.0, 55.0, -50.0, -70.0]))
     good, _, _ = fourier_messages(odds, 2.0, np.inf, 0.0, workspace(4), np.empty(4))
     assert not good
 
 
-def test_a_guess_of_the_tilt_changes_nothing() -> None:
+def test_result_is_independent_of_the_initial_tilt() -> None:
     rng = np.random.default_rng(3)
     odds, out, again = np.exp(rng.normal(size=40)), np.empty(40), np.empty(40)
     assert fourier_messages(odds, 11.0, 0.7, 0.0, workspace(40), out)[0]
@@ -132,7 +132,7 @@ def test_flipping_labels_and_permuting_members(bag: tuple[np.ndarray, float, flo
 
 @settings(max_examples=60, deadline=None)
 @given(bags(), st.floats(-20.0, 20.0))
-def test_hard_count_posteriors_do_not_see_a_common_shift(bag: tuple[np.ndarray, float, float], shift: float) -> None:
+def test_hard_count_posteriors_ignore_a_common_shift(bag: tuple[np.ndarray, float, float], shift: float) -> None:
     """What all rows of a bag share cancels, given their sum: a bag effect changes no posterior."""
     theta, count, _ = bag
     count, offsets = float(np.clip(np.round(count), 0, len(theta))), [0, len(theta)]
@@ -140,7 +140,7 @@ def test_hard_count_posteriors_do_not_see_a_common_shift(bag: tuple[np.ndarray, 
     np.testing.assert_allclose(shifted, bag_posterior(theta, offsets, [count], np.inf), atol=1e-9)
 
 
-def test_soft_count_posteriors_do_see_it() -> None:
+def test_soft_count_posteriors_depend_on_a_common_shift() -> None:
     theta = np.random.default_rng(5).normal(size=20)
     gap = bag_posterior(theta + 1.0, [0, 20], [7.0], 0.1) - bag_posterior(theta, [0, 20], [7.0], 0.1)
     assert np.abs(gap).max() > 0.01

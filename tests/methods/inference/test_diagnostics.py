@@ -47,7 +47,7 @@ def test_damping_formulas() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("damping", "settles"), [(0.85, False), (0.91, True)])
-def test_the_critical_damping_at_g_16(damping: float, settles: bool) -> None:
+def test_critical_damping_at_g_16(damping: float, settles: bool) -> None:
     rng = np.random.default_rng(0)
     lam = 16.0 / (2 * 127 * 0.25 * 0.75)
     model = gibbs_model(None, np.arange(512) // 128, np.full(4, 32), lambda_b=lam, fields=1e-3 * rng.normal(size=512))
@@ -141,14 +141,14 @@ def test_damping_is_lowered_again_after_a_first_swing() -> None:
     assert (len(residuals), damping) == (200, 0.5)
 
 
-def test_a_swing_goes_back_on_the_change_before() -> None:
+def test_swing_reverses_the_previous_change() -> None:
     zero, one, two = np.zeros(3), np.array([1.0, -1.0, 2.0]), np.array([0.5, -3.0, 2.0])
     assert swing_of(zero, one, two) == 0.5  # the second row moves most, but goes on; the third stands
     assert swing_of(zero, one, 2 * one) == 0.0
     assert swing_of(np.full(1, np.inf), np.full(1, np.inf), np.zeros(1)) == 0.0
 
 
-def test_a_stable_run_does_not_warn() -> None:
+def test_stable_run_does_not_warn() -> None:
     model = gibbs_model(None, np.arange(32) // 8, [2, 2, 3, 1], lambda_b=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -172,7 +172,7 @@ def test_frozen_messages_are_not_called_converged(engine: str) -> None:
         assert any(issubclass(w.category, OscillationWarning) for w in said)
 
 
-def test_a_residual_is_that_of_an_undamped_round() -> None:
+def test_residual_is_that_of_an_undamped_round() -> None:
     """From the same messages, a damped round changes a share `1 - d` of what an undamped one does."""
     model = gibbs_model(None, np.arange(32) // 8, [2, 2, 3, 1], lambda_b=0.1, fields=np.linspace(-1, 1, 32))
     first = [marginals(model, "reference", rounds=1, damping=d, tol=0.0).residuals[0] for d in (0.0, 0.5, 0.9)]

@@ -47,7 +47,7 @@ def test_without_an_effect_it_is_the_plain_likelihood_bit_for_bit(lam: float) ->
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.sampled_from([0.1, 0.7, 2.0]), st.integers(0, 10**6))
-def test_the_law_of_a_count_adds_up_to_one(size: int, tau: float, seed: int) -> None:
+def test_law_of_a_count_adds_up_to_one(size: int, tau: float, seed: int) -> None:
     theta = np.random.default_rng(seed).normal(-0.5, 2.0, size)
     every = np.arange(size + 1.0)
     logs = effect_log_likelihood(np.tile(theta, size + 1), size * np.arange(size + 2), every, np.inf, tau, nodes=31)
@@ -62,7 +62,7 @@ def test_large_bags_far_from_their_mean() -> None:
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.6])
-def test_the_effect_of_simulated_bags_is_found(tau: float) -> None:
+def test_effect_of_simulated_bags_is_found(tau: float) -> None:
     rng = np.random.default_rng(4)
     theta = rng.normal(-1.0, 1.0, (300, 100))
     counts = (rng.random(theta.shape) < expit(theta + tau * rng.normal(size=(300, 1)))).sum(axis=1).astype(float)

@@ -17,7 +17,7 @@ from llpbench_methods.inference import EngineSpec, add_engine, all_engines, engi
 PLUGIN = Path(__file__).parent / "engine_plugin.py"
 
 
-def test_the_choices_of_bp_are_the_engines() -> None:
+def test_choices_of_bp_are_the_engines() -> None:
     (param,) = (p for p in bp_params() if p.name == "engine")
     assert param.choices[:6] == ("count", "pairwise", "jax", "pgmax", "reference", "reference-count")
     assert param.choices == tuple(engine.name for engine in all_engines())
@@ -31,7 +31,7 @@ def test_engines_say_how_they_differ() -> None:
     assert {e.name for e in all_engines() if e.threads} == {"count", "pairwise"}
 
 
-def test_a_name_belongs_to_one_engine() -> None:
+def test_name_belongs_to_one_engine() -> None:
     add_engine(engine_spec("count"))  # the same again
     with pytest.raises(ValueError, match="another engine is already named 'count'"):
         add_engine(EngineSpec("count", "somewhere:start"))
@@ -41,7 +41,7 @@ def test_a_name_belongs_to_one_engine() -> None:
         marginals(None, "nobody")  # type: ignore[arg-type]
 
 
-def test_an_engine_of_a_plugin_leaves_other_cells_alone() -> None:
+def test_engine_of_a_plugin_leaves_other_cells_alone() -> None:
     code = (
         "import sys; from pathlib import Path; from llpbench.plugins.registry import load_registry\n"
         "before = load_registry().methods['bp']; after = load_registry([Path(sys.argv[1])]).methods['bp']\n"
@@ -53,7 +53,7 @@ def test_an_engine_of_a_plugin_leaves_other_cells_alone() -> None:
 
 
 @pytest.mark.slow
-def test_an_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
+def test_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
     methods = ",".join(f"bp[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
     arguments = ("run", "--methods", methods, "--datasets", "synthetic[rows=400]", "--bags", "8", "--seeds", "1")
     refused = llpbench(*arguments, "--out", "none", cwd=tmp_path)

@@ -177,7 +177,7 @@ def test_symmetric_bags(
 
 
 @pytest.mark.slow
-def test_the_published_oscillation_is_reproduced() -> None:
+def test_published_oscillation_is_reproduced() -> None:
     model = gibbs_model(None, np.zeros(128, dtype=int), [31], lambda_b=0.3422)
     for rounds, phase in ((98, 2e-13), (99, 0.016), (100, 0.9996), (101, 2e-13)):
         for engine in ("reference", "pairwise", "pgmax"):
@@ -285,7 +285,7 @@ def test_trees_are_exact(seed: int, mode: str) -> None:
 
 @pytest.mark.parametrize("engine", ["jax", "pgmax"])
 @pytest.mark.parametrize("mode", ["sum", "max"])
-def test_a_tree_by_the_jax_engines(engine: str, mode: str) -> None:
+def test_tree_by_the_jax_engines(engine: str, mode: str) -> None:
     rng = np.random.default_rng(8)
     edges, couplings = canonical_edges([[0, 1], [0, 2], [1, 3], [1, 4], [2, 5]], rng.normal(0, 2, 5))
     model = GibbsModel(rng.normal(size=6), edges, couplings, np.full(6, -1), np.zeros(0), np.zeros(0))
@@ -323,7 +323,7 @@ def test_flipping_all_labels(seed: int, lambda_b: float) -> None:
         np.testing.assert_allclose(run(flipped(weak), engine, **options), 1 - run(weak, engine, **options), atol=1e-4)
 
 
-def test_the_printed_field_breaks_the_flip() -> None:
+def test_printed_field_breaks_the_flip() -> None:
     X = np.random.default_rng(0).normal(size=(12, 2))
     bag_of, counts = np.arange(12) // 4, np.array([1, 2, 1])
 
@@ -364,7 +364,7 @@ def test_single_rows_as_bags(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", COUNTING)
-def test_counts_of_nothing_and_of_everything(engine: str) -> None:
+def test_counts_of_zero_and_of_all_rows(engine: str) -> None:
     graph = build_graph(np.random.default_rng(0).normal(size=(12, 2)), 2)
     model = gibbs_model(graph, np.arange(12) // 4, [0, 4, 2], lambda_b=np.inf, fields=np.linspace(-3, 3, 12))
     p = run(model, engine, rounds=50, damping=0.3)
@@ -379,7 +379,7 @@ def test_counts_of_nothing_and_of_everything(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", [*QUICK_PAIRWISE, *COUNTING])
-def test_an_infinitely_strong_edge_makes_its_ends_equal(engine: str) -> None:
+def test_infinitely_strong_edge_makes_its_ends_equal(engine: str) -> None:
     graph = SimilarityGraph(4, np.array([[0, 2]]), np.ones(1), np.array([True]), np.array([True]))
     model = gibbs_model(graph, [0, 0, 1, 1], [0, 2], lambda_b=0.2, lambda_s=1e6, fields=[0.5, 0.1, -1.5, 0.3])
     p = run(model, engine, rounds=200, damping=0.5, tol=1e-10)
@@ -530,7 +530,7 @@ def test_both_forms_of_the_multiclass_engine_agree(lambda_b: float, damping: flo
     np.testing.assert_allclose(fast, slow, atol=1e-9)
 
 
-def test_the_form_of_the_multiclass_engine_suits_the_model() -> None:
+def test_form_of_the_multiclass_engine_suits_the_model() -> None:
     def form(mode: Mode = "sum", **kwargs: float) -> type:
         return type(count_potts.start_potts(random_potts(0, **{"lambda_b": 1.0, **kwargs}), mode))
 
@@ -566,7 +566,7 @@ def test_multiclass_by_indicators(engine: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
+def test_second_process_does_not_compile_again(tmp_path: Path) -> None:
     script = (
         "import numpy as np\n"
         "from llpbench_methods.inference.compiled.edges import edges_in_logs as f\n"

@@ -62,7 +62,7 @@ def test_one_nearest_neighbour_graph_is_a_forest(X: np.ndarray, metric: str) -> 
     assert len(graph.edges) == len(X) - connected_components(matrix, directed=False)[0]
 
 
-def test_a_graph_with_other_tie_breaking_would_not_be_a_forest() -> None:
+def test_graph_with_other_tie_breaking_would_not_be_a_forest() -> None:
     # Corners of a triangle at equal distances, each choosing the next one: the cycle the lowest index avoids.
     index = np.array([[1], [2], [0]])
     from llpbench_methods.inference import Neighbours

@@ -165,7 +165,7 @@ def test_invalid_models_are_rejected(change: dict, message: str) -> None:
         GibbsModel(**{**good, **change})
 
 
-def test_the_package_offers_its_names_lazily() -> None:
+def test_package_offers_its_names_lazily() -> None:
     assert "llpbench_methods" in dir(bp)  # where the plugin manager looks for hooks
     for name in inference.__all__:
         assert getattr(inference, name) is not None

@@ -30,7 +30,7 @@ def dense_prior(graph: SimilarityGraph) -> np.ndarray:
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 2.0]), st.integers(1, 3))
 @quick
-def test_the_solve_is_gaussian_conditioning(seed: int, sd: float, fields: int) -> None:
+def test_solve_is_gaussian_conditioning(seed: int, sd: float, fields: int) -> None:
     rng = np.random.default_rng(seed)
     graph = build_graph(rng.normal(size=(40, 2)), 4, metric="euclidean")
     bag_of = rng.integers(-1, 6, 40)
@@ -54,7 +54,7 @@ def test_the_solve_is_gaussian_conditioning(seed: int, sd: float, fields: int) -
 
 @given(st.integers(1, 300), st.sampled_from([1e-3, 1e-6, 1e-9]))
 @quick
-def test_a_walk_is_a_short_series_of_chebyshev_polynomials(length: int, tail: float) -> None:
+def test_walk_is_a_short_series_of_chebyshev_polynomials(length: int, tail: float) -> None:
     coefficients = walk_coefficients(length, tail)
     s = np.linspace(-1.0, 1.0, 201)
     found = np.polynomial.chebyshev.chebval(s, coefficients)
@@ -63,7 +63,7 @@ def test_a_walk_is_a_short_series_of_chebyshev_polynomials(length: int, tail: fl
 
 
 @pytest.mark.parametrize("shape", ["star", "isolated", "cloud"])
-def test_the_prior_is_that_of_the_walks(shape: str) -> None:
+def test_prior_is_that_of_the_walks(shape: str) -> None:
     rng = np.random.default_rng(2)
     if shape == "cloud":
         graph = build_graph(rng.normal(size=(60, 2)), 5, metric="euclidean")
@@ -84,7 +84,7 @@ def test_conjugate_gradients_solve_each_column() -> None:
     np.testing.assert_array_equal(found[:, 2], 0.0)
 
 
-def test_the_prior_has_unit_variance_and_is_symmetric() -> None:
+def test_prior_has_unit_variance_and_is_symmetric() -> None:
     graph = build_graph(np.random.default_rng(1).normal(size=(400, 3)), 8)
     prior = walk_prior(graph)
     K = prior(np.eye(400))
@@ -106,7 +106,7 @@ def counts_of(bag_of: np.ndarray, y: np.ndarray, classes: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sd", [0.0, 1.5])
-def test_held_out_bags_tell_counts_from_permuted_counts(sd: float) -> None:
+def test_held_out_bags_distinguish_counts_from_permuted_ones(sd: float) -> None:
     graph, bag_of, y = two_clouds(60, 30, seed=0)
     rng = np.random.default_rng(0)
     counts = counts_of(bag_of, y, 2)[:, 1:] + sd * rng.normal(size=(60, 1))
@@ -127,7 +127,7 @@ def test_several_classes_have_a_field_each() -> None:
 
 
 @pytest.mark.parametrize("counts", [[0, 0, 0], [4, 4, 4], [4, 0, 2], [9.5, -3.0, 1.0]])
-def test_it_stays_inside_for_any_counts(counts: list[float]) -> None:
+def test_relaxed_labels_stay_in_range_for_any_counts(counts: list[float]) -> None:
     graph = build_graph(np.random.default_rng(0).normal(size=(12, 2)), 2)
     sd = 3.0 if counts[0] == 9.5 else 0.0
     found = relaxed_field(graph, Observed(np.repeat([0, 1, 2], 4), np.array(counts, float)[:, None], sd))
@@ -142,6 +142,6 @@ def test_one_bag_and_rows_without_bags_or_pairs() -> None:
     np.testing.assert_allclose(found.probabilities, 1 / 3, atol=1e-6)
 
 
-def test_probabilities_keep_off_the_ends() -> None:
+def test_probabilities_are_inside_the_unit_interval() -> None:
     p = probabilities_of(np.array([[-1.0], [0.0], [2.0]]), np.array([0.2]))
     np.testing.assert_allclose(p[:, 0], [0.01, 0.2, 0.96])
