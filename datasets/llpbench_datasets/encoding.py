@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from llpbench import Column, FloatArray, IntArray, Part, Split, TableEncoder, random_split
-from llpbench_datasets.tables import Table
+from llpbench_datasets.tables import LabelledTable
 
 
-def encode(table: Table, fit_rows: IntArray, encoding: str) -> tuple[FloatArray, tuple[Column, ...]]:
+def encode(table: LabelledTable, fit_rows: IntArray, encoding: str) -> tuple[FloatArray, tuple[Column, ...]]:
     """Encode all rows of a table; what is learned for this is learned from ``fit_rows`` alone.
 
     Args:
@@ -25,13 +25,13 @@ def encode(table: Table, fit_rows: IntArray, encoding: str) -> tuple[FloatArray,
     return encoder.transform(table.columns), encoder.described()
 
 
-def encoded_split(table: Table, shares: Sequence[float], *, seed: int, encoding: str) -> Split:
+def encoded_split(table: LabelledTable, shares: Sequence[float], *, seed: int, encoding: str) -> Split:
     """Split a table at random into training, validation and test rows of the given shares, and encode it."""
     return encode_parts(table, random_split(len(table), shares, seed), encoding)
 
 
 def encode_parts(
-    table: Table, rows: Sequence[IntArray], encoding: str, *, classes: int = 2, bag_of: IntArray | None = None
+    table: LabelledTable, rows: Sequence[IntArray], encoding: str, *, classes: int = 2, bag_of: IntArray | None = None
 ) -> Split:
     """The split of a table into the given rows, encoded by the first of them.
 

@@ -25,7 +25,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Table:
+class LabelledTable:
     """Columns in their original order, and the label of each row."""
 
     columns: tuple[Numbers | Categories, ...]
@@ -34,18 +34,18 @@ class Table:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, rows: IntArray) -> Table:
+    def take(self, rows: IntArray) -> LabelledTable:
         """The given rows, in the given order."""
-        return Table(tuple(column.take(rows) for column in self.columns), self.labels[rows])
+        return LabelledTable(tuple(column.take(rows) for column in self.columns), self.labels[rows])
 
-    def without(self, name: str) -> Table:
+    def without(self, name: str) -> LabelledTable:
         """The same table less one column."""
-        return Table(tuple(c for c in self.columns if c.name != name), self.labels)
+        return LabelledTable(tuple(c for c in self.columns if c.name != name), self.labels)
 
 
 def table_from_rows(
     rows: Iterable[Sequence[str]], names: Sequence[str], numeric: Iterable[str], positive: str
-) -> Table:
+) -> LabelledTable:
     """Build a table from rows of text whose last field is the label.
 
     Args:
@@ -62,10 +62,10 @@ def table_from_rows(
             columns.append(Numbers(name, np.fromiter(map(float, texts), np.float64, len(texts))))
         else:
             columns.append(Categories.from_texts(name, texts))
-    return Table(tuple(columns), np.fromiter((text == positive for text in labels), np.int64))
+    return LabelledTable(tuple(columns), np.fromiter((text == positive for text in labels), np.int64))
 
 
-def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Table]) -> Table:
+def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], LabelledTable]) -> LabelledTable:
     """The table that ``read`` gives, from the compact form if that was kept earlier.
 
     A compact form that cannot be read, or does not begin with its SHA-256, is made again, and a folder that cannot be
@@ -89,7 +89,7 @@ def cached_table(folder: Path, checksums: Sequence[str], read: Callable[[], Tabl
     return table
 
 
-def pack(table: Table) -> bytes:
+def pack(table: LabelledTable) -> bytes:
     """The compact form: three arrays and a description, no pickles."""
     numbers = [c.values for c in table.columns if isinstance(c, Numbers)]
     codes = [c.codes for c in table.columns if isinstance(c, Categories)]
@@ -106,7 +106,7 @@ def pack(table: Table) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(contents: bytes) -> Table:
+def unpack(contents: bytes) -> LabelledTable:
     """Read the compact form; what is damaged fails its zip checksum."""
     with np.load(io.BytesIO(contents), allow_pickle=False) as stored:
         head = json.loads(stored["head"].tobytes())
@@ -117,4 +117,4 @@ def unpack(contents: bytes) -> Table:
             else Categories(name, next(codes).astype(np.int32), tuple(levels))
             for name, levels in head
         )
-        return Table(columns, stored["labels"])
+        return LabelledTable(columns, stored["labels"])

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.experiment.run_settings import RunSettings
-from llpbench.experiment.setting import Files, Names, Setting, Settings, Switch, described
+from llpbench.experiment.setting import FilePaths, Names, SettingField, Settings, Switch, described
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class SettingType(click.ParamType[Any]):
     """Reads a value on the command line as its setting does; names are completed by the shell."""
 
-    def __init__(self, setting: Setting[Any, Any]) -> None:
+    def __init__(self, setting: SettingField[Any, Any]) -> None:
         self.name, self.setting = setting.metavar.lower(), setting
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -57,14 +57,14 @@ _CLICK_TYPES = {
 }
 
 
-def option(setting: Setting[Any, Any], *, default_text: str = "") -> Callable[[F], F]:
+def option(setting: SettingField[Any, Any], *, default_text: str = "") -> Callable[[F], F]:
     """The option of a setting; None, or an empty tuple, when it is not given."""
     flags = [f"-{setting.short}"] * bool(setting.short) + [*(setting.flags or "").split(","), setting.name]
     text = f"{setting.help}  [default: {default_text}]" if default_text else described(setting)
     if isinstance(setting, Switch):
         return click.option(*flags, is_flag=True, default=None, help=text)
     if setting.repeated:
-        files = click.Path(path_type=Path, dir_okay=False) if isinstance(setting, Files) else None
+        files = click.Path(path_type=Path, dir_okay=False) if isinstance(setting, FilePaths) else None
         return click.option(*flags, multiple=True, type=files, metavar=None if files else "NAME", help=text)
     kind = (
         click.Choice(setting.choices) if setting.choices else _CLICK_TYPES.get(setting.metavar) or SettingType(setting)

@@ -54,7 +54,7 @@ class ReportedScores(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     test: PackedArray | None
 
 
-class PseudoLabels(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+class ReportedPseudoLabels(msgspec.Struct, tag=True, forbid_unknown_fields=True):
     """Pseudo-labels of the training rows."""
 
     stage: str
@@ -86,7 +86,7 @@ class JudgeReply(msgspec.Struct):
     rejected: str = ""
 
 
-FromMethod = Ready | ScoringStarted | ReportedScores | PseudoLabels | Note | Ended
+FromMethod = Ready | ScoringStarted | ReportedScores | ReportedPseudoLabels | Note | Ended
 
 
 def longest_message(rows: int, classes: int) -> int:

@@ -22,8 +22,8 @@ from llpbench.execution.messages import (
     FitData,
     JudgeReply,
     Note,
-    PseudoLabels,
     Ready,
+    ReportedPseudoLabels,
     ReportedScores,
     ScoringStarted,
     bags_from,
@@ -65,14 +65,14 @@ class RemoteMonitor:
         """Send pseudo-labels of the training rows; the reply says only whether they are valid."""
         with self.clock.phase("report"):
             send(self.connection, ScoringStarted())
-            self._ask(PseudoLabels(checked_name(stage, "stage"), pack(probabilities, "pseudo_labels")))
+            self._ask(ReportedPseudoLabels(checked_name(stage, "stage"), pack(probabilities, "pseudo_labels")))
 
     def note(self, name: str, value: float | str | bool) -> None:
         """Send a fact about the fit."""
         name, value = checked_note(name, value)
         self._ask(Note(name, value))
 
-    def _ask(self, message: ReportedScores | PseudoLabels | Note) -> JudgeReply:
+    def _ask(self, message: ReportedScores | ReportedPseudoLabels | Note) -> JudgeReply:
         send(self.connection, message)
         reply: JudgeReply = receive(self.connection, JudgeReply)
         if reply.rejected:

@@ -26,8 +26,8 @@ from llpbench.execution.messages import (
     FromMethod,
     JudgeReply,
     Note,
-    PseudoLabels,
     Ready,
+    ReportedPseudoLabels,
     ReportedScores,
     ScoringStarted,
     arrays_of,
@@ -231,7 +231,7 @@ def _reply(judge: Judge, message: FromMethod) -> JudgeReply:
             test = None if message.test is None else unpack(message.test)
             answer = judge.take_report(unpack(message.valid), test, message.stage)
             return JudgeReply(improved=answer.improved, stop=answer.stop)
-        if isinstance(message, PseudoLabels):
+        if isinstance(message, ReportedPseudoLabels):
             judge.take_pseudo_labels(unpack(message.probabilities), message.stage)
         elif isinstance(message, Note):
             judge.take_note(message.name, message.value)

@@ -15,7 +15,7 @@ from llpbench.contracts.view import View
 from llpbench.experiment.setting import (
     Choice,
     Duration,
-    Files,
+    FilePaths,
     Floats,
     Folder,
     Integers,
@@ -24,7 +24,7 @@ from llpbench.experiment.setting import (
     Names,
     Number,
     Seeds,
-    Setting,
+    SettingField,
     Settings,
     Switch,
     Text,
@@ -40,7 +40,7 @@ _LATER = ("mechanism", "params", "params_rule", "folds", "split")
 """Settings that came later: they enter the name of a request only where they are used, so that folders keep names."""
 
 
-class Watch(Setting[bool | View | None, bool | View]):
+class Watch(SettingField[bool | View | None, bool | View]):
     """Whether progress is shown, or an object that is notified of it."""
 
     def read(self, value: bool | View | None) -> bool | View:
@@ -122,7 +122,9 @@ class RunSettings(_Methods):
         flags="--plugin-override",
         repeated=True,
     )
-    plugins: Files = Files("A plugin in a single Python file; may be repeated.", [], flags="--plugin", repeated=True)
+    plugins: FilePaths = FilePaths(
+        "A plugin in a single Python file; may be repeated.", [], flags="--plugin", repeated=True
+    )
     progress: Watch = Watch(
         "Show progress (True), warnings only (False), or notify a llpbench.View of your own.", True, flags=""
     )

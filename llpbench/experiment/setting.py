@@ -36,7 +36,7 @@ _MOST_DIGITS = 9  # of a seed that is written as text
 _SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 
 
-class Setting(Generic[Given, Kept]):
+class SettingField(Generic[Given, Kept]):
     """One setting: what users may give, what is kept of it, its default and its help text.
 
     Attributes:
@@ -123,25 +123,25 @@ def _numbers(kind: type[int] | type[float], wanted: str) -> Callable[[str], Any]
     return staticmethod(numbers)
 
 
-class Names(Setting[str | Sequence[str] | None, list[str]]):
+class Names(SettingField[str | Sequence[str] | None, list[str]]):
     """Several names, options in brackets: ``"bp,dllp[lr=1e-3;1e-2]"`` or a list."""
 
     metavar, from_text = "NAMES", staticmethod(split_list)
 
 
-class Integers(Setting[int | str | Sequence[int] | None, list[int]]):
+class Integers(SettingField[int | str | Sequence[int] | None, list[int]]):
     """One or several whole numbers."""
 
     metavar, from_text = "NUMBERS", _numbers(int, "whole numbers")
 
 
-class Floats(Setting[float | str | Sequence[float] | None, list[float]]):
+class Floats(SettingField[float | str | Sequence[float] | None, list[float]]):
     """One or several numbers."""
 
     metavar, from_text = "NUMBERS", _numbers(float, "numbers")
 
 
-class Seeds(Setting[int | str | Sequence[int] | None, int | list[int]]):
+class Seeds(SettingField[int | str | Sequence[int] | None, int | list[int]]):
     """How many seeds (``3``), or which (``[3, 4]``, ``"0,1,2"``, ``"3-5"``)."""
 
     metavar = "SEEDS"
@@ -155,11 +155,11 @@ class Seeds(Setting[int | str | Sequence[int] | None, int | list[int]]):
         return seeds
 
 
-class Text(Setting[str | None, str]):
+class Text(SettingField[str | None, str]):
     """A text."""
 
 
-class Location(Setting[str | Path | None, str]):
+class Location(SettingField[str | Path | None, str]):
     """A path, or the name of something that has one."""
 
 
@@ -169,43 +169,43 @@ class Folder(Location):
     metavar = "DIRECTORY"
 
 
-class Files(Setting[str | Path | Sequence[str | Path] | None, list[str]]):
+class FilePaths(SettingField[str | Path | Sequence[str | Path] | None, list[str]]):
     """The path of a file, or several."""
 
 
-class Choice(Setting[Kept | None, Kept]):
+class Choice(SettingField[Kept | None, Kept]):
     """One of ``choices``."""
 
 
-class Whole(Setting[int | None, int]):
+class Whole(SettingField[int | None, int]):
     """A whole number."""
 
     metavar = "INTEGER"
 
 
-class Number(Setting[float | None, float]):
+class Number(SettingField[float | None, float]):
     """A number."""
 
     metavar = "FLOAT"
 
 
-class Duration(Setting[float | str | None, float]):
+class Duration(SettingField[float | str | None, float]):
     """Seconds, or a text such as ``"30m"``."""
 
     metavar, from_text = "DURATION", staticmethod(parse_duration)
 
 
-class Memory(Setting[float | str | None, float]):
+class Memory(SettingField[float | str | None, float]):
     """MiB, or a text such as ``"8GB"``."""
 
     metavar, from_text = "MEMORY", staticmethod(parse_memory)
 
 
-class Switch(Setting[bool | None, bool]):
+class Switch(SettingField[bool | None, bool]):
     """Yes or no."""
 
 
-class Table(Setting[Mapping[str, Any] | None, dict[str, Any]]):
+class KeyValues(SettingField[Mapping[str, Any] | None, dict[str, Any]]):
     """Values by name; not on the command line."""
 
 
@@ -235,10 +235,10 @@ class Settings:
         return {}
 
     @classmethod
-    def declared(cls) -> dict[str, Setting[Any, Any]]:
+    def declared(cls) -> dict[str, SettingField[Any, Any]]:
         """The settings of this class by name, in the order of their declaration."""
         classes = reversed(cls.__mro__)
-        return {name: value for c in classes for name, value in vars(c).items() if isinstance(value, Setting)}
+        return {name: value for c in classes for name, value in vars(c).items() if isinstance(value, SettingField)}
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values."""
@@ -264,7 +264,7 @@ def refuse_unknown(given: Iterable[str], kind: str, known: Iterable[str]) -> Non
 def takes(settings: Callable[P, Settings]) -> Callable[[Callable[..., R]], Callable[P, R]]:
     """Give a function ``f(**given)`` the arguments of a class of settings: signature, types and documentation."""
     assert isinstance(settings, type)
-    declared: dict[str, Setting[Any, Any]] = settings.declared()  # type: ignore[attr-defined]
+    declared: dict[str, SettingField[Any, Any]] = settings.declared()  # type: ignore[attr-defined]
 
     def decorate(function: Callable[..., R]) -> Callable[P, R]:
         kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * len(declared)
@@ -286,7 +286,7 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 110, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
-def described(setting: Setting[Any, Any]) -> str:
+def described(setting: SettingField[Any, Any]) -> str:
     """The help text of a setting and its default."""
     return f"{setting.help}  [default: {setting.shown}]" if setting.shown else setting.help
 

@@ -18,7 +18,7 @@ from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.frames import fit_encoder
 from llpbench.experiment.seeds import derive_seed
-from llpbench.owndata.fitting import Memory, Trainer, choose_backend, find_method, hold_out
+from llpbench.owndata.fitting import BagTrainer, FitRecord, choose_backend, find_method, hold_out
 from llpbench.owndata.judging.assessment import UnseenBags, assess
 from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.judging.spread import class_shares
@@ -125,7 +125,7 @@ def fit_table(
 
     train, held_out = hold_out(len(bags.ids), validation, seed)
     encoder = fit_encoder(table.features, np.flatnonzero(np.isin(bags.numbers, train)), encoding)
-    trainer = Trainer(
+    trainer = BagTrainer(
         spec=spec,
         settings=settings,
         features=encoder.transform(table.features),
@@ -167,7 +167,7 @@ def fit_table(
         selected={"report": best.report, "stage": best.stage, "value": best.value, "bag_error": best.bag_error},
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
-    memory = Memory(trainer, table.whole, table.rows, table.given, train, held_out, main, halves)
+    memory = FitRecord(trainer, table.whole, table.rows, table.given, train, held_out, main, halves)
     return LLPModel(header, trained.predictor.method, memory)
 
 

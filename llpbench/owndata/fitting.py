@@ -163,7 +163,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Trainer:
+class BagTrainer:
     """A user's bags and a method: everything that a fit on some of the bags needs.
 
     Attributes:
@@ -272,7 +272,7 @@ def hold_out(n: int, share: float, seed: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True)
-class Memory:
+class FitRecord:
     """What a fitted model keeps in memory, and not in its file: the user's table and the fits that assessed it.
 
     Attributes:
@@ -286,7 +286,7 @@ class Memory:
         halves: fits on halves of the bags.
     """
 
-    trainer: Trainer
+    trainer: BagTrainer
     table: pd.DataFrame
     rows: IntArray
     given: int

@@ -13,7 +13,7 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameError, describe
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
-from llpbench.owndata.fitting import Memory, choose_backend, find_method
+from llpbench.owndata.fitting import FitRecord, choose_backend, find_method
 from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
@@ -77,7 +77,7 @@ class LLPModel:
             ``bag_error``, the mean absolute error of the proportions of held-out bags.
     """
 
-    def __init__(self, header: Header, method: Any, memory: Memory | None = None) -> None:
+    def __init__(self, header: Header, method: Any, memory: FitRecord | None = None) -> None:
         self._header = header
         self._memory = memory
         self._report: Report | None = None

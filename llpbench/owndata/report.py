@@ -14,7 +14,7 @@ from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.encoder import TableEncoder
 from llpbench.data.encoding.frames import FrameEncoder
 from llpbench.experiment.seeds import derive_seed
-from llpbench.owndata.fitting import Memory
+from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags, judged_by
 from llpbench.owndata.judging.facts import NO_FACTS, FitFacts, HeldOutScore, points
 from llpbench.owndata.judging.shrinkage import join
@@ -191,7 +191,7 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
 
 
-def make_report(header: Header, memory: Memory | None) -> Report:
+def make_report(header: Header, memory: FitRecord | None) -> Report:
     """The report of a model, from the content of its file and, unless it was loaded, what is in memory."""
     why, effects = "", None
     if memory is None or header.facts is None:

@@ -33,7 +33,7 @@ from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.levelling import class_shifts
-from llpbench.owndata.fitting import Memory
+from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import make_shrinkage
@@ -51,7 +51,7 @@ _WHOLE = 1e-6
 def subgroup_table(
     header: Header,
     predictor: Predictor,
-    memory: Memory | None,
+    memory: FitRecord | None,
     X: Any,
     by: Any,
     *,
@@ -61,7 +61,7 @@ def subgroup_table(
     count_sd: float,
     level: float,
     halvings: int,
-) -> tuple[pd.DataFrame, Memory | None]:
+) -> tuple[pd.DataFrame, FitRecord | None]:
     """The table of ``LLPModel.subgroup_totals``, and the model's memory with the fits on halves made for it."""
     if not is_share(level):
         raise UsageError(f"level must be between 0 and 1, got {level!r}.")
@@ -107,7 +107,7 @@ def subgroup_table(
     return _as_frame(header, names, found, model, level, len(pairs)), memory
 
 
-def _take_rows(by: Any, memory: Memory) -> Any:
+def _take_rows(by: Any, memory: FitRecord) -> Any:
     """The subgroups of the rows that were used, if those of the whole table were given."""
     if by is None or isinstance(by, str) or not hasattr(by, "__len__") or len(by) != memory.given:
         return by
@@ -192,7 +192,7 @@ def _bag_effect(header: Header) -> FloatArray:
     return np.asarray(header.facts.score.phi * shares * (1.0 - shares))
 
 
-def _with_halves(memory: Memory | None, wanted: int) -> Memory | None:
+def _with_halves(memory: FitRecord | None, wanted: int) -> FitRecord | None:
     """The memory with at least ``wanted`` splits into halves, if the method can be fitted on them."""
     if memory is None:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from llpbench.contracts.errors import UsageError
 from llpbench.experiment.run_settings import RunSettings
-from llpbench.experiment.setting import Choice, Location, Names, Seeds, Switch, Table, Whole
+from llpbench.experiment.setting import Choice, KeyValues, Location, Names, Seeds, Switch, Whole
 
 UNSTEERED = "random"
 """The sampler that ignores earlier trials, so that several rules can share its trials."""
@@ -43,7 +43,7 @@ class TuneSettings(RunSettings):
     sampler_seed: Whole = Whole("Seed of the sampler.", 0)
     prune: Switch = Switch("Prune trials that lag behind the median.", True, flags="--prune/--no-prune", shown="prune")
     at_once: Whole = Whole("Number of trials of a study that run at once.", 1)
-    ranges: Table = Table(
+    ranges: KeyValues = KeyValues(
         'Search only these parameters, within these ranges: {"lr": [1e-4, 1e-2], "loss": ["log", "square"]}; a table '
         "of the same form under the name of a method applies to that method alone.",
         {},

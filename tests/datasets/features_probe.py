@@ -22,7 +22,7 @@ def met_features():
     with tempfile.TemporaryDirectory() as folder:
         write_synthetic(Path(folder) / "s.txt", 100)
         encoded = encode(draw(Path(folder) / "s.txt", 100, 0), 60, 8)
-    model, _ = met.train(encoded.head(60), met.Settings(width=8, heads=2, layers=1, steps=3, batch=16), 0)
+    model, _ = met.train(encoded.head(60), met.MetSettings(width=8, heads=2, layers=1, steps=3, batch=16), 0)
     return np.asarray(met.represent(model, encoded, 60, 4)).tolist()
 
 

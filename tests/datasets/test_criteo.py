@@ -165,8 +165,8 @@ def test_long_file_is_thinned_on_the_way(tmp_path: Path, monkeypatch: pytest.Mon
     rows, wanted = 12_000, 50
     path = numbered(tmp_path / "train.txt", rows)
     read: list[int] = []
-    real = text.Block.rows
-    monkeypatch.setattr(text.Block, "rows", lambda self, which: read.append(len(which)) or real(self, which))
+    real = text.TextBlock.rows
+    monkeypatch.setattr(text.TextBlock, "rows", lambda self, which: read.append(len(which)) or real(self, which))
     found = numbers(draw(path, wanted, seed=5, block=2**14))
     np.testing.assert_array_equal(found, np.argsort(np.random.default_rng(5).random(rows), kind="stable")[:wanted])
     assert sum(read) < 4096 + 10 * wanted  # the buffer, and a few of the rest

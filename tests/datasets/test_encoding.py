@@ -21,13 +21,13 @@ from llpbench.plugins.registry import load_registry
 from llpbench.results.provenance import Provenance
 from llpbench.results.store import Store
 from llpbench_datasets.encoding import encode, encoded_split
-from llpbench_datasets.tables import Table
+from llpbench_datasets.tables import LabelledTable
 
 LEVELS = ("?", "a", "b", "c", "d")
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[Table, np.ndarray]:
+def tables(draw: st.DrawFn) -> tuple[LabelledTable, np.ndarray]:
     """A small table and its training rows (at least one, at least one row left over)."""
     n = draw(st.integers(2, 30))
     number = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -41,10 +41,10 @@ def tables(draw: st.DrawFn) -> tuple[Table, np.ndarray]:
             columns.append(Categories(f"c{i}", np.array(codes, np.int32), LEVELS))
     order = draw(st.permutations(range(n)))
     fit = np.array(order[: draw(st.integers(1, n - 1))])
-    return Table(tuple(columns), np.zeros(n, np.int64)), fit
+    return LabelledTable(tuple(columns), np.zeros(n, np.int64)), fit
 
 
-def with_other_rows_changed(table: Table, fit: np.ndarray, seed: int) -> Table:
+def with_other_rows_changed(table: LabelledTable, fit: np.ndarray, seed: int) -> LabelledTable:
     rng = np.random.default_rng(seed)
     others = np.setdiff1d(np.arange(len(table)), fit)
     columns: list[Numbers | Categories] = []
@@ -57,12 +57,12 @@ def with_other_rows_changed(table: Table, fit: np.ndarray, seed: int) -> Table:
             codes = column.codes.copy()
             codes[others] = rng.integers(len(column.levels), size=len(others))
             columns.append(Categories(column.name, codes, column.levels))
-    return Table(tuple(columns), table.labels)
+    return LabelledTable(tuple(columns), table.labels)
 
 
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(ENCODINGS), st.integers(0, 2**31))
-def test_only_training_rows_are_fitted(drawn: tuple[Table, np.ndarray], encoding: str, seed: int) -> None:
+def test_only_training_rows_are_fitted(drawn: tuple[LabelledTable, np.ndarray], encoding: str, seed: int) -> None:
     table, fit = drawn
     X, columns = encode(table, fit, encoding)
     changed, changed_columns = encode(with_other_rows_changed(table, fit, seed), fit, encoding)
@@ -72,7 +72,7 @@ def test_only_training_rows_are_fitted(drawn: tuple[Table, np.ndarray], encoding
 
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(ENCODINGS))
-def test_shape_of_features(drawn: tuple[Table, np.ndarray], encoding: str) -> None:
+def test_shape_of_features(drawn: tuple[LabelledTable, np.ndarray], encoding: str) -> None:
     table, fit = drawn
     X, columns = encode(table, fit, encoding)
     assert X.dtype == np.float32
@@ -95,13 +95,13 @@ def test_shape_of_features(drawn: tuple[Table, np.ndarray], encoding: str) -> No
 
 def standardise(values: np.ndarray, fit_rows: np.ndarray) -> np.ndarray:
     """The feature that a numeric column becomes."""
-    return encode(Table((Numbers("x", values),), np.zeros(len(values), np.int64)), fit_rows, "onehot")[0][:, 0]
+    return encode(LabelledTable((Numbers("x", values),), np.zeros(len(values), np.int64)), fit_rows, "onehot")[0][:, 0]
 
 
-def small_table() -> Table:
+def small_table() -> LabelledTable:
     colour = Categories("colour", np.array([0, 1, 3, 1, 2, 0], np.int32), ("?", "blue", "green", "red"))
     size = Numbers("size", np.array([1.0, 2.0, 3.0, 4.0, 1000.0, -1000.0]))
-    return Table((size, colour), np.array([0, 1, 0, 1, 0, 1]))
+    return LabelledTable((size, colour), np.array([0, 1, 0, 1, 0, 1]))
 
 
 def test_one_hot_by_hand() -> None:
@@ -145,7 +145,7 @@ def test_unknown_encoding() -> None:
 @given(st.integers(10, 300), st.integers(0, 2**31))
 def test_split_is_a_partition(n: int, seed: int) -> None:
     numbers = Numbers("row", np.arange(n, dtype=np.float64))
-    table = Table((numbers,), np.arange(n))  # the label is the row's number
+    table = LabelledTable((numbers,), np.arange(n))  # the label is the row's number
     split = encoded_split(table, (0.81, 0.09, 0.10), seed=seed, encoding="onehot")
     rows = np.concatenate([split.train.y, split.valid.y, split.test.y])
     assert_array_equal(np.sort(rows), np.arange(n))

@@ -19,7 +19,7 @@ from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import load_registry
 from llpbench_datasets.flights import BAGS, FILES, FLIGHTS
 from llpbench_datasets.flights.load import AFTER_DEPARTURE, WEATHER, load, read
-from llpbench_datasets.tables import Table
+from llpbench_datasets.tables import LabelledTable
 
 FLIGHTS_HEAD = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
@@ -42,14 +42,14 @@ SOME_WEATHER = WEATHER_HEAD + (
 )
 
 
-def values(table: Table, name: str) -> list[object]:
+def values(table: LabelledTable, name: str) -> list[object]:
     (column,) = (c for c in table.columns if c.name == name)
     if isinstance(column, Numbers):
         return [None if np.isnan(v) else float(v) for v in column.values]
     return [column.levels[code] for code in column.codes]
 
 
-def small_table(folder: Path) -> Table:
+def small_table(folder: Path) -> LabelledTable:
     with zipfile.ZipFile(folder / "flights.csv.zip", "w") as archive:
         archive.writestr("flights.csv", SOME_FLIGHTS)
     (folder / "weather.csv").write_text(SOME_WEATHER, encoding="ascii")
@@ -63,7 +63,7 @@ def real(seed: int = 0, **options: object) -> Split:
         pytest.skip(str(error))
 
 
-def real_table() -> Table:
+def real_table() -> LabelledTable:
     store = DataStore(FLIGHTS)
     try:
         return read(*(store.path(file.path) for file in FILES))

@@ -31,7 +31,7 @@ from llpbench_datasets.landscape.load import (
 )
 from llpbench_datasets.landscape.names import NAMES, USUAL, VARIANTS
 from llpbench_datasets.landscape.results import METHODS
-from llpbench_datasets.tables import Table
+from llpbench_datasets.tables import LabelledTable
 
 ROWS = 48_842
 RESULTS = list(csv.DictReader((PUBLISHED / "results.csv").read_text(encoding="ascii").splitlines()))
@@ -44,7 +44,7 @@ def real(run: int = 0, **options: Any) -> Split:
         pytest.skip(str(error))
 
 
-def table() -> Table:
+def table() -> LabelledTable:
     try:
         return rows_in_place(DataStore(LANDSCAPE))
     except DataUnavailableError as error:

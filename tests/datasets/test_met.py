@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 met = pytest.importorskip("llpbench_datasets.criteo.met")
 
 SIZE = 8
-SMALL = met.Settings(width=8, heads=2, layers=1, mask=0.7, steps=3, batch=16)
+SMALL = met.MetSettings(width=8, heads=2, layers=1, mask=0.7, steps=3, batch=16)
 
 
 def some_rows(n: int = 12, seed: int = 0) -> Encoded:
@@ -121,7 +121,7 @@ def test_batches_go_through_all_rows() -> None:
         np.zeros((40, 26), np.int32),
         SIZE,
     )
-    batches = met.Batches(rows, met.Settings(batch=10, steps=8, mask=0.7), seed=0)
+    batches = met.MaskedBatches(rows, met.MetSettings(batch=10, steps=8, mask=0.7), seed=0)
     seen = [batches[step][0][0][:, 0].astype(int).tolist() for step in range(len(batches))]
     assert sorted(row for batch in seen[:4] for row in batch) == list(range(40))
     assert sorted(row for batch in seen[4:] for row in batch) == list(range(40))
@@ -130,9 +130,9 @@ def test_batches_go_through_all_rows() -> None:
 
 def test_batch_depends_on_its_step_alone() -> None:
     """TensorFlow looks at the first batches before it trains on them."""
-    settings = met.Settings(batch=5, steps=8, mask=0.7)
-    inputs = [met.Batches(some_rows(), settings, seed=0)[step][0] for step in range(8)]
-    batches = met.Batches(some_rows(), settings, seed=0)
+    settings = met.MetSettings(batch=5, steps=8, mask=0.7)
+    inputs = [met.MaskedBatches(some_rows(), settings, seed=0)[step][0] for step in range(8)]
+    batches = met.MaskedBatches(some_rows(), settings, seed=0)
     for step in (3, 0, 7, 0, 1, 2, 5, 6, 4, 3):
         for one, again in zip(inputs[step], batches[step][0], strict=True):
             np.testing.assert_array_equal(one, again)
@@ -162,7 +162,7 @@ def small_features(rows: np.ndarray, train: int) -> np.ndarray:
 def test_training_learns_the_table(tmp_path: Path) -> None:
     """Half of the way from guessing blindly to the entropy of each column taken alone, or better."""
     encoded = encode(synthetic(tmp_path, 300), 300, SIZE)
-    settings = met.Settings(width=8, heads=2, layers=1, mask=0.5, steps=300, batch=32, rate=0.01)
+    settings = met.MetSettings(width=8, heads=2, layers=1, mask=0.5, steps=300, batch=32, rate=0.01)
     _, history = met.train(encoded, settings, seed=0)
     assert len(history) == 300
     shares = [np.bincount(column, minlength=SIZE) / 300 for column in encoded.buckets.T]
@@ -187,9 +187,9 @@ def test_features_see_no_label_and_no_held_out_row(tmp_path: Path) -> None:
 def test_features_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
     synthetic(tmp_path, 60)
-    asked: list[tuple[int, met.Settings, int]] = []
+    asked: list[tuple[int, met.MetSettings, int]] = []
 
-    def train(encoded: Encoded, settings: met.Settings, seed: int) -> tuple[None, list[float]]:
+    def train(encoded: Encoded, settings: met.MetSettings, seed: int) -> tuple[None, list[float]]:
         asked.append((len(encoded), settings, seed))
         return None, []
 

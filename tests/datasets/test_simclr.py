@@ -23,12 +23,12 @@ from llpbench_datasets.simclr import embed, weights
 from llpbench_datasets.simclr.augment import GRAY, Views, colour_maps, crop_boxes, random_views, resampling
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, pooled, with_head
 from llpbench_datasets.simclr.loss import nt_xent
-from llpbench_datasets.simclr.settings import Settings
+from llpbench_datasets.simclr.settings import SimclrSettings
 from llpbench_datasets.simclr.train import train
 
 pytestmark = pytest.mark.slow
 
-TINY = Settings(epochs=2, batch=8, view=16)
+TINY = SimclrSettings(epochs=2, batch=8, view=16)
 
 
 def brute_force(z: np.ndarray, temperature: float) -> list[float]:
@@ -179,7 +179,7 @@ def test_interrupted_training_resumes_to_the_same_weights(tmp_path: Path) -> Non
 def test_training_lowers_the_loss_and_moves_the_encoder(tmp_path: Path) -> None:
     images, _ = draw(n=32)
     heard: list[str] = []
-    settings = Settings(epochs=6, batch=16, view=16, rate=5e-3)
+    settings = SimclrSettings(epochs=6, batch=16, view=16, rate=5e-3)
     trained = train(images, settings, tmp_path / "c.npz", heard.append)
     losses = [float(text.split("loss ")[1].split(",")[0]) for text in heard]
     assert losses[-1] < losses[0] - 0.1
@@ -208,17 +208,22 @@ def test_weights_in_a_file() -> None:
 
 
 def test_settings_have_names_of_their_own() -> None:
-    keys = {Settings().key, Settings(seed=1).key, Settings(epochs=7).key, Settings(network="resnet18").key}
+    keys = {
+        SimclrSettings().key,
+        SimclrSettings(seed=1).key,
+        SimclrSettings(epochs=7).key,
+        SimclrSettings(network="resnet18").key,
+    }
     assert len(keys) == 4
-    assert Settings().key == Settings(seed=0).key == Settings.of("small").key
-    assert Settings.of("resnet18").network == "resnet18"
+    assert SimclrSettings().key == SimclrSettings(seed=0).key == SimclrSettings.of("small").key
+    assert SimclrSettings.of("resnet18").network == "resnet18"
 
 
 @pytest.mark.parametrize("path", sorted(weights.SHIPPED.glob("*.npz")), ids=lambda path: path.stem)
 def test_shipped_weights_fit_their_encoder(path: Path) -> None:
     with np.load(path, allow_pickle=False) as stored:
-        settings = Settings(**json.loads(stored["settings"].tobytes()))
-    assert settings == Settings.of(settings.network)
+        settings = SimclrSettings(**json.loads(stored["settings"].tobytes()))
+    assert settings == SimclrSettings.of(settings.network)
     assert path.name == weights._name(settings)
     assert path.stat().st_size < 1.5e6
     network = encoder(settings.network)
@@ -237,7 +242,7 @@ def test_weights_of_the_cache_come_first(tmp_path: Path, monkeypatch: pytest.Mon
         folder.mkdir(parents=True)
         (folder / weights._name(TINY)).write_bytes(b"")
         assert weights.find(TINY) == folder / weights._name(TINY)
-    assert weights.find(Settings(epochs=3)) is None
+    assert weights.find(SimclrSettings(epochs=3)) is None
 
 
 def test_features_of_images() -> None:

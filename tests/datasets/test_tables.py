@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from llpbench import Categories, Numbers
-from llpbench_datasets.tables import Table, cached_table, pack, table_from_rows, unpack
+from llpbench_datasets.tables import LabelledTable, cached_table, pack, table_from_rows, unpack
 
 ROWS = [["39", "blue", "yes"], ["50", "?", "no"], ["-1.5", "blue", "yes"]]
 
 
-def table() -> Table:
+def table() -> LabelledTable:
     return table_from_rows(ROWS, ["age", "colour"], ["age"], "yes")
 
 
-def assert_same(left: Table, right: Table) -> None:
+def assert_same(left: LabelledTable, right: LabelledTable) -> None:
     assert len(left.columns) == len(right.columns)
     assert_array_equal(left.labels, right.labels)
     for a, b in zip(left.columns, right.columns, strict=True):
@@ -73,7 +73,7 @@ def test_many_levels() -> None:
 def test_kept_and_used(tmp_path: Path) -> None:
     calls: list[int] = []
 
-    def read() -> Table:
+    def read() -> LabelledTable:
         calls.append(1)
         return table()
 
@@ -91,7 +91,7 @@ def test_damaged_compact_form_is_rebuilt(tmp_path: Path, damage: str) -> None:
     good = kept.read_bytes()
     flipped = bytearray(good)
     flipped[good.index(np.float64(50).tobytes())] ^= 1
-    other = pack(Table(table().columns, 1 - table().labels))  # a sound archive, of other labels
+    other = pack(LabelledTable(table().columns, 1 - table().labels))  # a sound archive, of other labels
     damaged = {"cut": good[:200], "empty": b"", "byte": bytes(flipped), "text": b"hello", "edited": other}
     kept.write_bytes(damaged[damage])
     assert_same(cached_table(tmp_path, ["abc"], table), table())

@@ -30,7 +30,7 @@ from llpbench_methods.llp_dc.loss import dual_loss
 from llpbench_methods.llp_dc.method import LLPDC
 from llpbench_methods.llp_fc.loss import forward_loss, forward_losses
 from llpbench_methods.llp_fc.method import LLPFC
-from llpbench_methods.llp_mm.loss import Groups, groups_for, moment_losses, row_laws, subset_sums
+from llpbench_methods.llp_mm.loss import RowGroups, groups_for, moment_losses, row_laws, subset_sums
 from llpbench_methods.llp_mm.method import LLPMM
 from llpbench_methods.llp_mm.terms import Terms
 from llpbench_methods.llp_vat.loss import adversarial_directions, divergences, ramp, unit_rows
@@ -461,7 +461,7 @@ def llp_mm():
     z, z3 = rng.normal(size=30) * 2, rng.normal(size=(11, 3))
     sizes, counts = [19, 3, 8], [[12, 7], [1, 2], [8, 0]]
     sizes3, counts3 = [6, 1, 4], [[2, 1, 3], [0, 1, 0], [4, 0, 0]]
-    cuts = {"whole": Groups(4, 1), "halves": Groups(2, 2), "rows": Groups(1, 4), "uneven": Groups(3, 2)}
+    cuts = {"whole": RowGroups(4, 1), "halves": RowGroups(2, 2), "rows": RowGroups(1, 4), "uneven": RowGroups(3, 2)}
 
     def figures():
         return {

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from llpbench import Column
-from llpbench_methods.bp_count.features import Groups, HatFunctions, TableView
+from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions, TableView
 from llpbench_methods.bp_count.linear import LinearField, MeanRegression, extended_means
 from llpbench_methods.bp_count.priors import (
     Family,
@@ -140,7 +140,7 @@ def test_count_noise_is_not_explained_away() -> None:
 def test_hat_functions_interpolate_and_add_up_to_one() -> None:
     X = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
     X[:, 1] = X[:, 1] > 0
-    hats = HatFunctions.of(X, Groups.of((Column("x", "numeric"), Column("flag", "numeric")), 2))
+    hats = HatFunctions.of(X, ColumnGroups.of((Column("x", "numeric"), Column("flag", "numeric")), 2))
     assert hats.features == (0,)
     values = hats.transform(X)
     np.testing.assert_allclose(values.sum(axis=1), 1.0)
@@ -163,7 +163,7 @@ def test_means_of_features_and_hats_match_plain_ones() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 2)).astype(np.float32)
     offsets = np.array([0, 3, 20_000, 20_001, 40_000])
-    hats = HatFunctions.of(X, Groups.of((), 2))
+    hats = HatFunctions.of(X, ColumnGroups.of((), 2))
     means, variances = extended_means(X, offsets, hats)
     full = hats.extend(X)
     plain = [full[a:b].mean(axis=0) for a, b in pairwise(offsets)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from llpbench import Bags, QuietMonitor, Skip
 from llpbench.plugins.registry import load_registry
-from llpbench_methods.mean_map.loss import Problem
+from llpbench_methods.mean_map.loss import LogisticProblem
 from llpbench_methods.mean_map.method import PENALTIES, MeanMap
 from llpbench_methods.mean_map.operators import bag_laplacian, labelled_means, laplacian_mean_map, mean_map
 
@@ -86,7 +86,7 @@ def test_with_true_labels_it_is_logistic_regression(classes: int, penalty: float
 
     X, y = labelled(classes=classes)
     rates = np.bincount(y, minlength=classes) / len(y)
-    problem = Problem.of(X)
+    problem = LogisticProblem.of(X)
     model = problem.fit(labelled_means(X, y, classes), rates, penalty)
     # Two classes: s is half the log-odds, so the penalty on the log-odds' weights is a quarter.
     strength = 4.0 / penalty if classes == 2 else 1.0 / penalty
@@ -101,7 +101,7 @@ def test_gradient_is_the_slope(classes: int) -> None:
     rng = np.random.default_rng(0)
     K = 1 if classes == 2 else classes
     W, b, m, levels = rng.normal(size=(5, K)), rng.normal(size=K), rng.normal(size=(5, K)), rng.normal(size=K)
-    problem = Problem.of(X)
+    problem = LogisticProblem.of(X)
     _, slope, level_slope = problem.value_and_slope(W, b, m, levels, 3.0)
     dW, db, step = rng.normal(size=W.shape), rng.normal(size=K), 1e-6
     sides = [problem.value_and_slope(W + s * dW, b + s * db, m, levels, 3.0)[0] for s in (step, -step)]
@@ -159,7 +159,7 @@ def test_alternation_ends_where_labels_and_model_agree() -> None:
     model = MeanMap(variant="amm", penalty=10.0).fit(bags, monitor=QuietMonitor(), seed=0).model_
     labels = fitting_labels(model.scores(bags.X)[:, 0], bags.offsets, bags.counts.astype(int))
     rate = float(bags.prior[0])
-    again = Problem.of(bags.X).fit(labelled_means(bags.X, labels, 2), np.array([1 - rate, rate]), 10.0, model)
+    again = LogisticProblem.of(bags.X).fit(labelled_means(bags.X, labels, 2), np.array([1 - rate, rate]), 10.0, model)
     assert np.abs(again.probabilities(bags.X) - model.probabilities(bags.X)).max() < 0.02
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from llpbench import Files, Split
 from llpbench_datasets.adult import FILES
 from llpbench_datasets.encoding import encoded_split
-from llpbench_datasets.tables import Table, cached_table, table_from_rows
+from llpbench_datasets.tables import LabelledTable, cached_table, table_from_rows
 
 COLUMNS = (
     "age",
@@ -43,7 +43,7 @@ def load(files: Files, *, seed: int, encoding: str = "onehot") -> Split:
     return encoded_split(table, SHARES, seed=seed, encoding=encoding)
 
 
-def read(paths: Sequence[Path]) -> Table:
+def read(paths: Sequence[Path]) -> LabelledTable:
     """Read upstream files in the given order into one table."""
     return table_from_rows((row for path in paths for row in _rows(path)), COLUMNS, NUMERIC, ">50K")
 

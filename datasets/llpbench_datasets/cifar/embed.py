@@ -10,7 +10,7 @@ from typing import Any
 from llpbench import Files, Param, UnknownNameError
 from llpbench_datasets.cifar import PARAMS
 from llpbench_datasets.cifar.load import features_of, images_of, labels_of
-from llpbench_datasets.simclr.settings import ENCODERS, Settings
+from llpbench_datasets.simclr.settings import ENCODERS, SimclrSettings
 
 KINDS = ("patches", "simclr")
 
@@ -48,12 +48,12 @@ def embed(
     return made
 
 
-def _settings(options: Mapping[str, str]) -> Settings:
+def _settings(options: Mapping[str, str]) -> SimclrSettings:
     """The settings of the chosen network, with what was typed in their place."""
-    usual = Settings.of(options.get("network", "small"))
+    usual = SimclrSettings.of(options.get("network", "small"))
     least = {"epochs": 1, "batch": 2, "view": 8, "rate": 0.0, "decay": 0.0, "temperature": 0.01, "seed": 0}
     numbers = [Param(name, getattr(usual, name), low=low) for name, low in least.items()]
-    return Settings(**_parsed(options, [Param("network", usual.network, choices=ENCODERS), *numbers]))
+    return SimclrSettings(**_parsed(options, [Param("network", usual.network, choices=ENCODERS), *numbers]))
 
 
 def _parsed(options: Mapping[str, str], params: Sequence[Param]) -> dict[str, Any]:

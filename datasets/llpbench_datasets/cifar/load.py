@@ -17,7 +17,7 @@ from llpbench_datasets import cifar
 from llpbench_datasets.cifar.batches import CLASSES, read_batch
 from llpbench_datasets.feature_cache import Array, cached_array
 from llpbench_datasets.keys import KeyPart, settings_text
-from llpbench_datasets.simclr.settings import Settings
+from llpbench_datasets.simclr.settings import SimclrSettings
 
 MACHINES = (0, 1, 8, 9)
 SHIP = (8,)
@@ -61,7 +61,7 @@ def load(files: Files, positive: Collection[int], *, seed: int, features: str, c
     if features == "raw":
         X = images_of(files)
     else:
-        X = features_of(files, features, centroids=centroids, settings=Settings.of(encoder))
+        X = features_of(files, features, centroids=centroids, settings=SimclrSettings.of(encoder))
     y = np.isin(labels, list(positive)).astype(np.int64) if positive else labels.astype(np.int64)
     train, valid = random_split(n_train, (1.0 - VALIDATION, VALIDATION), seed)
     rows = (train, valid, np.arange(n_train, len(y)))
@@ -96,7 +96,7 @@ def features_of(
     features: str,
     *,
     centroids: int = 1600,
-    settings: Settings | None = None,
+    settings: SimclrSettings | None = None,
     say: Say = lambda _: None,
 ) -> Array:
     """Features of all images, training images first; from the cache if they were made before."""
@@ -110,7 +110,7 @@ def features_of(
     if features == "simclr":
         from llpbench_datasets.simclr import embed, weights
 
-        settings = settings or Settings()
+        settings = settings or SimclrSettings()
         trained = weights.find(settings)
         if trained is None:
             raise UsageError(

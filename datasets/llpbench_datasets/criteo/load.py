@@ -101,7 +101,7 @@ def embed(
 
     encoded = encode(table, train, buckets)
     taken = met_steps(train) if steps == "auto" else int(steps)
-    settings = met.Settings(mask=mask, steps=taken, batch=BATCH)
+    settings = met.MetSettings(mask=mask, steps=taken, batch=BATCH)
     model, _ = met.train(encoded.head(train), settings, seed)
     return met.represent(model, encoded, train, dim)
 

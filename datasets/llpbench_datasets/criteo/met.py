@@ -36,7 +36,7 @@ FIT_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Settings:
+class MetSettings:
     """Size and training of the network; ``steps`` batches of ``batch`` rows."""
 
     width: int = 32
@@ -48,7 +48,7 @@ class Settings:
     rate: float = 2e-3
 
 
-class Block(keras.layers.Layer):  # type: ignore[misc]
+class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
     """A transformer block: attention and a two-layer network, each after a norm and beside a shortcut."""
 
     def __init__(self, width: int, heads: int, name: str) -> None:
@@ -79,11 +79,11 @@ class Block(keras.layers.Layer):  # type: ignore[misc]
 class Met(keras.Model):  # type: ignore[misc]
     """The autoencoder. Input: numbers, absent, buckets, and the places of the visible columns."""
 
-    def __init__(self, size: int, settings: Settings) -> None:
+    def __init__(self, size: int, settings: MetSettings) -> None:
         super().__init__(name="met")
         width, self.size = settings.width, size
-        self.encoder = [Block(width, settings.heads, f"encoder_{i}") for i in range(settings.layers)]
-        self.decoder = Block(width, settings.heads, "decoder")
+        self.encoder = [TransformerBlock(width, settings.heads, f"encoder_{i}") for i in range(settings.layers)]
+        self.decoder = TransformerBlock(width, settings.heads, "decoder")
         self.norm, self.last = (keras.layers.LayerNormalization(epsilon=1e-5) for _ in range(2))
         for layer in (*self.encoder, self.decoder, self.norm, self.last):
             layer.build((None, COLUMNS, width))
@@ -149,13 +149,13 @@ class Encoder(keras.Model):  # type: ignore[misc]
         return ops.reshape(tokens, (-1, COLUMNS * tokens.shape[2]))
 
 
-class Batches(keras.utils.PyDataset):  # type: ignore[misc]
+class MaskedBatches(keras.utils.PyDataset):  # type: ignore[misc]
     """Batches of one shape for one long epoch: rows in a new random order each time through, new masks each step.
 
     A batch depends on the seed and its step alone, since a backend may ask for one ahead of time or more than once.
     """
 
-    def __init__(self, encoded: Encoded, settings: Settings, seed: int) -> None:
+    def __init__(self, encoded: Encoded, settings: MetSettings, seed: int) -> None:
         super().__init__(workers=1, use_multiprocessing=False)
         self.encoded, self.settings, self.seed = encoded, settings, seed
         self.batch = min(settings.batch, len(encoded))
@@ -190,7 +190,7 @@ def inputs(encoded: Encoded, rows: IntArray | slice) -> tuple[Any, Any, Any]:
     return encoded.numbers[rows], encoded.absent[rows], encoded.buckets[rows]
 
 
-def train(encoded: Encoded, settings: Settings, seed: int) -> tuple[Met, list[float]]:
+def train(encoded: Encoded, settings: MetSettings, seed: int) -> tuple[Met, list[float]]:
     """Train on the given rows; returns the network and the mean loss of each tenth of the training."""
     rng = np.random.default_rng(seed)
     model = Met(encoded.size, settings)
@@ -202,7 +202,7 @@ def train(encoded: Encoded, settings: Settings, seed: int) -> tuple[Met, list[fl
     model.compile(optimizer=keras.optimizers.AdamW(schedule, weight_decay=1e-4), loss=_mean_output)
     history: list[float] = []
     watch = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: history.append(float(logs["loss"])))
-    model.fit(Batches(encoded, settings, seed), epochs=1, shuffle=False, verbose=0, callbacks=[watch])
+    model.fit(MaskedBatches(encoded, settings, seed), epochs=1, shuffle=False, verbose=0, callbacks=[watch])
     return model, history
 
 

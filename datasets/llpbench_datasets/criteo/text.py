@@ -43,7 +43,7 @@ _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Whole lines of a file: bounds of their fields in ``text``, and the number of the first.
 
     Attributes:
@@ -88,7 +88,7 @@ class Block:
         )
 
 
-def blocks(path: Path, size: int = BLOCK) -> Iterator[Block]:
+def blocks(path: Path, size: int = BLOCK) -> Iterator[TextBlock]:
     """The lines of a file, gzipped or plain, in blocks of about ``size`` bytes; memory does not grow with the file.
 
     Raises:
@@ -126,7 +126,7 @@ def _pieces(path: Path, size: int) -> Iterator[bytes]:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _split(text: Bytes, first: int, source: str) -> Block:
+def _split(text: Bytes, first: int, source: str) -> TextBlock:
     """Find the fields of whole lines; the text ends with a line end."""
     marks = np.flatnonzero((text == _TAB) | (text == _NEWLINE))
     is_end = text[marks] == _NEWLINE
@@ -150,7 +150,7 @@ def _split(text: Bytes, first: int, source: str) -> Block:
     if returned.any():
         ends = ends.copy()
         ends[:, -1] -= returned
-    return Block(text, starts, ends, first, source)
+    return TextBlock(text, starts, ends, first, source)
 
 
 def _read_integers(text: Bytes, starts: IntArray, ends: IntArray) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:

@@ -17,7 +17,7 @@ from llpbench_datasets.csv_table.source import read
 from llpbench_datasets.csv_table.text import CsvText, class_numbers, missing, read_text
 from llpbench_datasets.dealing import deal_rows
 from llpbench_datasets.encoding import encode_parts
-from llpbench_datasets.tables import Table, cached_table
+from llpbench_datasets.tables import LabelledTable, cached_table
 
 
 def load(
@@ -54,13 +54,13 @@ def load(
     if bag:
         *features, bags = table.columns
         assert isinstance(bags, Categories)
-        table, bag_of = Table(tuple(features), table.labels), bags.codes.astype(np.int64)
+        table, bag_of = LabelledTable(tuple(features), table.labels), bags.codes.astype(np.int64)
     parts = deal_rows(len(table), bag_of, (1.0 - test - validation, validation, test), seed, f"column {bag!r}")
     classes = max(int(table.labels.max()) + 1, 2)
     return encode_parts(table, parts, encoding, classes=classes, bag_of=bag_of)
 
 
-def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
+def to_table(text: CsvText, label: str, bag: str, positive: str) -> LabelledTable:
     """Columns of numbers and categories, and the labels; the bags, if any, are the last column."""
     labels = _labels(text, label, positive)
     columns = [_column(name, text.column(name)) for name in text.names if name not in (label, bag)]
@@ -74,7 +74,7 @@ def to_table(text: CsvText, label: str, bag: str, positive: str) -> Table:
         if absent:
             raise DatasetError(f"{text.path}: the bag {bag!r} is missing in {absent:,} rows.")
         columns.append(_categories(bag, bags))
-    return Table(tuple(columns), labels)
+    return LabelledTable(tuple(columns), labels)
 
 
 def _column(name: str, texts: Sequence[str]) -> Numbers | Categories:

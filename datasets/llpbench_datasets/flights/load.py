@@ -16,7 +16,7 @@ from llpbench import Categories, Files, IntArray, Numbers, Split
 from llpbench_datasets.dealing import deal_rows
 from llpbench_datasets.encoding import encode_parts
 from llpbench_datasets.flights import FILES
-from llpbench_datasets.tables import Table, cached_table
+from llpbench_datasets.tables import LabelledTable, cached_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def load(
     return encode_parts(fill_gaps(table, parts[0]), parts, encoding, bag_of=bag_of)
 
 
-def fill_gaps(table: Table, train: IntArray) -> Table:
+def fill_gaps(table: LabelledTable, train: IntArray) -> LabelledTable:
     """The table with the mean of the known training values in place of missing numbers.
 
     A column that lacks values in training rows is followed by one that is 1 where the number was missing, else 0. Both
@@ -83,10 +83,10 @@ def fill_gaps(table: Table, train: IntArray) -> Table:
         columns.append(Numbers(column.name, np.where(absent, mean, column.values)))
         if absent[train].any():
             columns.append(Numbers(f"{column.name} is missing", absent.astype(np.float64)))
-    return Table(tuple(columns), table.labels)
+    return LabelledTable(tuple(columns), table.labels)
 
 
-def bag_numbers(table: Table, bags: str) -> IntArray | None:
+def bag_numbers(table: LabelledTable, bags: str) -> IntArray | None:
     """The bag of each row; None where bags are to be drawn."""
     code = {c.name: c.codes.astype(np.int64) for c in table.columns if isinstance(c, Categories)}
     match bags:
@@ -101,7 +101,7 @@ def bag_numbers(table: Table, bags: str) -> IntArray | None:
     return None
 
 
-def read(flights: Path, weather: Path) -> Table:
+def read(flights: Path, weather: Path) -> LabelledTable:
     """The flights that arrived, each with the weather at its airport in the hour of its scheduled departure.
 
     Both files may be compressed (``.zip``, ``.gz``). Where an hour is recorded twice (the clock is set back), the first
@@ -123,7 +123,7 @@ def read(flights: Path, weather: Path) -> Table:
     columns += [_number(name, found[name].round(_DECIMALS)) for name in WEATHER]
     clock = {"dep_time", "arr_time"}
     columns += [_number(n, _minutes(found[n]) if n in clock else found[n]) for n in AFTER_DEPARTURE]
-    return Table(tuple(columns), np.asarray(found["arr_delay"] > LATE, np.int64))
+    return LabelledTable(tuple(columns), np.asarray(found["arr_delay"] > LATE, np.int64))
 
 
 def _minutes(clock: pd.Series[float]) -> pd.Series[float]:

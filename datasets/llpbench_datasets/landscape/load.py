@@ -13,7 +13,7 @@ from llpbench_datasets.adult.load import read
 from llpbench_datasets.encoding import encode_parts
 from llpbench_datasets.landscape import LANDSCAPE
 from llpbench_datasets.landscape.names import USUAL
-from llpbench_datasets.tables import Table, cached_table
+from llpbench_datasets.tables import LabelledTable, cached_table
 
 PUBLISHED = Path(__file__).parent / "published"
 TEST_SHARE = 0.25
@@ -44,7 +44,7 @@ def load(
     return encode_parts(rows_in_place(files), (train, valid, test), encoding, bag_of=bag_of)
 
 
-def rows_in_place(files: Files) -> Table:
+def rows_in_place(files: Files) -> LabelledTable:
     """Adult with its rows in the places of the bag vectors: the test file first, then put in the published order."""
     data, test = LANDSCAPE.files
     paths = [files.path(file.path) for file in (test, data)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from llpbench import Files, Split
 from llpbench_datasets.encoding import encoded_split
 from llpbench_datasets.marketing import FILES
-from llpbench_datasets.tables import Table, cached_table, table_from_rows
+from llpbench_datasets.tables import LabelledTable, cached_table, table_from_rows
 
 NUMERIC = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
 SHARES = (4, 2, 3)
@@ -30,7 +30,7 @@ def load(files: Files, *, seed: int, encoding: str = "onehot", duration: bool = 
     return encoded_split(table, SHARES, seed=seed, encoding=encoding)
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> LabelledTable:
     """Read ``bank-full.csv`` into a table; its first line names the columns, its last column is the label."""
     with path.open(encoding="ascii", newline="") as stream:
         rows = csv.reader(stream, delimiter=";")

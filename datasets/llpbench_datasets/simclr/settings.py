@@ -13,7 +13,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Settings:
+class SimclrSettings:
     """All that trained weights depend on, beside the images and the backend's rounding.
 
     Attributes:
@@ -38,7 +38,7 @@ class Settings:
     seed: int = 0
 
     @classmethod
-    def of(cls, network: str) -> Settings:
+    def of(cls, network: str) -> SimclrSettings:
         """The settings that features of cells come from: minutes of a CPU, or hours of a GPU."""
         if network not in ENCODERS:
             raise UnknownNameError("network", network, ENCODERS)

@@ -16,12 +16,12 @@ from llpbench_datasets.keras_backend import arrays_of, keras
 from llpbench_datasets.simclr.augment import Views, random_views
 from llpbench_datasets.simclr.encoder import draw_weights, encoder, with_head
 from llpbench_datasets.simclr.loss import nt_xent
-from llpbench_datasets.simclr.settings import Settings
+from llpbench_datasets.simclr.settings import SimclrSettings
 
 Say = Callable[[str], None]
 
 
-def train(images: Array, settings: Settings, checkpoint: Path, say: Say = lambda _: None) -> list[Array]:
+def train(images: Array, settings: SimclrSettings, checkpoint: Path, say: Say = lambda _: None) -> list[Array]:
     """Train on ``images`` (n, 3, side, side), uint8, without labels; returns the encoder's weights.
 
     Args:

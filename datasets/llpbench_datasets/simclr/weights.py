@@ -12,18 +12,18 @@ import numpy as np
 
 from llpbench import cache_root, write_atomically
 from llpbench_datasets.feature_cache import Array
-from llpbench_datasets.simclr.settings import Settings
+from llpbench_datasets.simclr.settings import SimclrSettings
 
 SHIPPED = Path(__file__).with_name("weights")
 
 
-def find(settings: Settings) -> Path | None:
+def find(settings: SimclrSettings) -> Path | None:
     """The file that holds weights trained with these settings: one of the cache before a shipped one."""
     places = (_made() / _name(settings), SHIPPED / _name(settings))
     return next((path for path in places if path.is_file()), None)
 
 
-def make(images: Array, settings: Settings, say: Callable[[str], None]) -> Path:
+def make(images: Array, settings: SimclrSettings, say: Callable[[str], None]) -> Path:
     """Train, and keep the weights in the cache; returns their file."""
     from llpbench_datasets.simclr.train import train
 
@@ -33,7 +33,7 @@ def make(images: Array, settings: Settings, say: Callable[[str], None]) -> Path:
     return path
 
 
-def pack(weights: list[Array], settings: Settings) -> bytes:
+def pack(weights: list[Array], settings: SimclrSettings) -> bytes:
     """Kernels as float16, vectors (of normalisation) as float32, and the settings as JSON; no pickles."""
     arrays = {f"w{i:03d}": w.astype(np.float16 if w.ndim > 1 else np.float32) for i, w in enumerate(weights)}
     buffer = io.BytesIO()
@@ -52,5 +52,5 @@ def _made() -> Path:
     return cache_root() / "made" / "simclr"
 
 
-def _name(settings: Settings) -> str:
+def _name(settings: SimclrSettings) -> str:
     return f"{settings.network}-{settings.key}.npz"

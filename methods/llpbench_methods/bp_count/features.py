@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Groups:
+class ColumnGroups:
     """Which original column each feature belongs to, and which columns are numbers.
 
     Attributes:
@@ -30,7 +30,7 @@ class Groups:
     numeric: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], n_features: int) -> Groups:
+    def of(cls, columns: Sequence[Column], n_features: int) -> ColumnGroups:
         """The groups of a table; without columns every feature is a numeric column of its own."""
         if not columns:
             return cls(np.arange(n_features), np.ones(n_features, np.int64), np.ones(n_features, bool))
@@ -62,7 +62,7 @@ class HatFunctions:
     groups: tuple[int, ...]
 
     @classmethod
-    def of(cls, X: NDArray[Any], groups: Groups, count: int = 7, most: int = 1024) -> HatFunctions:
+    def of(cls, X: NDArray[Any], groups: ColumnGroups, count: int = 7, most: int = 1024) -> HatFunctions:
         """Knots at ``count`` equally spaced quantiles of every numeric column (none above ``most`` functions)."""
         features, knots, owners = [], [], []
         columns = np.flatnonzero(groups.numeric)
@@ -105,13 +105,13 @@ class TableView:
         categorical: (columns,) which are codes (blocks of at most ``most`` values; wider ones stay features).
     """
 
-    groups: Groups
+    groups: ColumnGroups
     categorical: NDArray[np.bool_]
 
     @classmethod
     def of(cls, columns: Sequence[Column], n_features: int, most: int = 200) -> TableView:
         """The view; ``most`` is how many values histogram trees can distinguish."""
-        groups = Groups.of(columns, n_features)
+        groups = ColumnGroups.of(columns, n_features)
         return cls(groups, ~groups.numeric & (groups.width > 1) & (groups.width <= most))
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Column, FloatArray
-from llpbench_methods.bp_count.features import Groups, HatFunctions
+from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions
 from llpbench_methods.bp_count.priors import (
     CONCENTRATIONS,
     Average,
@@ -100,7 +100,7 @@ class MeanRegression:
         draws: int = 20,
         temper: bool = True,
     ) -> None:
-        groups = Groups.of(columns, X.shape[1])
+        groups = ColumnGroups.of(columns, X.shape[1])
         nothing = HatFunctions((), (), ())
         self.hats = HatFunctions.of(X, groups) if columns else nothing
         self._temper = temper
@@ -180,7 +180,7 @@ def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[
 
 def _families(
     X: FloatArray,
-    groups: Groups,
+    groups: ColumnGroups,
     hats: HatFunctions,
     variances: Array,
     table: bool,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import State
-from llpbench_methods.bp_count.features import Groups, HatFunctions, TableView
+from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions, TableView
 from llpbench_methods.bp_count.learners import Fields, _Layers
 from llpbench_methods.bp_count.linear import LinearField
 from llpbench_methods.bp_count.priors import Average
@@ -98,7 +98,7 @@ def _learner_state(learner: Fields | None) -> dict[str, Any]:
     return {
         "learner": "trees",
         "trees.model": dump_trees(learner),
-        **{f"view.{f.name}": getattr(learner.view.groups, f.name) for f in fields(Groups)},
+        **{f"view.{f.name}": getattr(learner.view.groups, f.name) for f in fields(ColumnGroups)},
         "view.categorical": learner.view.categorical,
         "view.present": learner.present,
         "view.n_fields": learner.n_fields,
@@ -124,7 +124,7 @@ def _learner(state: State) -> Fields | None:
         return _Layers(centre, _number(state, "network.scale"), tuple(weights))
     if kind != "trees":
         raise ValueError(f"unknown learner {kind!r}")
-    groups = Groups(*(np.asarray(state[f"view.{f.name}"]) for f in fields(Groups)))
+    groups = ColumnGroups(*(np.asarray(state[f"view.{f.name}"]) for f in fields(ColumnGroups)))
     view = TableView(groups, np.asarray(state["view.categorical"]))
     model, saved = load_trees(np.asarray(state["trees.model"]))
     columns, lengths = _whole(state, "cuts.columns"), _whole(state, "cuts.lengths")

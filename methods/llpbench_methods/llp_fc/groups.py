@@ -16,7 +16,7 @@ from llpbench import FloatArray, IntArray
 TINY = 1e-12
 
 
-class Groups(NamedTuple):
+class BagGroups(NamedTuple):
     """A grouping of the bags.
 
     Attributes:
@@ -38,7 +38,7 @@ def form_groups(
     *,
     noisy_prior: str = "uniform",
     informative: bool = False,
-) -> Groups:
+) -> BagGroups:
     """Put the bags into random groups of C, in random order; ``n mod C`` bags are left out.
 
     Args:
@@ -58,7 +58,7 @@ def form_groups(
     weights = row_weights(prior, sizes[bags])
     if informative:
         weights = weights * np.abs(np.linalg.det(T))[:, None]
-    return Groups(bags, T, weights)
+    return BagGroups(bags, T, weights)
 
 
 def noisy_priors(Gamma: FloatArray, clean_prior: FloatArray, kind: str = "uniform") -> FloatArray:

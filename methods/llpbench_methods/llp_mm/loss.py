@@ -28,17 +28,17 @@ TINY = 1e-30
 """Stands for a probability of 0 inside a logarithm."""
 
 
-class Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """How bags are cut: ``most`` groups of up to ``rows`` rows."""
 
     rows: int
     most: int
 
 
-def groups_for(largest: int) -> Groups:
-    """Groups for bags of up to that many rows: one up to 16 rows, else about as many groups as rows in a group."""
+def groups_for(largest: int) -> RowGroups:
+    """The groups for bags of up to that many rows: one up to 16 rows, else about as many groups as rows in a group."""
     rows = largest if largest <= 16 else power_of_two(np.sqrt(2.0 * largest))
-    return Groups(rows, -(-largest // rows))
+    return RowGroups(rows, -(-largest // rows))
 
 
 def row_laws(logits: Tensor, *, one_vs_rest: bool = False) -> Tensor:
@@ -62,7 +62,9 @@ def grow(sums: Tensor, p: Tensor, additions: Tensor) -> Tensor:
     return sums + ops.matmul(longer, additions)
 
 
-def subset_sums(laws: Tensor, bag_of: Tensor, position: Tensor, sizes: Tensor, terms: Terms, groups: Groups) -> Tensor:
+def subset_sums(
+    laws: Tensor, bag_of: Tensor, position: Tensor, sizes: Tensor, terms: Terms, groups: RowGroups
+) -> Tensor:
     """Coefficients of ``Π_{i∈b} (1 + t·p_i / B_b)`` of each bag, (bags, views, terms).
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from llpbench import Bags, FloatArray, IntArray, Monitor
-from llpbench_methods.llp_mm.loss import Groups, groups_for, moment_losses, row_laws, subset_sums
+from llpbench_methods.llp_mm.loss import RowGroups, groups_for, moment_losses, row_laws, subset_sums
 from llpbench_methods.llp_mm.terms import Terms
 from llpbench_methods.nets.backend import ops
 from llpbench_methods.nets.batches import power_of_two
@@ -26,7 +26,7 @@ COMPOSITION_ORDERS, COMPOSITION_CELLS = 3, 1000
 
 
 @dataclass(frozen=True)
-class View:
+class LabelView:
     """One way of looking at labels: all classes at once, or each against the rest.
 
     Attributes:
@@ -51,14 +51,14 @@ class View:
         return np.where(self.terms.degrees >= max(self.first, 1), self.terms.targets(seen), 0.0)
 
 
-def views_for(classes: int, orders: int) -> list[View]:
+def views_for(classes: int, orders: int) -> list[LabelView]:
     """The views of a problem: compositions, and beyond order 3 of several classes each class against the rest."""
     if classes == 2:
-        return [View(Terms(2, orders), 1)]
+        return [LabelView(Terms(2, orders), 1)]
     whole = max(r for r in range(1, COMPOSITION_ORDERS + 1) if r == 1 or classes**r <= COMPOSITION_CELLS)
     whole = min(whole, orders)
-    rest = [View(Terms(2, orders), whole + 1, one_vs_rest=True)] if orders > whole else []
-    return [View(Terms(classes, whole), 1), *rest]
+    rest = [LabelView(Terms(2, orders), whole + 1, one_vs_rest=True)] if orders > whole else []
+    return [LabelView(Terms(classes, whole), 1), *rest]
 
 
 class LLPMM(NetworkMethod):
@@ -100,7 +100,7 @@ class LLPMM(NetworkMethod):
         return self.train(bags, loss, data, monitor=monitor, seed=seed)
 
 
-def _losses(logits: Any, batch: Batch, views: list[View], groups: Groups, smoothing: float) -> Any:
+def _losses(logits: Any, batch: Batch, views: list[LabelView], groups: RowGroups, smoothing: float) -> Any:
     """(bags,) mean over orders of the cross-entropy between the known and the predicted law."""
     total = ops.zeros_like(batch.sizes)
     for i, view in enumerate(views):

@@ -51,7 +51,7 @@ def row_losses(scores: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LogisticProblem:
     """Rows, centred, and what every fit to them needs; the operator changes from fit to fit.
 
     Attributes:
@@ -65,7 +65,7 @@ class Problem:
     variances: Array
 
     @classmethod
-    def of(cls, X: NDArray[Any]) -> Problem:
+    def of(cls, X: NDArray[Any]) -> LogisticProblem:
         """The problem of these rows."""
         centre = X.mean(axis=0, dtype=np.float64)
         rows = X - centre

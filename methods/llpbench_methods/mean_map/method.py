@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor, Skip, State
-from llpbench_methods.mean_map.loss import Linear, Problem
+from llpbench_methods.mean_map.loss import Linear, LogisticProblem
 from llpbench_methods.mean_map.operators import Array, labelled_means, laplacian_mean_map, mean_map
 from llpbench_methods.shared.assignment import fitting_labels
 from llpbench_methods.shared.bag_means import bag_means
@@ -62,7 +62,7 @@ class MeanMap:
         rates = rates / rates.sum()
         with monitor.phase("operator"):
             operator = self._operator(bags, rates)
-            problem = Problem.of(bags.X)
+            problem = LogisticProblem.of(bags.X)
         model: Linear | None = None
         chosen: tuple[Linear, float] | None = None
         for penalty in PENALTIES if self.penalty is None else (self.penalty,):
@@ -107,7 +107,7 @@ class MeanMap:
             return laplacian_mean_map(*given, rates, gamma=self.gamma, sigma=self.sigma)
         return mean_map(*given, rates)
 
-    def _alternate(self, bags: Bags, problem: Problem, rates: Array, penalty: float, model: Linear) -> Linear:
+    def _alternate(self, bags: Bags, problem: LogisticProblem, rates: Array, penalty: float, model: Linear) -> Linear:
         """AMM: the most probable labels that fit the counts, their operator, a new model, until labels stay."""
         if self.variant != "amm":
             return model

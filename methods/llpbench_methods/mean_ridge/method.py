@@ -30,7 +30,7 @@ _NUMBERS = ("gamma", "scale", "log_evidence", "rate", "effect")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenPrior:
     """A prior that was chosen, and what it gives.
 
     Attributes:
@@ -124,10 +124,10 @@ class MeanRidge:
             law: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in arrays.items()}
             gamma, scale, evidence, rate = (float(np.asarray(state[f"{name}_{c}"])) for name in _NUMBERS[:-1])
             effect = float(np.asarray(state.get(f"effect_{c}", 0.0)))  # models of before had none
-            self.choices_.append(Choice(gamma, scale, evidence, rate, effect, Posterior(**law)))
+            self.choices_.append(ChosenPrior(gamma, scale, evidence, rate, effect, Posterior(**law)))
         return self
 
-    def _fit_class(self, bags: Bags, column: int, means: Array, spectrum: Spectrum) -> Choice:
+    def _fit_class(self, bags: Bags, column: int, means: Array, spectrum: Spectrum) -> ChosenPrior:
         """Regression of one class's proportions on bag means."""
         rate = smoothed_rate(bags.counts[:, column], int(bags.sizes.sum()))
         proportions = bags.proportions[:, column].astype(np.float64)
@@ -141,7 +141,7 @@ class MeanRidge:
                 best = (value, float(gamma), scale, seen)
         assert best is not None
         _, gamma, scale, seen = best
-        return Choice(gamma, scale, float(seen.log_evidence(scale)[0]), rate, effect, seen.posterior(scale))
+        return ChosenPrior(gamma, scale, float(seen.log_evidence(scale)[0]), rate, effect, seen.posterior(scale))
 
     def _scale(
         self, seen: Decomposition, gamma: float, rate: float, effect: float, spectrum: Spectrum, bags: Bags, column: int

@@ -36,13 +36,13 @@ def start(model: GibbsModel | PottsModel, *, mode: Mode, threads: int = 1) -> En
         from llpbench_methods.inference.engines.count_potts import start_potts
 
         return start_potts(model, mode)
-    layout = _Layout(model)
+    layout = _CountLayout(model)
     if mode == "sum" and layout.reach <= MODERATE:
         return CountInOdds(model, layout, threads)
     return CountInLogs(model, layout, mode)
 
 
-class _Layout:
+class _CountLayout:
     """Rows in bag order, edges in those numbers, and the fields that centred messages leave behind."""
 
     def __init__(self, model: GibbsModel) -> None:
@@ -142,7 +142,7 @@ def _loose_in_odds(incoming: Floats, first: int, odds: Floats) -> tuple[float, f
 class CountInOdds:
     """The fast form, for moderate models."""
 
-    def __init__(self, model: GibbsModel, layout: _Layout, threads: int) -> None:
+    def __init__(self, model: GibbsModel, layout: _CountLayout, threads: int) -> None:
         self.layout, self.model = layout, model
         self.threads = max(1, threads)
         self.alone = np.exp(layout.fields)
@@ -228,7 +228,7 @@ class CountInOdds:
 class CountInLogs:
     """The form for any finite model, and for max-product."""
 
-    def __init__(self, model: GibbsModel, layout: _Layout, mode: Mode) -> None:
+    def __init__(self, model: GibbsModel, layout: _CountLayout, mode: Mode) -> None:
         self.layout, self.model, self.use_max = layout, model, mode == "max"
         self.forth = np.zeros(len(layout.weights))
         self.back = np.zeros(len(layout.weights))

@@ -35,14 +35,14 @@ STRONG = 20.0
 
 def start_potts(model: PottsModel, mode: Mode) -> PottsInOdds | PottsInLogs:
     """Start the engine in the form that suits the model."""
-    layout = _Layout(model)
+    layout = _PottsLayout(model)
     soft = model.lambda_b[np.isfinite(model.lambda_b)]
     if mode == "sum" and layout.reach <= MODERATE and soft.max(initial=0.0) <= STRONG:
         return PottsInOdds(model, layout)
     return PottsInLogs(model, layout, mode)
 
 
-class _Layout:
+class _PottsLayout:
     """Rows in bag order, edges in those numbers."""
 
     def __init__(self, model: PottsModel) -> None:
@@ -61,7 +61,7 @@ class _Layout:
 class PottsInOdds:
     """The fast form, for moderate models: beliefs and messages are probabilities."""
 
-    def __init__(self, model: PottsModel, layout: _Layout) -> None:
+    def __init__(self, model: PottsModel, layout: _PottsLayout) -> None:
         self.layout, self.model = layout, model
         self.alone = np.exp(layout.fields - layout.fields.max(axis=1, keepdims=True))
         self.away = np.exp(-2.0 * model.weights)
@@ -182,7 +182,7 @@ def _normalised(node: Floats, from_bag: Floats, out: Floats) -> float:
 class PottsInLogs:
     """The form for any finite model, and for max-product."""
 
-    def __init__(self, model: PottsModel, layout: _Layout, mode: Mode) -> None:
+    def __init__(self, model: PottsModel, layout: _PottsLayout, mode: Mode) -> None:
         self.use_max = mode == "max"
         self.order, self.left, self.right = layout.order, layout.left, layout.right
         self.weights, self.fields = model.weights, layout.fields
