@@ -16,8 +16,8 @@ from llpbench.plugins.registry import KINDS, Registry, load_registry
 _FURTHER = {
     "llpbench_commands": "commands",
     "llpbench_references": "published values",
-    "llpbench_cell_finished": "is told about finished cells",
-    "llpbench_run_finished": "is told about finished runs",
+    "llpbench_cell_finished": "is notified of finished cells",
+    "llpbench_run_finished": "is notified of finished runs",
     "llpbench_published_results": "published results",
     "llpbench_suite_tables": "tables of suites",
 }
