@@ -60,7 +60,7 @@ def cli() -> None:
 
     \b
     llpbench run --methods bp,dllp --bags 8,512    run a grid and print its table
-    llpbench list                                  what is there to run
+    llpbench list                                  list methods, datasets and suites
     llpbench show dllp                             a method's parameters, a dataset's facts
     """  # noqa: D301 - \b tells click to leave the lines as they are
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def exit_on_interrupt() -> Iterator[None]:
-    """End with exit code 130 on Ctrl-C, and treat SIGTERM like it; what is inside has said how to go on."""
+    """Exit with code 130 on Ctrl-C or SIGTERM, without a traceback."""
 
     def interrupt(signum: int, frame: object) -> None:
         del signum, frame

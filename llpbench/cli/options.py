@@ -90,7 +90,7 @@ def plugin_options(command: F) -> F:
 
 
 def remake_options(command: F) -> F:
-    """How published cells are run again."""
+    """Options for rerunning published cells."""
     for setting in (RunSettings.offline, RunSettings.data):
         command = option(setting)(command)
     for limit in (RunSettings.threads, RunSettings.memory, RunSettings.timeout):

@@ -164,7 +164,7 @@ def open_store(folder: Path | None) -> Store:
 
 
 def newest_folder() -> Path | None:
-    """The newest results folder here; None where there is none."""
+    """The newest results folder here; None if there is none."""
     from llpbench.contracts.errors import StoreError
 
     try:

@@ -1,4 +1,4 @@
-"""``status``: how far a run is, what went wrong and where, and which results other code made."""
+"""``status``: progress and failures of a run, and results computed by other code."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _suite_status(
 
 
 def trouble_of(result: CellResult, plan: Planned, store: Store) -> dict[str, Any]:
-    """What is known of a cell without a number: why, where in the plugin's code, and where to read on."""
+    """The reason, location and traceback file of a cell without a number."""
     facts = {"id": result.id, "cell": describe_cell(plan), "status": result.status, "reason": result.reason}
     facts |= {"failed_at": result.failed_at} if result.failed_at else {}
     if result.traceback:

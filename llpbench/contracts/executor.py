@@ -1,4 +1,4 @@
-"""What an executor is: jobs in, outcomes out. It knows nothing of what a cell computes."""
+"""The interface of executors: they receive jobs and return outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ExecutorSettings:
-    """What every executor is told, beside its own options.
+    """Settings that every executor receives, besides its own options.
 
     Attributes:
         jobs: cells at once; 0 leaves it to the executor.

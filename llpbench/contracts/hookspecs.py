@@ -35,22 +35,22 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def llpbench_methods() -> Iterable[MethodSpec]:  # type: ignore[empty-body]
-    """Return the methods this plugin brings."""
+    """Return the methods this plugin provides."""
 
 
 @hookspec
 def llpbench_datasets() -> Iterable[DatasetSpec]:  # type: ignore[empty-body]
-    """Return the datasets this plugin brings."""
+    """Return the datasets this plugin provides."""
 
 
 @hookspec
 def llpbench_metrics() -> Iterable[MetricSpec]:  # type: ignore[empty-body]
-    """Return the metrics this plugin brings; every metric is computed for every cell of its tasks."""
+    """Return the metrics this plugin provides; every metric is computed for every cell of its tasks."""
 
 
 @hookspec
 def llpbench_bag_schemes() -> Iterable[BagScheme]:  # type: ignore[empty-body]
-    """Return the ways of forming bags this plugin brings."""
+    """Return the ways of forming bags this plugin provides."""
 
 
 @hookspec
@@ -60,17 +60,17 @@ def llpbench_references() -> Iterable[Reference]:  # type: ignore[empty-body]
 
 @hookspec
 def llpbench_selection_rules() -> Iterable[RuleSpec]:  # type: ignore[empty-body]
-    """Return the selection rules this plugin brings; every rule is applied to every cell."""
+    """Return the selection rules this plugin provides; every rule is applied to every cell."""
 
 
 @hookspec
 def llpbench_executors() -> Iterable[ExecutorSpec]:  # type: ignore[empty-body]
-    """Return the executors this plugin brings, each with its own options."""
+    """Return the executors this plugin provides, each with its own options."""
 
 
 @hookspec
 def llpbench_cell_finished(cell: Cell, result: CellResult) -> None:
-    """Hear of each cell as it ends, in a thread of the parent process.
+    """Called for each cell as it ends, in a thread of the parent process.
 
     An error here is logged and harms nothing. A call that takes more than half a minute is given up: the plugin is then
     told of no further cells.

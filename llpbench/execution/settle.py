@@ -13,7 +13,7 @@ from llpbench.results.store import Stamp, Store
 
 
 def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
-    """The result of a cell that ended; one is in the store afterwards.
+    """Return the result of a cell that ended; one is written if its process left none.
 
     A sound result stands, also when its process was killed after it was written. A full disk is no fault of a cell: one
     that failed for it stays missing.
@@ -52,7 +52,7 @@ def _write_blank(store: Store, outcome: Outcome, reason: str) -> CellResult:
 
 
 def _take_back_if_disk_is_full(store: Store, result: Path) -> None:
-    """When there is no room for results, a cell that failed is not to blame: remove its result and stop."""
+    """If the disk is full, remove the result of the failed cell and stop the run."""
     try:
         store.check_room()
     except StoreError:

@@ -1,4 +1,4 @@
-"""Laws of a bag's count, given the probabilities of its rows: what all that asks how likely counts are is made of.
+"""Laws of a bag's count, given the probabilities of its rows, for all likelihoods of counts.
 
 The count of a bag of ``B`` rows has the mean ``Σ p_i`` and, by chance alone, the variance ``V = Σ p_i (1 − p_i)``;
 noise adds ``count_sd²``, and what the rows of a bag share and no feature shows adds a third part. Three questions are

@@ -66,7 +66,7 @@ def f1(labels: IntArray, decisions: IntArray) -> float:
 
 
 def macro_f1(labels: IntArray, decisions: IntArray) -> float:
-    """The mean over classes of each class's F1; a class that is neither there nor decided on does not count."""
+    """The mean F1 over classes; classes without rows and without decisions are left out."""
     classes = np.union1d(labels, decisions)
     return float(np.mean([_f1_of(labels == c, decisions == c) for c in classes])) if len(classes) else float("nan")
 
@@ -77,7 +77,7 @@ def _f1_of(there: np.ndarray, said: np.ndarray) -> float:
 
 
 def balanced_accuracy(labels: IntArray, decisions: IntArray) -> float:
-    """The mean over classes that are there of the share of their rows that is decided rightly."""
+    """The mean recall over the classes that have rows."""
     return float(np.mean([np.mean(decisions[labels == c] == c) for c in np.unique(labels)])) if len(labels) else np.nan
 
 

@@ -68,7 +68,7 @@ def is_released(line: str) -> bool:
 
 
 def code_name(line: str) -> str:
-    """What a line is of: the file, or the distribution."""
+    """The file or distribution that a fingerprint names."""
     return line.split(" ")[1] if line.count(" ") else line
 
 
@@ -100,7 +100,7 @@ def _imported_beside(path: Path, content: bytes) -> dict[str, Path]:
 
 
 def _imported_names(source: bytes) -> set[str]:
-    """The top-level modules that a source imports; none when it is no Python."""
+    """The top-level modules that a source imports; empty if it is not valid Python."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError):

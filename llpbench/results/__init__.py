@@ -1,1 +1,1 @@
-"""What is kept: the results folder, and the one aggregation that everything which shows numbers uses."""
+"""The results folder, and the one aggregation that tables, board and page are built from."""

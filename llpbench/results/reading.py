@@ -33,7 +33,7 @@ def read_regular(path: Path, most: int = RESULT_BYTES) -> bytes:
 
 
 def open_regular(path: Path, *, links: bool = True) -> BinaryIO:
-    """Open a regular file to be read; whatever else lies there is refused without waiting.
+    """Open a regular file for reading; anything else raises an error without blocking.
 
     Args:
         path: where it lies.
@@ -52,7 +52,7 @@ def open_regular(path: Path, *, links: bool = True) -> BinaryIO:
 
 
 def is_odd(path: Path) -> bool:
-    """Whether something lies there that is neither a file nor a link to one."""
+    """Whether the path exists but is neither a file nor a link to one."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""What was asked of a results folder, as data: commands to type, or calls to write, are rendered from it."""
+"""The requests of a results folder as data; commands and calls are rendered from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     python: bool = False
 
     def __str__(self) -> str:
-        """The command, or the call, that makes the request again."""
+        """The command, or the call, that repeats the request."""
         if self.python:
             return f"llpbench.{self.verb}({', '.join(f'{name}={value!r}' for name, value in self.settings.items())})"
         words = [word for name, value in self.settings.items() for word in _words(name, value)]

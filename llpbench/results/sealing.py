@@ -29,7 +29,7 @@ def digest(body: bytes, digits: int = 32) -> str:
 
 
 def capped(result: CellResult) -> CellResult:
-    """The result with texts of bounded length: what a method says must not fill a disk, nor whoever reads it later."""
+    """The result with texts of bounded length, so that the output of a method cannot fill a disk."""
     notes = dict(list(result.notes.items())[:MOST_NOTES])
     kept = {shortened(key, 100): shortened(v, 350) if isinstance(v, str) else v for key, v in notes.items()}
     if len(result.notes) > MOST_NOTES:

@@ -50,7 +50,7 @@ def is_results_folder(folder: Path) -> bool:
 
 
 class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a folder is meant to hold.
+    """The planned cells of a folder and its requests.
 
     Attributes:
         version: the llpbench that created it.
@@ -77,23 +77,23 @@ class Store:
 
     @property
     def manifest_path(self) -> Path:
-        """Where the manifest lies."""
+        """The path of the manifest."""
         return self.root / "manifest.json"
 
     def result_path(self, cell_id: str) -> Path:
-        """Where the result of a cell lies."""
+        """The path of a cell's result."""
         return self.root / "cells" / f"{cell_id}.json"
 
     def log_path(self, cell_id: str) -> Path:
-        """Where a cell's own output goes."""
+        """The path of a cell's log."""
         return self.root / "logs" / f"{cell_id}.log"
 
     def traceback_path(self, cell_id: str) -> Path:
-        """Where the traceback of a cell that failed lies."""
+        """The path of a failed cell's traceback."""
         return self.root / "logs" / f"{cell_id}.traceback"
 
     def predictions_path(self, cell_id: str) -> Path:
-        """Where a cell's test scores lie."""
+        """The path of a cell's test scores."""
         return self.root / "predictions" / f"{cell_id}.npz"
 
     def plan(self, planned: Iterable[Planned], command: Command, version: str) -> Manifest:
@@ -117,7 +117,7 @@ class Store:
         return manifest
 
     def refuse_others(self, *, tuning: bool) -> None:
-        """Make sure that the folder may take trials of a search (``tuning``), or else cells of a run: never both.
+        """Raise an error if trials of a search (``tuning``) and cells of a run would share the folder.
 
         Raises:
             StoreError: it holds cells of the other kind, whose rows and counts they would join.
@@ -157,7 +157,7 @@ class Store:
         return status.st_ino, status.st_size, status.st_mtime_ns
 
     def read(self, cell_id: str) -> CellResult | None:
-        """The result of a cell; None when there is none. Raises ``Damaged`` when the file is not sound."""
+        """The result of a cell; None when there is none. Raises ``Damaged`` if the file is invalid."""
         stamp = self.stamp(cell_id)  # before the file is read: a newer one is then read again
         known = self._decoded.get(cell_id)
         if known is None or known[0] != stamp:
@@ -223,7 +223,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def make_way(self, cell_id: str) -> None:
-        """Move aside what is no file where the files of a cell are about to be written (a folder, a pipe, a device)."""
+        """Move aside folders, pipes and devices in place of the files of a cell that are about to be written."""
         for path in (self.result_path(cell_id), self.log_path(cell_id), self.predictions_path(cell_id)):
             if is_odd(path):
                 with contextlib.suppress(OSError):
@@ -232,7 +232,7 @@ class Store:
                     path.rename(aside / f"{path.name}-{time.time_ns()}")
 
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
-        """Keep the description of a machine once; a disk that refuses it is no error, since a result is worth more."""
+        """Keep the description of a machine once; errors are ignored, since the result matters more."""
         if not is_machine_name(machine_id):
             raise StoreError(f"invalid machine id {printable(machine_id)[:80]!r}.")
         path = self.root / "machines" / f"{machine_id}.json"

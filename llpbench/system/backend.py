@@ -9,7 +9,7 @@ BACKENDS = ("jax", "tensorflow", "torch")
 
 
 def prepare_keras() -> None:
-    """Settle the backend of Keras; call it before ``import keras``, which fixes the backend for the whole process.
+    """Set the backend of Keras; call it before ``import keras``, which fixes the backend for the whole process.
 
     The backend is that of the environment variable ``KERAS_BACKEND``, and jax when nobody chose. TensorFlow's
     start-up messages are silenced.

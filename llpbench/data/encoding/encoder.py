@@ -77,7 +77,7 @@ class Categories:
 
 
 class NumberColumn(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fields=True):
-    """What is known of a numeric column: its mean, its standard deviation, whether missing values have a feature."""
+    """The fitted state of a numeric column: its mean, its standard deviation, whether missing values have a feature."""
 
     name: str
     mean: float
@@ -86,7 +86,7 @@ class NumberColumn(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fie
 
 
 class CategoryColumn(msgspec.Struct, frozen=True, tag="category", forbid_unknown_fields=True):
-    """What is known of a category: the levels that have a feature of their own, and whether others share one."""
+    """The fitted state of a category: the levels that have a feature of their own, and whether others share one."""
 
     name: str
     levels: tuple[str | None, ...]
@@ -115,7 +115,7 @@ class DatePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DateColumn(msgspec.Struct, frozen=True, tag="date", forbid_unknown_fields=True):
-    """What is known of a column of dates: the numbers that are made of them, whether missing dates have a feature."""
+    """The fitted state of a column of dates: the numbers derived from them, whether missing dates have a feature."""
 
     name: str
     parts: tuple[DatePart, ...]
@@ -159,7 +159,7 @@ class TableEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(column.width for column in self.described())
 
     def described(self) -> tuple[Column, ...]:
-        """The columns as methods are told of them. An ordinal column is described as numeric, since its feature is."""
+        """Descriptions of the columns for methods. An ordinal column is described as numeric, since its feature is."""
         return tuple(described for column in self.columns for described in _describe(column))
 
     def transform(self, table: Sequence[RawColumn]) -> FloatArray:
