@@ -23,7 +23,7 @@ from llpbench.board.built.build import built_files
 from llpbench.board.content.folder import read_folder
 from llpbench.cli import cli
 from llpbench.experiment.run_settings import RunSettings
-from llpbench.experiment.setting import Setting
+from llpbench.experiment.setting import SettingField
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import load_registry
 from llpbench.tuning.settings import TuneSettings
@@ -200,7 +200,7 @@ def _settings() -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _table(call: str, lead: str, settings: Iterable[Setting[Any, Any]]) -> Iterator[str]:
+def _table(call: str, lead: str, settings: Iterable[SettingField[Any, Any]]) -> Iterator[str]:
     rows = ["| argument | option | default | what |", "|---|---|---|---|"]
     for s in settings:
         option = f"`{s.flags.split(',')[0]}`" if s.flags else ""

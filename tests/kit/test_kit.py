@@ -118,10 +118,15 @@ def clumped(files, *, seed):
 
 
 @pytest.fixture(scope="module")
-def bad(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def bad_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("bad") / "bad.py"
     file.write_text(BAD)
-    return load_registry([file])
+    return file
+
+
+@pytest.fixture
+def bad(bad_file: Path) -> Registry:
+    return load_registry([bad_file])  # anew for each test: command-line tests in between unload plugin files
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_missing_cells_folder_is_an_error(store: Store, how: str) -> None:
     else:
         shutil.rmtree(store.root if how == "all" else store.root / "cells")
     for attempt in (store.check_there, store.check_room, lambda: store.write(make_result())):
-        with pytest.raises(StoreError, match="removed or moved while the run went on"):
+        with pytest.raises(StoreError, match="removed or moved during the run"):
             attempt()
     assert how == "replaced" or not (store.root / "cells").exists()
 
@@ -182,5 +182,5 @@ def test_run_ends_with_an_error_if_the_cells_folder_vanishes(tmp_path: Path) -> 
     arguments += ["--plugin", str(FAULTY), "--plugin", "thief.py", "--out", "out", "--quiet", "--jobs", "1"]
     done = llpbench_process("run", *arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert "removed or moved while the run went on" in done.stderr
+    assert "removed or moved during the run" in done.stderr
     assert "Traceback" not in done.stderr

@@ -522,7 +522,7 @@ def test_multiclass_count_equals_its_reference(seed: int, lambda_b: float, mode:
 @pytest.mark.parametrize("lambda_b", [0.0, 0.3, 10.0, np.inf])
 def test_both_forms_of_the_multiclass_engine_agree(lambda_b: float, damping: float) -> None:
     model = random_potts(3, lambda_b, classes=4)
-    layout = count_potts._Layout(model)
+    layout = count_potts._PottsLayout(model)
     forms = [count_potts.PottsInOdds(model, layout), count_potts.PottsInLogs(model, layout, "sum")]
     fast, slow = (form.advance(20, damping, 0.0) for form in forms)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
