@@ -56,6 +56,12 @@ def llpbench_published_results(folder: Path | None) -> list[CellResult]:
 
 
 @hookimpl
+def llpbench_table_kinds() -> dict[str, str]:
+    """Methods tuned with labels and without, beside published values and the defaults."""
+    return {"protocol": "llpbench.board.protocol_tables:run_tables"}
+
+
+@hookimpl
 def llpbench_suite_tables(
     suite: Suite,
     part: str,

@@ -25,6 +25,7 @@ import numpy as np
 from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.marks import FreshMark, Mark, digest_of_numbers
+from llpbench.board.maths.bootstrap import METRIC
 from llpbench.board.maths.statistics import holm, student_p
 from llpbench.board.rerun import Limits, Verdict, compare, limits_again, run_cells, type_of
 from llpbench.contracts.cell import USUAL_BACKENDS, setting_name
@@ -35,7 +36,6 @@ from llpbench.execution.local import cells_at_once
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.registry import Registry
-from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import setting_of, value_of
 from llpbench.system.machine import usable_cores
 

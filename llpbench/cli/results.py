@@ -12,15 +12,23 @@ import click
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
 from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import UsageError
+from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.contracts.specs import import_attribute
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
     from llpbench.experiment.plan import Planned
     from llpbench.plugins.registry import Registry
-    from llpbench.report.protocol import Interval
-    from llpbench.report.render import Kind, Wanted
+    from llpbench.report.render import Wanted
+    from llpbench.report.tables import Table
     from llpbench.results.store import Store
+
+
+def _kinds() -> list[str]:
+    from llpbench.plugins.registry import load_registry
+    from llpbench.report.render import KINDS
+
+    return [*KINDS, *load_registry().table_kinds()]
 
 
 @click.command(short_help="Print the table of a results folder.")
@@ -39,11 +47,12 @@ if TYPE_CHECKING:
 @published_option
 @click.option(
     "--kind",
-    type=click.Choice(["scores", "time", "noise", "pseudo", "protocol"]),
+    metavar="KIND",
+    shell_complete=lambda *given: [kind for kind in _kinds() if kind.startswith(given[-1])],
     default="scores",
     show_default=True,
-    help="The metric by bag size; seconds by phase; the metric by noise level; the quality of pseudo-labels; methods "
-    "tuned with labels and without beside published values and the defaults.",
+    help="scores: the metric by bag size; noise: the metric by noise level; time: seconds by phase; pseudo: quality "
+    "of pseudo-labels; protocol: methods tuned with labels and without beside published values and the defaults.",
 )
 @click.option("--paper", is_flag=True, help="Also show published values that plugins provide, and the difference.")
 @click.option(
@@ -60,7 +69,7 @@ def table(
     rule: str | None,
     suite: str | None,
     board: Path | None,
-    kind: Kind,
+    kind: str,
     paper: bool,
     fmt: str,
     plugins: tuple[Path, ...],
@@ -76,7 +85,7 @@ def table(
     columns of their own. LaTeX needs the packages booktabs and adjustbox.
     """
     from llpbench.plugins.registry import load_registry
-    from llpbench.report.render import ALL_RULES, choose, render
+    from llpbench.report.render import ALL_RULES, KINDS, choose, render, tables_as_text
 
     if suite is not None or board is not None:
         from llpbench.cli.suite import show_suite_tables
@@ -90,11 +99,15 @@ def table(
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     _warn_of_mixture(results)
     registry = load_registry(plugins, override)
+    others = registry.table_kinds()
+    if kind not in (*KINDS, *others):
+        raise UnknownNameError("kind of table", kind, (*KINDS, *others))
     wanted = choose(registry, results, metric, rule or ALL_RULES, kind, paper)
     _note_what_is_not_there(planned, results, wanted, registry, paper)
-    if kind == "protocol":
-        wanted = replace(wanted, interval=_interval_of(store, results, wanted))
-    if fmt == "terminal":
+    if kind in others:
+        built = import_attribute(others[kind])(store, planned, results, wanted, registry)
+        print_kind(built, kind) if fmt == "terminal" else say(tables_as_text(built, fmt))
+    elif fmt == "terminal":
         show_tables(planned, results, wanted)
     else:
         say(render(planned, results, wanted, fmt))
@@ -115,21 +128,6 @@ def _note_what_is_not_there(
         without = make_tables(planned, results, replace(wanted, references=()))
         if make_tables(planned, results, wanted) == without:
             say("note: no published values are known for these methods, datasets and bags", err=True)
-
-
-def _interval_of(store: Store, results: list[CellResult], wanted: Wanted) -> Interval | None:
-    """What tells the interval over test rows of a cell; None for a metric that has no such interval."""
-    from llpbench.results.bootstrap import METRIC, interval_over_rows
-
-    if wanted.metric.name != METRIC:
-        return None
-    by_id = {result.id: result for result in results}
-
-    def interval(cell_id: str, rule: str) -> tuple[float, float] | None:
-        ends = interval_over_rows(store.predictions_path(cell_id), by_id[cell_id], rule)
-        return None if ends is None else (wanted.metric.scale * ends[0], wanted.metric.scale * ends[1])
-
-    return interval
 
 
 def _warn_of_mixture(results: list[CellResult]) -> None:
@@ -179,18 +177,24 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
 
     from llpbench.report.cards import card_lines
     from llpbench.report.render import make_tables
-    from llpbench.report.terminal import print_cards, print_tables
+    from llpbench.report.terminal import print_cards
     from llpbench.results.table import group_cells
 
-    built = make_tables(planned, results, wanted)
+    print_kind(make_tables(planned, results, wanted), wanted.kind)
+    print_cards(card_lines(group_cells(planned, results)), Console(highlight=False))
+
+
+def print_kind(built: list[Table], kind: str) -> None:
+    """Print tables of a kind on the terminal, or say why there is none."""
+    from rich.console import Console
+
+    from llpbench.report.terminal import print_tables
+
     if not built:
         nothing = {
             "protocol": "it has no values under any rule",
             "noise": "it has one noise level",
             "pseudo": "no method of it makes pseudo-labels",
         }
-        say(f"no table: {nothing.get(wanted.kind, 'it plans no cells')}.", err=True)
-    console = Console(highlight=False)
-    print_tables(built, console)
-    if wanted.kind in ("scores", "noise"):
-        print_cards(card_lines(group_cells(planned, results)), console)
+        say(f"no table: {nothing.get(kind, 'it plans no cells')}.", err=True)
+    print_tables(built, Console(highlight=False))

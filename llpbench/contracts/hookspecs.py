@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -85,6 +85,15 @@ def llpbench_run_finished(results: Results) -> str | None:
 @hookspec
 def llpbench_published_results(folder: Path | None) -> Iterable[CellResult]:  # type: ignore[empty-body]
     """Return published results: those of a leaderboard folder, or of the default leaderboard if None."""
+
+
+@hookspec
+def llpbench_table_kinds() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Return kinds of tables for ``llpbench table --kind``: the name and ``module:function`` of each.
+
+    The function is called with the store, the planned cells, the results, what is wanted (metric and rules) and the
+    registry, and returns a list of tables.
+    """
 
 
 @hookspec(firstresult=True)

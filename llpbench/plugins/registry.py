@@ -188,6 +188,14 @@ class Registry:
                 _log_failure(name, "to give its references", error)
         return found
 
+    def table_kinds(self) -> dict[str, str]:
+        """Kinds of tables that plugins provide, each as ``module:function``; a plugin's error is logged."""
+        return {
+            kind: path
+            for _, given in self._call("llpbench_table_kinds", "to name tables")
+            for kind, path in given.items()
+        }
+
     def published_results(self, folder: Path | None) -> list[CellResult]:
         """Published results that plugins provide: those of ``folder``, or of the default leaderboard.
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from llpbench.contracts.errors import UnknownNameError
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Reference
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
-from llpbench.report import phases, protocol, tables
+from llpbench.report import tables
 from llpbench.report.levels import across_levels, on_common_seeds
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
 from llpbench.results.shared import RIVALS, Roles
-from llpbench.results.table import Row, aggregate, group_cells
+from llpbench.results.table import Row, aggregate
 
-Kind = Literal["scores", "time", "noise", "pseudo", "protocol"]
+KINDS = ("scores", "noise")
+"""Kinds of tables that are made here; plugins add others."""
 ALL_RULES = "all"
 
 
@@ -26,16 +26,14 @@ ALL_RULES = "all"
 class Wanted:
     """What to show: a metric under some rules, or a kind of table that needs neither.
 
-    ``references`` are published values to show beside ours, ``roles`` says which registered names are controls, and
-    ``interval`` gives the interval of a number of a single seed.
+    ``references`` are published values to show beside ours, ``roles`` says which registered names are controls.
     """
 
     metric: MetricStyle
     rules: Sequence[str]
-    kind: Kind = "scores"
+    kind: str = "scores"
     references: Sequence[Reference] = field(default=())
     roles: Roles = RIVALS
-    interval: protocol.Interval | None = None
 
 
 def choose(
@@ -43,7 +41,7 @@ def choose(
     results: Iterable[CellResult],
     metric: str = "auroc",
     rule: str = ALL_RULES,
-    kind: Kind = "scores",
+    kind: str = "scores",
     paper: bool = False,
 ) -> Wanted:
     """What to show, by name.
@@ -63,7 +61,7 @@ def choose(
         rules = [spec.name for spec in shown]
     else:
         rules = [registry.rules[rule].name]
-    references = registry.references() if paper or kind == "protocol" else ()
+    references = registry.references() if paper else ()
     return Wanted(styles[metric], rules, kind, references, Roles(controls=registry.controls))
 
 
@@ -74,14 +72,7 @@ def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted
 
 
 def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[tables.Table]:
-    """The tables of a kind."""
-    if wanted.kind == "time":
-        return phases.time_tables(group_cells(planned, results))
-    if wanted.kind == "pseudo":
-        return phases.pseudo_tables(group_cells(planned, results))
-    if wanted.kind == "protocol":
-        rows = aggregate(planned, results, [wanted.metric], wanted.rules, wanted.roles)
-        return protocol.protocol_tables(rows, wanted.references, wanted.metric, wanted.interval)
+    """The metric by bag size, or by noise level."""
     rows = table_rows(planned, results, wanted)
     build = tables.build_noise_tables if wanted.kind == "noise" else tables.build_tables
     return [_with_published(table, wanted) for table in build(rows, wanted.metric)]
@@ -95,12 +86,16 @@ def _with_published(table: tables.Table, wanted: Wanted) -> tables.Table:
 
 def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted, fmt: str) -> str:
     """Tables as text in one of the file formats: ``markdown``, ``latex``, ``csv``, ``json``."""
-    if fmt in ("csv", "json") and wanted.kind in ("scores", "noise"):
+    if fmt in ("csv", "json"):
         rows = table_rows(planned, results, wanted)
         if wanted.kind == "noise":
             rows = [row for place in across_levels(rows) for row in on_common_seeds(place)]
         return rows_as_text(rows, fmt)
-    built = make_tables(planned, results, wanted)
+    return tables_as_text(make_tables(planned, results, wanted), fmt)
+
+
+def tables_as_text(built: Iterable[tables.Table], fmt: str) -> str:
+    """Printed tables in one of the file formats."""
     if fmt in ("csv", "json"):
         return tables.entries_as_text(built, fmt)
     return tables.to_markdown(built) if fmt == "markdown" else tables.to_latex(built)

@@ -1,4 +1,4 @@
-"""Registers the verbs of this room."""
+"""Registers the verbs of this room, and tables of times and of pseudo-labels."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def llpbench_commands(group: click.Group) -> None:
 
     for command in (suite_, data, plugins_, config, cache, completion):
         group.add_command(command)
+
+
+@hookimpl
+def llpbench_table_kinds() -> dict[str, str]:
+    """Seconds by phase, and the quality of pseudo-labels."""
+    return {"time": "llpbench.tools.phases:time_tables", "pseudo": "llpbench.tools.phases:pseudo_tables"}

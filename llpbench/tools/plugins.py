@@ -19,6 +19,7 @@ _FURTHER = {
     "llpbench_cell_finished": "is notified of finished cells",
     "llpbench_run_finished": "is notified of finished runs",
     "llpbench_published_results": "published results",
+    "llpbench_table_kinds": "kinds of tables",
     "llpbench_suite_tables": "tables of suites",
 }
 """Hooks that register nothing, in words."""

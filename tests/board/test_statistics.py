@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from llpbench.board.maths.bootstrap import auroc_replicates, resamples, weighted_auroc
 from llpbench.board.maths.statistics import (
     MeanDifference,
     difference_interval,
@@ -21,7 +22,6 @@ from llpbench.board.maths.statistics import (
     variance_of_difference,
 )
 from llpbench.experiment.metrics import auroc
-from llpbench.results.bootstrap import auroc_replicates, resamples, weighted_auroc
 
 # -- AUROC of resampled rows -------------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ def test_replicates_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(4)
     labels, scores = rng.integers(0, 2, 50), rng.normal(size=50)
     whole = auroc_replicates(labels, scores, seed=5, replicates=13)
-    monkeypatch.setattr("llpbench.results.bootstrap._CHUNK", 200)  # four replicates at a time
+    monkeypatch.setattr("llpbench.board.maths.bootstrap._CHUNK", 200)  # four replicates at a time
     np.testing.assert_array_equal(whole, auroc_replicates(labels, scores, seed=5, replicates=13))
 
 

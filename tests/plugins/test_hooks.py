@@ -236,6 +236,20 @@ def test_hook_llpbench_published_results(tmp_path: Path, caplog: pytest.LogCaptu
     assert "broken_llpbench_published_results failed to give published results: OSError: no disk" in caplog.text
 
 
+def test_hook_llpbench_table_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    registry = with_broken_and_good(tmp_path, "llpbench_table_kinds", "", "return {'mine': 'my_package:tables'}")
+    assert registry.table_kinds()["mine"] == "my_package:tables"
+    assert "broken_llpbench_table_kinds failed to name tables: OSError: no disk" in caplog.text
+
+
+def test_table_rejects_unknown_kinds(tmp_path: Path) -> None:
+    Store(tmp_path / "run").plan([], "llpbench run", "")
+    done = llpbench("table", "run", "--kind", "tim", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unknown kind of table 'tim'" in done.stderr
+    assert "time" in done.stderr
+
+
 def test_hook_llpbench_suite_tables(tmp_path: Path) -> None:
     source = (
         "from llpbench import hookimpl\n@hookimpl\ndef llpbench_suite_tables(suite, part, own, fmt):\n"

@@ -20,6 +20,7 @@ from llpbench.board.built.rows import DIGITS, aggregate, make_score, mark_rows, 
 from llpbench.board.content.facts import MethodAbout, rules_of, styles_of
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased
+from llpbench.board.maths.bootstrap import METRIC as JUDGED
 from llpbench.board.maths.statistics import pareto_front, standings
 from llpbench.board.schema import (
     SCHEMA,
@@ -40,7 +41,6 @@ from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.report.cards import cards_of
 from llpbench.report.levels import NO_SEED, common_seeds
-from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.references import references_of
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, unbeaten_control, usual_number

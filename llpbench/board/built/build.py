@@ -17,12 +17,12 @@ from llpbench.board.built.groups import board_groups
 from llpbench.board.content.facts import rules_of, styles_of
 from llpbench.board.content.folder import Content, raw_files
 from llpbench.board.content.lines import is_unreleased
+from llpbench.board.maths.bootstrap import METRIC
 from llpbench.board.schema import Board, encode_board
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.report import tables
 from llpbench.report.tables import Key, Table, TableEntry
-from llpbench.results.bootstrap import METRIC
 from llpbench.results.metric_style import OWN_METRICS, MetricStyle
 from llpbench.results.references import with_references
 from llpbench.results.table import Group, Row, make_rows, value_of

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 
 from llpbench.board.built.rows import DIGITS, rounded
 from llpbench.board.content.bootstrap import Replicates
+from llpbench.board.maths.bootstrap import METRIC
 from llpbench.board.maths.statistics import LEVEL, MeanDifference, difference_interval, holm, variance_of_difference
 from llpbench.board.schema import BestClaim, Score
 from llpbench.contracts.result import CellResult
-from llpbench.results.bootstrap import METRIC
 from llpbench.results.table import value_of
 
 _BOTH, _SEEDS, _ONE = "seeds and test rows", "seeds only (no predictions)", "one seed"

@@ -11,11 +11,11 @@ from functools import cached_property
 from llpbench.board.built.groups import BLOCKS, DatasetGroups, block_of
 from llpbench.board.content.facts import Facts, MethodAbout
 from llpbench.board.maths import overall
+from llpbench.board.maths.bootstrap import METRIC as JUDGED
 from llpbench.board.maths.overall import CellKey, ColumnName, Grid
 from llpbench.board.maths.statistics import LEVEL
 from llpbench.board.schema import BlockCoverage, Overall, OverallRow, Variant
 from llpbench.contracts.result import CellResult
-from llpbench.results.bootstrap import METRIC as JUDGED
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import Roles, may_compare
 from llpbench.results.table import Group, value_of

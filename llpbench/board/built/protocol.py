@@ -11,11 +11,11 @@ from dataclasses import replace
 from llpbench.board.content.bootstrap import Replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.searches import is_tuned
+from llpbench.board.maths.bootstrap import METRIC, interval_of
+from llpbench.board.protocol_tables import Interval, line_of, protocol_tables
 from llpbench.board.schema import ProtocolLine, ProtocolTable
 from llpbench.experiment.tuned import History, tuned_setting
-from llpbench.report.protocol import Interval, line_of, protocol_tables
 from llpbench.report.tables import Table
-from llpbench.results.bootstrap import METRIC, interval_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Group, make_rows, value_of
 

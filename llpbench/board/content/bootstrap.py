@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llpbench.board.maths.bootstrap import METRIC, REPLICATES, auroc_replicates, resampling_seed
 from llpbench.board.validate import PREDICTION_BYTES, Unsound, check_id, clip, read_plain
 from llpbench.contracts.result import CellResult
-from llpbench.results.bootstrap import METRIC, REPLICATES, auroc_replicates, resampling_seed
 
 BAG_OF = "bag_of"
 """The array of predictions that has the bag of each test row."""

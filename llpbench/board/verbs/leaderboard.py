@@ -207,12 +207,12 @@ def verify(
     from llpbench.board import verify as verification
     from llpbench.board.content.folder import read_folder
     from llpbench.board.content.shipped import shipped_board
+    from llpbench.board.maths.bootstrap import METRIC
     from llpbench.contracts.errors import UsageError
     from llpbench.data.fetch_files import fetch_files
     from llpbench.experiment.run_settings import RunSettings
     from llpbench.plugins.registry import load_registry
     from llpbench.report.progress import make_view
-    from llpbench.results.bootstrap import METRIC
     from llpbench.results.metric_style import known_styles
 
     folder = board_to_read(board)

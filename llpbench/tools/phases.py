@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from llpbench.contracts.result import CellResult
+from llpbench.experiment.plan import Planned
 from llpbench.report.tables import Key, Table, TableEntry
-from llpbench.results.table import Group, mean_sd
+from llpbench.results.table import Group, group_cells, mean_sd
 
 Parts = dict[str, float]
 _TOTAL = "total"
 
 
-def time_tables(groups: Iterable[Group]) -> list[Table]:
+def time_tables(
+    store: object, planned: Iterable[Planned], results: Iterable[CellResult], *others: object
+) -> list[Table]:
     """Seconds of every phase of a fit and their sum: a table for each dataset and noise level."""
+    del store, others
 
     def seconds(result: CellResult) -> Parts:
         return {**(result.phases if len(result.phases) > 1 else {}), _TOTAL: result.fit_seconds}
 
-    groups = list(groups)
+    groups = group_cells(planned, results)
     machines: dict[str, set[str]] = {}
     for group in groups:
         machines.setdefault(group.setting.dataset, set()).update(r.machine for r in group.found if r.machine)
@@ -30,13 +34,16 @@ def time_tables(groups: Iterable[Group]) -> list[Table]:
     return _tables(groups, "seconds by phase", seconds, always=[_TOTAL], notes=notes)
 
 
-def pseudo_tables(groups: Iterable[Group]) -> list[Table]:
+def pseudo_tables(
+    store: object, planned: Iterable[Planned], results: Iterable[CellResult], *others: object
+) -> list[Table]:
     """AUROC of pseudo-labels against the training labels, by stage: a table for each dataset and noise level."""
+    del store, others
 
     def quality(result: CellResult) -> Parts:
         return {stage: 100 * value for stage, value in result.pseudo_labels.items() if value is not None}
 
-    tables = _tables(groups, "AUROC % of pseudo-labels on training rows", quality)
+    tables = _tables(group_cells(planned, results), "AUROC % of pseudo-labels on training rows", quality)
     return [table for table in tables if table.methods]
 
 

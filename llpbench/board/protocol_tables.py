@@ -12,12 +12,18 @@ from dataclasses import replace
 
 import msgspec
 
+from llpbench.board.maths.bootstrap import METRIC, interval_over_rows
 from llpbench.contracts.cell import SEARCHED
+from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import DEFAULT_RULE, Reference
+from llpbench.experiment.plan import Planned
+from llpbench.plugins.registry import Registry
+from llpbench.report.render import Wanted
 from llpbench.report.tables import Key, Table, make_entries, reasons_of
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for, references_of
-from llpbench.results.table import Group, Row
+from llpbench.results.store import Store
+from llpbench.results.table import Group, Row, aggregate
 
 Interval = Callable[[str, str], tuple[float, float] | None]
 """The 95 % interval over resampled test rows of a cell id under a rule, in the table's unit; None if there is none."""
@@ -25,6 +31,22 @@ Interval = Callable[[str, str], tuple[float, float] | None]
 _PUBLISHED, _SHIPPED = "published", "shipped"
 _BRACKETS = "(…) is the standard deviation over seeds"
 _INTERVAL = "[…] is the 95 % interval over resampled test rows, where there is one seed"
+
+
+def run_tables(
+    store: Store, planned: Iterable[Planned], results: Sequence[CellResult], wanted: Wanted, registry: Registry
+) -> list[Table]:
+    """The tables of a results folder (``llpbench table --kind protocol``); intervals are of AUROC only."""
+    by_id = {result.id: result for result in results}
+    scale = wanted.metric.scale
+
+    def interval(cell_id: str, rule: str) -> tuple[float, float] | None:
+        ends = interval_over_rows(store.predictions_path(cell_id), by_id[cell_id], rule)
+        return None if ends is None else (scale * ends[0], scale * ends[1])
+
+    rows = aggregate(planned, results, [wanted.metric], wanted.rules, wanted.roles)
+    has_interval = wanted.metric.name == METRIC
+    return protocol_tables(rows, registry.references(), wanted.metric, interval if has_interval else None)
 
 
 def protocol_tables(

@@ -10,10 +10,10 @@ import pytest
 from cli_runner import llpbench
 
 from llpbench import Reference
+from llpbench.board.maths.bootstrap import interval_over_rows
+from llpbench.board.protocol_tables import protocol_tables
 from llpbench.contracts.result import CellResult, Selected
-from llpbench.report.protocol import protocol_tables
 from llpbench.report.tables import Table, to_latex, to_markdown
-from llpbench.results.bootstrap import interval_over_rows
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Row
 
