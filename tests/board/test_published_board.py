@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from board_samples import content_of, grid
 from page_runner import ROOT, module_of_docs
 
@@ -18,6 +19,7 @@ from llpbench.board.content.bootstrap import Replicates, pack
 from llpbench.board.content.folder import raw_files, read_folder, write_files
 
 
+@pytest.mark.slow
 def test_published_files_and_docs_tables_follow_from_the_published_cells() -> None:
     """One test, so that a run on several workers builds the board once."""
     board_tables = module_of_docs("board_tables")

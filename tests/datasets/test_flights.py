@@ -95,6 +95,7 @@ def test_weather_is_that_of_the_airport_and_the_scheduled_hour(tmp_path: Path) -
     assert values(table, "pressure") == [1012.0, None, None]
 
 
+@pytest.mark.slow
 def test_weather_join_equals_a_plain_loop() -> None:
     """Every row of the real table against a dictionary of the weather file, read by other code."""
     table = real_table()
