@@ -116,7 +116,7 @@ def test_full_disk_stops_the_run_and_loses_no_result(tmp_path: Path) -> None:
     words = (tmp_path / "first.err").read_text()
     assert (tmp_path / "first.code").read_text() == "2\n", words
     assert "error: cannot write results to disk/out: No space left on device" in words
-    assert "the same command goes on" in words
+    assert "repeat the command to run the missing cells" in words
     assert "Traceback" not in words
     kept = (tmp_path / "first.cells").read_text().split()
     assert len(kept) == 1  # bag 4; the cell that ran when the disk filled up is missing, not failed

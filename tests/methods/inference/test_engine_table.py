@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_runner import llpbench
+from cli_runner import llpbench_process
 from helpers import PATIENCE
 
 from llpbench_methods.bp.params import BPSettings, bp_params
@@ -56,10 +56,10 @@ def test_engine_of_a_plugin_leaves_other_cells_alone() -> None:
 def test_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
     methods = ",".join(f"bp[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
     arguments = ("run", "--methods", methods, "--datasets", "synthetic[rows=400]", "--bags", "8", "--seeds", "1")
-    refused = llpbench(*arguments, "--out", "none", cwd=tmp_path)
+    refused = llpbench_process(*arguments, "--out", "none", cwd=tmp_path)  # a process: engines stay registered
     assert refused.returncode == 2
     assert "mine" in refused.stderr
-    done = llpbench(*arguments, "--plugin", str(PLUGIN), "--out", "out", "--quiet", cwd=tmp_path)
+    done = llpbench_process(*arguments, "--plugin", str(PLUGIN), "--out", "out", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     results = [json.loads(path.read_text())["result"] for path in sorted((tmp_path / "out" / "cells").glob("*.json"))]
     found = {result["cell"]["params"]["engine"]: result for result in results}
