@@ -79,7 +79,7 @@ def _check_cell(result: CellResult, content: Content, splits: Splits) -> None:
     stated = {name for chosen in result.selected.values() for name in chosen.metrics} - {"bag_error"}
     if unknown := sorted(stated - set(content.facts.metrics)):
         raise Unsound(f"facts.json does not describe the metric {unknown[0]}")
-    check_derived(result, _CLASSES)
+    check_derived(result, _CLASSES, content.facts.methods[cell.method].seed_name)
     replicates = content.replicates.get(result.id)
     if replicates is None:
         raise Unsound("its bootstrap replicates are missing")

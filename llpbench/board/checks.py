@@ -24,24 +24,25 @@ from llpbench.results.request import Command
 _EVEN_SCHEMES = (USUAL.scheme, "by-feature", "cluster-dirichlet", "proportion-dirichlet")
 
 
-def check_derived(result: CellResult, classes: Iterable[int]) -> None:
+def check_derived(result: CellResult, classes: Iterable[int], seed_name: str = "") -> None:
     """Raise ``Unsound`` if the seeds, noise or bags of a result are not those of its cell.
 
     Args:
         result: a result with status ``ok``.
         classes: the possible numbers of classes of its dataset.
+        seed_name: the name that the method's seeds are derived from; empty for its own.
     """
-    _check_seeds(result)
+    _check_seeds(result, seed_name)
     _check_noise(result, classes)
     _check_bags(result)
 
 
-def derived_seeds(cell: Cell) -> dict[str, int]:
+def derived_seeds(cell: Cell, seed_name: str = "") -> dict[str, int]:
     """Return the seeds of a cell by purpose."""
     from llpbench.experiment.fit_cell import method_seed
     from llpbench.experiment.split import bags_seed, split_seed
 
-    return {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
+    return {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell, seed_name)}
 
 
 def derived_count_sd(cell: Cell, classes: int) -> float:
@@ -58,8 +59,8 @@ def derived_bags(cell: Cell, rows: int) -> int | None:
     return -(-rows // cell.bag_size)
 
 
-def _check_seeds(result: CellResult) -> None:
-    for name, derived in derived_seeds(result.cell).items():
+def _check_seeds(result: CellResult, seed_name: str) -> None:
+    for name, derived in derived_seeds(result.cell, seed_name).items():
         if result.seeds.get(name) != derived:
             raise Unsound(f"its {name} seed is {result.seeds.get(name)}, expected {derived}")
 

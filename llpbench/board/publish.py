@@ -148,7 +148,7 @@ class RunReader:
             return CheckedResult(result, source, machine)
         method = self.registry.methods[result.cell.method]
         arrays = self._predictions(result)
-        check_derived(result, {classes_of(arrays[rule]) for rule in result.selected})
+        check_derived(result, {classes_of(arrays[rule]) for rule in result.selected}, method.seed_name)
         check_metrics(result, arrays, method, self.registry.metrics.specs)
         replicates = replicate(result, arrays)
         self.splits.check(result, replicates)

@@ -28,12 +28,14 @@ class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
         scores: how its scores are to be read.
         oracle: whether it is given labels of training rows (a bound).
         tasks, inputs: what it is for.
+        seed_name: the name that its seeds are derived from; empty for its own.
     """
 
     scores: str = "auto"
     oracle: bool = False
     tasks: tuple[str, ...] = ("binary",)
     inputs: tuple[str, ...] = ("features",)
+    seed_name: str = ""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

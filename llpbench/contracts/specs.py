@@ -106,6 +106,8 @@ class MethodSpec(_Spec):
         scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
             when all values lie in [0, 1], log-odds otherwise).
         paper: address of the publication; ``code`` is the address of its authors' code.
+        seed_name: the name that its seeds are derived from, if not its own: a method that was renamed keeps its
+            results.
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -120,6 +122,7 @@ class MethodSpec(_Spec):
     scores: Literal["auto", "probability", "logit"] = "auto"
     paper: str = ""
     code: str = ""
+    seed_name: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

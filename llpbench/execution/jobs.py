@@ -112,4 +112,6 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
 def method_facts(registry: Registry, name: str) -> MethodFacts:
     """What the judge of a cell knows of its method."""
     spec = registry.methods[name]
-    return MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs)
+    return MethodFacts(
+        scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs, seed_name=spec.seed_name
+    )

@@ -66,7 +66,7 @@ class MethodProcess:
             method=job.cell.method,
             params=job.cell.params,
             backend=job.cell.backend,
-            seed=method_seed(job.cell),
+            seed=method_seed(job.cell, job.method.seed_name),
             plugins=job.plugins,
             override=job.override,
             locked=out_of_reach(job),

@@ -65,7 +65,11 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
     result.rows = {"train": len(split.train), "valid": len(split.valid), "test": len(split.test)}
     result.count_sd = bags.count_sd
     result.bags = {"train": len(bags), "valid": len(bags.validation)}
-    result.seeds = {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell)}
+    result.seeds = {
+        "split": split_seed(cell),
+        "bags": bags_seed(cell),
+        "method": method_seed(cell, job.method.seed_name),
+    }
     result.rules = {s.name: s.version for s in registry.rules.specs if cell.folds or not s.cross_validated}
     result.digests = {"test_labels": digest_of_labels(split.test.y), "features": _digest_of_features(split)}
     result.rate = [float(share) for share in bags.prior]
@@ -119,7 +123,7 @@ def fit_here(job: Job, data: Prepared, registry: Registry, monitor: HarnessMonit
     """Fit the method of a cell in this process, for debugging."""
     oracle = {"labels": data.train_labels} if job.method.oracle else {}
     method = registry.methods[job.cell.method].load()(**job.cell.params)
-    fit_method(method, data.bags, monitor, method_seed(job.cell), **oracle)
+    fit_method(method, data.bags, monitor, method_seed(job.cell, job.method.seed_name), **oracle)
 
 
 def _terms(
@@ -137,9 +141,15 @@ def _terms(
     }
 
 
-def method_seed(cell: Cell) -> int:
-    """Seed of the method; it does not depend on the method's parameters."""
-    return derive_seed("method", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, method=cell.method)
+def method_seed(cell: Cell, name: str = "") -> int:
+    """Seed of the method; it does not depend on the method's parameters.
+
+    Args:
+        cell: the cell.
+        name: the name that the method's seeds are derived from; by default the name of the method.
+    """
+    axes = {"seed": cell.seed, "dataset": cell.dataset, "bag_size": cell.bag_size, "method": name or cell.method}
+    return derive_seed("method", **axes)
 
 
 def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, **oracle: IntArray) -> None:

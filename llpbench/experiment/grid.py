@@ -28,10 +28,11 @@ USUAL_FOLDS = 5
 
 @dataclass(frozen=True)
 class Variant(Generic[S]):
-    """A spec with the options that were given for it."""
+    """A spec with the options that were given for it, and the preset of a method."""
 
     spec: S
     given: dict[str, Scalar]
+    preset: str = ""
 
     @property
     def resolved(self) -> dict[str, Scalar]:
@@ -56,6 +57,9 @@ class Tuned:
     seconds: float
 
 
+PRESET = "preset"
+"""The option of a method in brackets that names one of its presets."""
+
 FindTuned = Callable[[Cell, Mapping[str, Scalar]], Tuned | None]
 """Finds the tuned parameters for a cell and its given parameters; None if its method was not tuned."""
 
@@ -69,10 +73,9 @@ def plan_cells(spec: RunSettings, registry: Registry, tuned: FindTuned | None = 
     """
     check_axes(spec)
     registry.rules.entry(spec.params_rule)  # raises an error if there is no such rule
-    methods = _variants(registry.methods, spec.methods)
+    methods = _methods(registry.methods, spec)
     datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
     noises = list(dict.fromkeys(noise_name(text) for text in spec.noise))
-    _check_preset(spec, [method.spec for method in methods])
     planned: dict[str, Planned] = {}
     axes = itertools.product(spec.seed_list, datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
     for seed, dataset, asked, noise, feature_noise, bag_size, method in axes:
@@ -89,7 +92,7 @@ def plan_cells(spec: RunSettings, registry: Registry, tuned: FindTuned | None = 
             bags |= {"noise": noise} | ({} if noise == "none" else {"delta": spec.delta})
             bags |= {} if noise == "none" or spec.mechanism == MECHANISMS[0] else {"mechanism": spec.mechanism}
             bags |= {"folds": spec.folds}
-        params, name, preset = named_settings(method, spec.preset, dataset.spec.name, bags["bag_size"])
+        params, name, preset = named_settings(method, dataset.spec.name, bags["bag_size"])
         backend = spec.backend if method.spec.backends else ""
         cell = Cell(method=method.spec.name, params=params, seed=seed, backend=backend, preset=preset, **data, **bags)
         found = tuned(cell, method.given) if tuned is not None else None
@@ -150,16 +153,14 @@ def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], regist
     return asked
 
 
-def named_settings(
-    method: Variant[MethodSpec], preset: str, dataset: str, bag_size: int
-) -> tuple[dict[str, Scalar], str, str]:
+def named_settings(method: Variant[MethodSpec], dataset: str, bag_size: int) -> tuple[dict[str, Scalar], str, str]:
     """Parameters, name and preset of a method: given values override the preset, which overrides the defaults."""
-    source = dict(method.spec.presets).get(preset)
-    if source is None:
+    if not method.preset:
         return method.resolved, method.name, ""
+    source = dict(method.spec.presets)[method.preset]
     values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
-    name = format_options(method.spec.name, {"preset": preset, **method.given})
-    return method.spec.resolve({**values, **method.given}), name, preset
+    name = format_options(method.spec.name, {"preset": method.preset, **method.given})
+    return method.spec.resolve({**values, **method.given}), name, method.preset
 
 
 def check_axes(spec: RunSettings) -> None:
@@ -190,6 +191,24 @@ def _variants(catalog: Catalog[S], texts: Iterable[str]) -> list[Variant[S]]:
     return [Variant(catalog[name], given) for name, options in parsed for given in expand(catalog[name], options)]
 
 
+def _methods(catalog: Catalog[MethodSpec], spec: RunSettings) -> list[Variant[MethodSpec]]:
+    """The requested methods; ``bp[preset=paper]`` gives a preset to one of them, ``--preset`` to all that have it."""
+    parsed = [parse_options(text) for text in spec.methods]
+    known = {name for method, _ in parsed for name, _ in catalog[method].presets}
+    if spec.preset and spec.preset not in known:
+        raise UnknownNameError("preset of these methods:", spec.preset, known)
+    found = []
+    for name, options in parsed:
+        method, own = catalog[name], dict(options)
+        presets = [preset for preset, _ in method.presets]
+        asked = own.pop(PRESET, [spec.preset if spec.preset in presets else ""])
+        for preset in asked:
+            if preset and preset not in presets:
+                raise UnknownNameError(f"preset of {name}:", preset, presets)
+        found += [Variant(method, given, preset) for preset in asked for given in expand(method, own)]
+    return found
+
+
 def _checked_size(bag_size: int, dataset: DatasetSpec) -> int:
     if dataset.rows is not None and bag_size > dataset.rows:
         raise UsageError(f"bag size {bag_size} is larger than {dataset.name}, which has {dataset.rows:,} rows in all.")
@@ -203,9 +222,3 @@ def unused_sizes(spec: RunSettings, planned: Iterable[Planned]) -> list[str]:
     schemes = dict.fromkeys(plan.cell.scheme for plan in planned if plan.cell.bag_size == OWN_SIZES)
     cut = " (own-bags[most=N] divides larger ones)" if OWN_BAGS in schemes else ""
     return [f"{scheme} sizes its bags itself: --bags is ignored for it{cut}" for scheme in schemes]
-
-
-def _check_preset(spec: RunSettings, methods: Iterable[MethodSpec]) -> None:
-    known = {name for method in methods for name, _ in method.presets}
-    if spec.preset and spec.preset not in known:
-        raise UnknownNameError("preset of these methods:", spec.preset, known)

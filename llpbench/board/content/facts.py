@@ -46,6 +46,7 @@ class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     params: tuple[ParamAbout, ...] = ()
     oracle: bool = False
     control: bool = False
+    seed_name: str = ""
 
     @property
     def comes_along(self) -> bool:

@@ -14,12 +14,12 @@ def llpbench_methods() -> list[MethodSpec]:
     spec = MethodSpec(
         name="bp",
         factory="llpbench_methods.bp.method:BP",
-        summary="pseudo-labels by belief propagation over neighbours and bag counts train a network; iterated",
+        summary="BP + Agg-Emb: belief propagation over neighbours and bags makes pseudo-labels for a network; iterated",
         params=bp_params(),
         tasks=("binary", "multiclass"),
         backends=BACKENDS,
-        preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.inference.engines.count"),
-        presets=(("paper", "llpbench_methods.bp.preset:paper"),),
+        preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.inference.engines.pairwise"),
+        presets=(("paper", "llpbench_methods.bp.preset:paper"), ("released", "llpbench_methods.bp.preset:released")),
         scores="probability",
         citation="Havaldar, Sharma, Sareen, Shanmugam & Raghuveer 2024, Learning from label proportions: "
         "bootstrapping supervised learners via belief propagation (ICLR)",

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from llpbench import Bags, FloatArray, Monitor, State, derive_seed
 from llpbench_methods.bp.agg_emb import AggEmb, agg_emb_loss, embedding, instance_logits
-from llpbench_methods.bp.covariates import side_by_side
-from llpbench_methods.bp.ensemble import label_by_all, members_of
-from llpbench_methods.bp.field import find_field
-from llpbench_methods.bp.labelling import Labelling, SimilarityGraphs
+from llpbench_methods.bp.labelling import Labelling, label, similarity_graph
 from llpbench_methods.bp.params import NETWORK, BPSettings
 from llpbench_methods.bp.pseudo import PseudoLabels, pseudo_labels
-from llpbench_methods.inference import engine_spec
+from llpbench_methods.inference import SimilarityGraph
 from llpbench_methods.nets.backend import available_cores
 from llpbench_methods.nets.batches import BagBatches
 from llpbench_methods.nets.params import NetworkSettings
 from llpbench_methods.nets.state import load_weights, network_shape, no_loss, trainer_state
-from llpbench_methods.nets.tempering import Tempering
 from llpbench_methods.nets.training import Trainer, TrainingData
-from llpbench_methods.shared.temperature import checked_temperature, tempered
 
 
 class BP:
-    """Havaldar et al. (ICLR 2024), with every ablation of the paper as a parameter.
+    """BP + Agg-Emb of Havaldar et al. (ICLR 2024); every ablation of the paper is a parameter.
 
-    Iteration r: covariates (the features; later the network's embeddings, beside them or alone) give a neighbour graph;
-    the graph and the bag counts a Gibbs law; belief propagation its marginals; these pseudo-labels; a fresh Agg-Emb
-    network learns them together with the bags' proportions. Each iteration is a stage of the monitor.
+    Iteration r: covariates (the features; later the network's embeddings) give a neighbour graph; the graph and the bag
+    counts a Gibbs law over pairs of rows; sum-product belief propagation its marginals; a threshold the pseudo-labels;
+    a fresh Agg-Emb network learns them together with the bags' proportions. Each iteration is a stage of the monitor.
     `predict_scores` is the instance head of the last iteration's network.
 
     Args:
         **params: those of `BPSettings` and `NetworkSettings`.
     """
 
+    settings_type: ClassVar[type[BPSettings]] = BPSettings
+    network_defaults: ClassVar[NetworkSettings] = NETWORK
+
     def __init__(self, **params: Any) -> None:
         shared = {f.name for f in fields(NetworkSettings)}
-        self.network = replace(NETWORK, **{name: value for name, value in params.items() if name in shared})
-        self.settings = BPSettings(**{name: value for name, value in params.items() if name not in shared})
+        given = {name: value for name, value in params.items() if name in shared}
+        self.network = replace(self.network_defaults, **given)
+        self.settings = self.settings_type(**{name: value for name, value in params.items() if name not in shared})
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BP:
         """Run the iterations."""
         settings = self.settings
-        self.temperature_ = 1.0
         with monitor.phase("network"):
             net = AggEmb(
                 bags.X.shape[1],
@@ -64,67 +62,54 @@ class BP:
             with monitor.phase("network"):
                 self._train(targets, bags, monitor, stage, stage_seed)
                 if number < settings.iterations:
-                    embeddings = self.trainer_.predict(bags.X, embedding)
-                    covariates = side_by_side(bags.X, embeddings) if settings.covariates == "both" else embeddings
+                    covariates = self._next_covariates(bags.X, self.trainer_.predict(bags.X, embedding))
         return self
 
     def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Probability of class 1, or of every class, by the instance head at the temperature of the fit."""
-        return tempered(self.trainer_.predict(X), self.temperature_)
+        """Probability of class 1, or of every class, by the instance head."""
+        return self.trainer_.predict(X)
 
     def state(self) -> State:
-        """All weights of the Agg-Emb network, and the temperature."""
-        weights = trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
-        return {**weights, "temperature": self.temperature_}
+        """All weights of the Agg-Emb network."""
+        return trainer_state(self.trainer_, self.trainer_.net.trunk, self.trainer_.net.instance_head)
 
     def restore(self, state: State) -> BP:
-        """Build the network anew, with the saved weights and temperature (1 in models of before there was one)."""
-        self.temperature_ = checked_temperature(state.get("temperature", 1.0))
+        """Build the network anew, with the saved weights."""
         (n_features,), outputs = network_shape(state)
         shape = {"pooling": self.settings.pooling, "instance_head": self.settings.instance_head}
         net = AggEmb(n_features, outputs, size=self.network.mlp, **shape)
         self.trainer_ = load_weights(Trainer(net, no_loss, head=instance_logits), state)
         return self
 
+    def _next_covariates(self, features: FloatArray, embeddings: FloatArray) -> FloatArray:  # noqa: ARG002
+        """What rows are near in after the first iteration."""
+        return embeddings
+
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
-        threads, settings = available_cores(), self.settings
-        most = max(member.k for member in members_of(settings, bags.classes, field=False))
+        threads = available_cores()
         with monitor.phase("graph"):
-            graphs = SimilarityGraphs(covariates, settings, most, seed=seed, threads=threads)
-            graph = graphs.of(settings.k)
+            graph = similarity_graph(covariates, self.settings, seed=seed, threads=threads)
         with monitor.phase("bp"):
-            field = find_field(graph, bags, settings, seed=seed)
-            members = members_of(settings, bags.classes, field=field.potentials is not None)
-            found = label_by_all(
-                members,
-                lambda k: graph if k == settings.k else graphs.of(k),
-                bags,
-                settings,
-                fields=field.potentials,
-                threads=threads,
-            )
+            found = label(graph, bags, self.settings, threads=threads)
+        facts = {"oscillation": found.warning} if found.warning else {}
+        self._record(found, graph, monitor, stage, facts)
+        return found
+
+    def _record(
+        self, found: Labelling, graph: SimilarityGraph, monitor: Monitor, stage: str, facts: dict[str, Any]
+    ) -> None:
+        """Give marginals, the state of the messages and further `facts` to the monitor."""
         monitor.pseudo_labels(found.marginals.beliefs, stage=stage)
-        facts: dict[str, float | str | bool] = {
+        common: dict[str, Any] = {
             "pairs": len(graph.edges),
-            "runs": len(members),
             "rounds": found.marginals.rounds,
             "converged": found.marginals.converged,
             "damping": found.marginals.damping,
             "stability": found.marginals.stability,
             "residual": float(found.marginals.residuals[-1]),
         }
-        if len(members) > 1:
-            facts["neighbours"] = ", ".join(map(str, sorted({member.k for member in members})))
-        if field.gain is not None:
-            facts |= {"field": field.potentials is not None, "field nats": field.gain}
-        if found.warning and engine_spec(self.settings.engine).counting:
-            # Counting engines do not oscillate; near its critical strength the similarity term converges slowly.
-            facts["unsettled"] = True
-        elif found.warning:
-            facts["oscillation"] = found.warning
-        for name, value in facts.items():
+        for name, value in (common | facts).items():
             monitor.note(f"{stage} bp {name}", value)
-        return found
 
     def _train(self, labels: PseudoLabels, bags: Bags, monitor: Monitor, stage: str, seed: int) -> None:
         data = TrainingData(
@@ -134,9 +119,8 @@ class BP:
             shared={"lambda_a": self.settings.lambda_a},
         )
         batches = BagBatches(bags.sizes, self.network.batch_rows)
-        watch = Tempering(self.trainer_, bags.validation, monitor) if self.settings.tempered else None
-        network = replace(self.network, weight_decay=self.network.weight_decay / (bags.classes - 1))
-        self.trainer_.fit(data, batches, network, monitor=watch or monitor, seed=seed, stage=stage)
-        if watch:
-            self.temperature_ = watch.best
-            monitor.note(f"{stage} temperature", watch.best)
+        self.trainer_.fit(data, batches, self._training(bags), monitor=monitor, seed=seed, stage=stage)
+
+    def _training(self, bags: Bags) -> NetworkSettings:  # noqa: ARG002
+        """How the network is trained on these bags."""
+        return self.network

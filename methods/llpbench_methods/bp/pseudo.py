@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags, IntArray
+from llpbench_methods.inference.messages import sigmoid
 from llpbench_methods.shared.assignment import fitting_labels
 from llpbench_methods.shared.counts import whole_counts
 
 Floats = NDArray[np.floating[Any]]
 Labels = Literal["hard", "soft", "weighted"]
-Tau = float | Literal["top-count"]
+Tau = float | Literal["rate", "top-count"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ def pseudo_labels(beliefs: Floats, log_odds: Floats, bags: Bags, *, tau: Tau, la
         beliefs: (n,) marginals of class 1, or (n, C).
         log_odds: the same on a scale where near-certain rows still differ: what `top-count` ranks by.
         bags: the bags, for their sizes and counts.
-        tau: label 1 where `p > tau`; with more than two classes the likeliest class, whatever the number. `top-count`
-            gives every bag as many rows of each class as its count says.
+        tau: label 1 where `p > tau`; with more than two classes the likeliest class, whatever the number. `rate` is
+            the threshold that labels the known share of all rows 1. `top-count` gives every bag as many rows of each
+            class as its count says.
         labels: `hard`; `soft`, the marginals themselves; or `weighted`, hard ones weighted by how far the marginal is
             from deciding otherwise.
     """
@@ -47,7 +49,11 @@ def pseudo_labels(beliefs: Floats, log_odds: Floats, bags: Bags, *, tau: Tau, la
     if labels == "soft":
         return PseudoLabels(shares, even)
     if beliefs.ndim == 1:
-        hard = top_count(log_odds, bags) if tau == "top-count" else threshold(beliefs, tau)
+        if tau == "rate":
+            cut = rate_threshold(log_odds, float(bags.prior[0]))
+            hard, tau = threshold(log_odds, cut), float(sigmoid(np.asarray(cut)))
+        else:
+            hard = top_count(log_odds, bags) if tau == "top-count" else threshold(beliefs, tau)
         targets = hard.astype(np.float64)
     else:
         hard = fill_counts(log_odds, bags) if tau == "top-count" else np.argmax(log_odds, axis=1)
@@ -60,6 +66,14 @@ def pseudo_labels(beliefs: Floats, log_odds: Floats, bags: Bags, *, tau: Tau, la
 def threshold(beliefs: Floats, tau: float) -> IntArray:
     """`1[p > tau]`."""
     return np.asarray(beliefs > tau).astype(np.int64)
+
+
+def rate_threshold(scores: Floats, rate: float) -> float:
+    """The threshold `t` for which the share of `scores > t` is nearest to `rate`; of two as near, the higher one."""
+    values, counts = np.unique(scores, return_counts=True)
+    above = np.append(len(scores), len(scores) - np.cumsum(counts))
+    best = len(above) - 1 - int(np.argmin(np.abs(above[::-1] - rate * len(scores))))
+    return float(values[best - 1]) if best > 0 else float(np.nextafter(values[0], -np.inf))
 
 
 def top_count(scores: Floats, bags: Bags) -> IntArray:
@@ -106,7 +120,7 @@ def bag_thresholds(beliefs: Floats, bags: Bags) -> Floats:
 def _decisiveness(shares: Floats, hard: IntArray, bags: Bags, tau: Tau) -> Floats:
     """`|p - tau|`; with more classes the lead (or lag) of the given class on the best other one."""
     if shares.ndim == 1:
-        cut = bag_thresholds(shares, bags)[bags.bag_of] if tau == "top-count" else tau
+        cut = tau if isinstance(tau, float) else bag_thresholds(shares, bags)[bags.bag_of]
         return np.asarray(np.abs(shares - cut))
     rows = np.arange(len(shares))
     others = shares.copy()

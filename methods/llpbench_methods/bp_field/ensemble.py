@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags
-from llpbench_methods.bp.labelling import Labelling, label_marginals
-from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.bp.labelling import Labelling
+from llpbench_methods.bp_field.labelling import label_marginals
+from llpbench_methods.bp_field.params import FieldSettings
 from llpbench_methods.inference import Marginals, SimilarityGraph
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,7 @@ class Member:
     strength: float = 1.0
 
 
-def members_of(settings: BPSettings, classes: int, *, field: bool) -> tuple[Member, ...]:
+def members_of(settings: FieldSettings, classes: int, *, field: bool) -> tuple[Member, ...]:
     """The runs that are averaged: nine, or the one of the settings.
 
     Args:
@@ -54,7 +55,7 @@ def label_by_all(
     members: Sequence[Member],
     graph_of: Callable[[int], SimilarityGraph],
     bags: Bags,
-    settings: BPSettings,
+    settings: FieldSettings,
     *,
     fields: Floats | None = None,
     threads: int = 1,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Bags
-from llpbench_methods.bp.params import BPSettings
+from llpbench_methods.bp_field.params import FieldSettings
 from llpbench_methods.inference import Observed, SimilarityGraph, relaxed_field
 from llpbench_methods.inference.relaxed import FOLDS
 
@@ -35,7 +35,7 @@ class Field:
     gain: float | None = None
 
 
-def find_field(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, seed: int) -> Field:
+def find_field(graph: SimilarityGraph, bags: Bags, settings: FieldSettings, *, seed: int) -> Field:
     """The field of a graph, if it is asked for and (`relaxed = auto`) held-out bags are not clearly against it.
 
     Not "clearly for it": a score of bags says little where bags are few, and there the alternative, pairs that must

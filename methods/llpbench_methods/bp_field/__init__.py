@@ -1,0 +1,25 @@
+"""The method `bp-field`: a Gaussian field on the neighbour graph labels rows for the network of `bp`."""
+
+from __future__ import annotations
+
+from llpbench import BACKENDS, MethodSpec, hookimpl
+
+
+@hookimpl
+def llpbench_methods() -> list[MethodSpec]:
+    """The method ``bp-field``."""
+    from llpbench_methods.bp_field.params import field_params
+    from llpbench_methods.nets.params import NETWORK_PRELOAD
+
+    spec = MethodSpec(
+        name="bp-field",
+        factory="llpbench_methods.bp_field.method:BPField",
+        summary="a Gaussian field on the neighbour graph makes pseudo-labels for the network of bp; iterated",
+        params=field_params(),
+        tasks=("binary", "multiclass"),
+        backends=BACKENDS,
+        preload=(*NETWORK_PRELOAD, "llpbench_methods.bp_field.method", "llpbench_methods.inference.engines.count"),
+        scores="probability",
+        seed_name="bp",
+    )
+    return [spec]

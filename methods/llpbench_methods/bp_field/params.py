@@ -1,0 +1,152 @@
+"""The declared parameters of `bp-field`: those of `bp` with other defaults, and its own. Light to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from llpbench import Param
+from llpbench_methods.bp.params import BPSettings, engine_param, shared_params
+from llpbench_methods.nets.params import NetworkSettings, network_params
+
+
+@dataclass(frozen=True)
+class FieldSettings(BPSettings):
+    """How pseudo-labels are made and used; `field_params` says what each setting means."""
+
+    lambda_s: float | Literal["auto"] = "auto"
+    k: int = 10
+    edge_rule: Literal["union", "sum"] = "union"
+    engine: str = "count"
+    rounds: int = 200
+    damping: float | Literal["auto"] = "auto"
+    tau: float | Literal["rate", "top-count"] = "top-count"
+    lambda_a: float = 100.0
+    agg_reduction: Literal["mean", "sum"] = "mean"
+    gain: float | Literal["auto"] = "auto"
+    normalise: bool = True
+    relaxed: Literal["auto", "on", "off"] = "auto"
+    ensemble: Literal["auto", "on", "off"] = "auto"
+    covariates: Literal["both", "embeddings"] = "both"
+    tempered: bool = False
+
+
+NETWORK = NetworkSettings(weight_decay=10.0)
+"""The shared settings, with the rate tuned on held-out bags (docs/terms.md), and a decay that keeps the network from
+learning the labels' errors: Adam's steps are at most about `lr`, so no weight grows beyond `1 / weight_decay`. With C
+classes the decay is divided by C - 1: ten classes are not told apart by weights that small."""
+
+
+def field_params() -> tuple[Param, ...]:
+    """All parameters of `bp-field`."""
+    default = FieldSettings()
+    shared = shared_params(default)
+    return (
+        Param(
+            "gain",
+            default.gain,
+            low=0.01,
+            high=10.0,
+            log=True,
+            choices=("auto",),
+            doc="strength of the similarity term, as the share of a row's log-odds that returns through its "
+            "neighbours: lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 the effect of a count "
+            "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field and 1.1 without",
+        ),
+        Param(
+            "lambda_s",
+            default.lambda_s,
+            low=1e-4,
+            high=200.0,
+            log=True,
+            choices=("auto",),
+            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; auto uses gain",
+        ),
+        Param(
+            "lambda_b",
+            default.lambda_b,
+            low=1e-4,
+            high=200.0,
+            log=True,
+            choices=("auto",),
+            doc="weight of the bag term -lambda_b (sum y - count)^2; auto is 1 (with noise of known sd s at most "
+            "1/(2 s^2)), and for pairwise engines small enough for the messages to converge",
+        ),
+        *(shared[name] for name in ("lambda_o", "k", "delta_d", "distance", "kernel", "length_scale", "nu")),
+        Param(
+            "normalise",
+            default.normalise,
+            doc="scale k_ij to d_i k_ij d_j so that the similarities of every row sum to 1; without it well-connected "
+            "rows drift to the frequent label",
+        ),
+        shared["search"],
+        *(shared[name] for name in ("edge_rule", "edges_kept", "edge_filter_max_count")),
+        engine_param(default.engine, counting=True),
+        shared["mode"],
+        Param(
+            "relaxed",
+            default.relaxed,
+            choices=("auto", "on", "off"),
+            doc="use real-valued labels that are smooth along the graph and explain the counts as the prior of each "
+            "row; auto omits them if, in cross-validation over bags, they predict counts clearly worse than the "
+            "overall rate",
+        ),
+        Param(
+            "ensemble",
+            default.ensemble,
+            choices=("auto", "on", "off"),
+            doc="two classes: average the log-odds of nine runs, of k/2, k and 2k neighbours and of 1, 1.2 and 1.45 "
+            "times the gain, each with a fifth of the rounds; auto averages if there is no relaxed field",
+        ),
+        shared["rounds"],
+        Param(
+            "damping",
+            default.damping,
+            low=0.0,
+            high=0.999,
+            choices=("auto",),
+            doc="share of the old message that is kept; auto uses 0 with counting engines, and otherwise raises it "
+            "until the messages converge",
+        ),
+        Param(
+            "tau",
+            default.tau,
+            low=0.0,
+            high=1.0,
+            choices=("top-count",),
+            doc="threshold on the marginal for label 1 (more than two classes: the most likely class); top-count gives "
+            "every bag as many positives as its count",
+        ),
+        *(shared[name] for name in ("labels", "iterations")),
+        Param(
+            "covariates",
+            default.covariates,
+            choices=("both", "embeddings"),
+            doc="space of the neighbour search after the first iteration: features and the network's embeddings "
+            "together, or the embeddings alone",
+        ),
+        Param(
+            "lambda_a",
+            default.lambda_a,
+            low=0.0,
+            high=1000.0,
+            doc="weight of the bag loss in the network's loss",
+        ),
+        *(shared[name] for name in ("pooling", "agg_reduction", "instance_head")),
+        Param(
+            "tempered",
+            default.tempered,
+            doc="divide the network's logits by a temperature fitted on held-out bags at every report; useful with "
+            "little weight decay, where wrong pseudo-labels make the network overconfident",
+            omit_default=True,
+        ),
+        *_NETWORK,
+    )
+
+
+_NETWORK = tuple(
+    replace(param, doc=f"{param.doc}; divided by C - 1 for C classes, which need larger weights")
+    if param.name == "weight_decay"
+    else param
+    for param in network_params(NETWORK, high={"weight_decay": 100.0})
+)
