@@ -27,7 +27,7 @@ def test_every_row_resolves(dataset, bag_size):
     assert {name: resolved[name] for name in values} == values
     tuned = {"lambda_s", "lambda_b", "lambda_a", "lr", "weight_decay", "k", "tau", "delta_d", "rounds"}
     assert tuned < set(values)
-    assert (values["engine"], values["damping"], values["normalise"]) == ("pairwise", 0.5, False)
+    assert (values["edge_rule"], values["agg_reduction"], values["mlp"]) == ("sum", "sum", "paper")
 
 
 def test_rows_are_those_of_the_paper():

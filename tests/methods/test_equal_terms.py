@@ -12,7 +12,7 @@ from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp.pseudo import PseudoLabels
 
 METHODS = load_registry().methods
-BY_BAGS = ("dllp", "dsq", "genbags", "llp-dc", "llp-mm", "llp-vat", "mixbag", "count-nll", "bp")
+BY_BAGS = ("dllp", "dsq", "genbags", "llp-dc", "llp-mm", "llp-vat", "mixbag", "count-nll", "bp", "bp-field")
 BY_ROWS = ("easyllp", "llp-fc", "random-labels", "supervised")
 LEAST_BAGS = {"easyllp": 8, "genbags": 4}
 
@@ -45,7 +45,7 @@ def batches_of(name: str, bags: Bags, labels: np.ndarray, monkeypatch: pytest.Mo
     fit_method = partial(method.fit, bags, monitor=QuietMonitor(), seed=0)
     if spec.oracle:
         fit_method = partial(fit_method, labels=labels)
-    if name == "bp":  # its network alone: pseudo-labels are not asked for here
+    if name in ("bp", "bp-field"):  # its network alone: pseudo-labels are not asked for here
         method.trainer_ = training.Trainer.__new__(training.Trainer)
         given = PseudoLabels(labels, np.ones(len(labels)))
         fit_method = partial(method._train, given, bags, QuietMonitor(), "iteration-1", 0)

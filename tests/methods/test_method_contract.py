@@ -13,6 +13,7 @@ METHODS = (
     "best-feature",
     "bp",
     "bp-count",
+    "bp-field",
     "dllp",
     "mean-map",
     "mean-ridge",

@@ -1,4 +1,4 @@
-"""The monitor that tempers reports: right temperature, right model, and `bp` as it uses it."""
+"""The monitor that tempers reports: right temperature, right model, and `bp-field` as it uses it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from llpbench import Bags, QuietMonitor
-from llpbench_methods.bp.method import BP
+from llpbench_methods.bp_field.method import BPField
 from llpbench_methods.nets.tempering import Tempering
 from llpbench_methods.shared.temperature import bag_temperature, tempered
 
@@ -76,21 +76,21 @@ def test_without_held_out_bags_nothing_is_tempered() -> None:
 
 
 @pytest.mark.slow
-def test_bp_keeps_the_model_it_reported() -> None:
+def test_bp_field_keeps_the_model_it_reported() -> None:
     law = bags_of_a_law(n=400)
     X = np.column_stack([law.X, np.random.default_rng(1).normal(size=len(law.X))]).astype(np.float32)
     held_out = Bags(X, law.offsets, law.counts)
     bags = Bags(X, law.offsets, law.counts, validation=held_out)
     judge = Judge({1, 4}, X)
-    fitted = BP(iterations=2, epochs=3, tempered=True).fit(bags, monitor=judge, seed=0)
+    fitted = BPField(iterations=2, epochs=3, tempered=True).fit(bags, monitor=judge, seed=0)
     assert fitted.temperature_ != 1.0
     np.testing.assert_array_equal(fitted.predict_scores(X), judge.scores[4])
-    loaded = BP(iterations=2, epochs=3, tempered=True).restore(fitted.state())
+    loaded = BPField(iterations=2, epochs=3, tempered=True).restore(fitted.state())
     np.testing.assert_array_equal(loaded.predict_scores(X), judge.scores[4])
     before = {name: value for name, value in fitted.state().items() if name != "temperature"}
-    assert BP().restore(before).temperature_ == 1.0
+    assert BPField().restore(before).temperature_ == 1.0
 
-    plain = BP(iterations=2, epochs=3).fit(bags, monitor=Judge({1, 4}, X), seed=0)
+    plain = BPField(iterations=2, epochs=3).fit(bags, monitor=Judge({1, 4}, X), seed=0)
     assert plain.temperature_ == 1.0
     at = fitted.temperature_
     odds = fitted.trainer_.predict(X)

@@ -12,17 +12,20 @@ from cli_runner import llpbench_process
 from helpers import PATIENCE
 
 from llpbench_methods.bp.params import BPSettings, bp_params
+from llpbench_methods.bp_field.params import FieldSettings, field_params
 from llpbench_methods.inference import EngineSpec, add_engine, all_engines, engine_spec, marginals
 
 PLUGIN = Path(__file__).parent / "engine_plugin.py"
 
 
-def test_choices_of_bp_are_the_engines() -> None:
-    (param,) = (p for p in bp_params() if p.name == "engine")
-    assert param.choices[:6] == ("count", "pairwise", "jax", "pgmax", "reference", "reference-count")
+def test_choices_are_the_engines_and_bp_has_those_of_pairs() -> None:
+    (param,) = (p for p in field_params() if p.name == "engine")
     assert param.choices == tuple(engine.name for engine in all_engines())
     assert all(engine.summary in param.doc for engine in all_engines())
-    assert param.default == BPSettings().engine == "count"
+    assert param.default == FieldSettings().engine == "count"
+    (pairs,) = (p for p in bp_params() if p.name == "engine")
+    assert pairs.choices == tuple(engine.name for engine in all_engines() if not engine.counting)
+    assert pairs.default == BPSettings().engine == "pairwise"
 
 
 def test_engines_say_how_they_differ() -> None:
@@ -44,7 +47,7 @@ def test_name_belongs_to_one_engine() -> None:
 def test_engine_of_a_plugin_leaves_other_cells_alone() -> None:
     code = (
         "import sys; from pathlib import Path; from llpbench.plugins.registry import load_registry\n"
-        "before = load_registry().methods['bp']; after = load_registry([Path(sys.argv[1])]).methods['bp']\n"
+        "before = load_registry().methods['bp-field']; after = load_registry([Path(sys.argv[1])]).methods['bp-field']\n"
         "assert before.resolve({}) == after.resolve({})\n"
         "print(set(after.param('engine').choices) - set(before.param('engine').choices))"
     )
@@ -54,7 +57,7 @@ def test_engine_of_a_plugin_leaves_other_cells_alone() -> None:
 
 @pytest.mark.slow
 def test_engine_of_a_plugin_runs_end_to_end(tmp_path: Path) -> None:
-    methods = ",".join(f"bp[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
+    methods = ",".join(f"bp-field[engine={name};iterations=1;epochs=2]" for name in ("mine", "reference-count"))
     arguments = ("run", "--methods", methods, "--datasets", "synthetic[rows=400]", "--bags", "8", "--seeds", "1")
     refused = llpbench_process(*arguments, "--out", "none", cwd=tmp_path)  # a process: engines stay registered
     assert refused.returncode == 2

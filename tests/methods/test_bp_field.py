@@ -1,8 +1,7 @@
-"""How `bp` makes its marginals: the gain, the relaxed field, averaging over settings, and the paper's own inference."""
+"""`bp-field`: the gain, the relaxed field, averaging over settings, and the method as a whole."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,22 +10,23 @@ from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench import Bags
-from llpbench_methods.bp.ensemble import CERTAIN, Member, average, label_by_all, members_of
-from llpbench_methods.bp.field import find_field
-from llpbench_methods.bp.labelling import (
+from llpbench import Bags, QuietMonitor
+from llpbench.plugins.registry import load_registry
+from llpbench_methods.bp_field.covariates import side_by_side
+from llpbench_methods.bp_field.ensemble import CERTAIN, Member, average, label_by_all, members_of
+from llpbench_methods.bp_field.field import find_field
+from llpbench_methods.bp_field.labelling import (
     CARRYING_GAIN,
     SMOOTHING_GAIN,
     SimilarityGraphs,
-    gibbs_law,
+    bag_weights,
     label_marginals,
     similarity_weight,
 )
-from llpbench_methods.bp.params import BPSettings
-from llpbench_methods.bp.preset import paper, rows
-from llpbench_methods.inference import build_graph, gibbs_model, marginals
+from llpbench_methods.bp_field.method import BPField
+from llpbench_methods.bp_field.params import NETWORK, FieldSettings, field_params
 
-SINGLE = BPSettings(relaxed="off", ensemble="off")
+SINGLE = FieldSettings(relaxed="off", ensemble="off")
 
 
 def graph_of(X, settings, seed=0):
@@ -59,7 +59,7 @@ def test_gain_is_how_a_small_change_of_all_neighbours_comes_back(rate, gain):
     """Rows on a ring, all at the same log-odds: one undamped round multiplies a small common change by the gain."""
     n, shift = 12, 1e-4
     bags = Bags(np.zeros((n, 1), np.float32), np.array([0, n]), np.array([[rate * n]]))
-    weight = similarity_weight(bags, BPSettings(gain=gain))
+    weight = similarity_weight(bags, FieldSettings(gain=gain))
     assert weight == pytest.approx(gain / (2 * rate * (1 - rate)))
     # Many weak neighbours, so that a message is linear in its weight: pull 1 spread over 1000 pairs.
     w, odds = weight / 1000, np.log(rate / (1 - rate))
@@ -74,15 +74,15 @@ def test_gain_of_many_classes_is_the_largest_return(raw, gain):
     shares = np.clip(shares, 0.02, 1)
     shares /= shares.sum()
     bags = Bags(np.zeros((1000, 1), np.float32), np.array([0, 1000]), 1000 * shares[None], len(shares))
-    weight = similarity_weight(bags, BPSettings(gain=gain))
+    weight = similarity_weight(bags, FieldSettings(gain=gain))
     returns = np.linalg.eigvals(2 * weight * (np.diag(shares) - np.outer(shares, shares)))
     assert np.abs(returns).max() == pytest.approx(gain)
 
 
 def test_lambda_s_overrides_the_gain_and_auto_depends_on_the_field():
     bags, _ = clouds()
-    assert similarity_weight(bags, BPSettings(lambda_s=3.0, gain=1.5)) == 3.0
-    auto, fixed = BPSettings(), BPSettings(gain=CARRYING_GAIN)
+    assert similarity_weight(bags, FieldSettings(lambda_s=3.0, gain=1.5)) == 3.0
+    auto, fixed = FieldSettings(), FieldSettings(gain=CARRYING_GAIN)
     assert similarity_weight(bags, auto) == similarity_weight(bags, fixed)
     assert similarity_weight(bags, auto, field=True) == pytest.approx(
         similarity_weight(bags, fixed) * SMOOTHING_GAIN / CARRYING_GAIN
@@ -92,7 +92,7 @@ def test_lambda_s_overrides_the_gain_and_auto_depends_on_the_field():
 @pytest.mark.parametrize("count", [0.0, 20.0])
 def test_rate_of_zero_or_one_gives_a_finite_weight(count):
     bags = Bags(np.zeros((20, 1), np.float32), np.array([0, 20]), np.array([[count]]))
-    assert np.isfinite(similarity_weight(bags, BPSettings()))
+    assert np.isfinite(similarity_weight(bags, FieldSettings()))
 
 
 # Graphs of several numbers of neighbours.
@@ -100,7 +100,7 @@ def test_rate_of_zero_or_one_gives_a_finite_weight(count):
 
 def test_one_search_serves_all_numbers_of_neighbours():
     bags, _ = clouds()
-    settings = BPSettings()
+    settings = FieldSettings()
     many = SimilarityGraphs(bags.X, settings, 20, seed=0)
     for k in (5, 10, 20):
         alone = graph_of(bags.X, replace(settings, k=k))
@@ -115,11 +115,11 @@ def test_one_search_serves_all_numbers_of_neighbours():
 @pytest.mark.parametrize("count_sd", [0.0, 1.0])
 def test_field_is_a_prior_that_knows_the_labels(classes, count_sd):
     bags, y = clouds(classes=classes, count_sd=count_sd)
-    graph = graph_of(bags.X, BPSettings())
-    field = find_field(graph, bags, BPSettings(), seed=0)
+    graph = graph_of(bags.X, FieldSettings())
+    field = find_field(graph, bags, FieldSettings(), seed=0)
     assert field.gain > 3.0
     assert field.potentials.shape == ((600,) if classes == 2 else (600, 3))
-    found = label_marginals(graph, bags, BPSettings(), fields=field.potentials)
+    found = label_marginals(graph, bags, FieldSettings(), fields=field.potentials)
     beliefs = found.marginals.beliefs
     guess = beliefs > 0.5 if classes == 2 else beliefs.argmax(axis=1)
     assert np.mean(guess == y) > 0.85
@@ -129,13 +129,13 @@ def test_auto_omits_a_field_that_held_out_bags_contradict():
     rng = np.random.default_rng(0)
     bags, _ = clouds(n=2400, size=8)
     noise = replace(bags, counts=rng.permutation(bags.counts))
-    graph = graph_of(bags.X, BPSettings())
-    assert find_field(graph, bags, BPSettings(), seed=0).potentials is not None
-    declined = find_field(graph, noise, BPSettings(), seed=0)
+    graph = graph_of(bags.X, FieldSettings())
+    assert find_field(graph, bags, FieldSettings(), seed=0).potentials is not None
+    declined = find_field(graph, noise, FieldSettings(), seed=0)
     assert declined.potentials is None
     assert declined.gain < -3.0
-    assert find_field(graph, noise, BPSettings(relaxed="on"), seed=0).potentials is not None
-    nothing = find_field(graph, bags, BPSettings(relaxed="off"), seed=0)
+    assert find_field(graph, noise, FieldSettings(relaxed="on"), seed=0).potentials is not None
+    nothing = find_field(graph, bags, FieldSettings(relaxed="off"), seed=0)
     assert (nothing.potentials, nothing.gain) == (None, None)
 
 
@@ -143,14 +143,14 @@ def test_auto_omits_a_field_that_held_out_bags_contradict():
 
 
 def test_ensemble_members_by_setting():
-    nine = members_of(BPSettings(), 2, field=False)
+    nine = members_of(FieldSettings(), 2, field=False)
     assert sorted({member.k for member in nine}) == [5, 10, 20]
     assert len(nine) == 9
-    assert members_of(BPSettings(), 2, field=True) == (Member(10),)
-    assert len(members_of(BPSettings(ensemble="on"), 2, field=True)) == 9
-    assert members_of(BPSettings(ensemble="off"), 2, field=False) == (Member(10),)
-    assert members_of(BPSettings(ensemble="on"), 3, field=False) == (Member(10),)
-    assert len(members_of(BPSettings(k=1), 2, field=False)) == 6  # of 1 and 2 neighbours
+    assert members_of(FieldSettings(), 2, field=True) == (Member(10),)
+    assert len(members_of(FieldSettings(ensemble="on"), 2, field=True)) == 9
+    assert members_of(FieldSettings(ensemble="off"), 2, field=False) == (Member(10),)
+    assert members_of(FieldSettings(ensemble="on"), 3, field=False) == (Member(10),)
+    assert len(members_of(FieldSettings(k=1), 2, field=False)) == 6  # of 1 and 2 neighbours
 
 
 def test_single_member_is_the_single_run():
@@ -179,35 +179,62 @@ def test_average_clips_log_odds_and_reports_the_worst_residual():
     np.testing.assert_allclose(same.log_odds, np.clip(runs[0].log_odds, -CERTAIN, CERTAIN))
 
 
-# The paper's inference.
+# The weights of bags and pairs.
 
 
-@pytest.mark.parametrize(("dataset", "bag_size"), [("adult", 8), ("marketing", 128), ("cifar-s", 128)])
-def test_preset_is_the_printed_law_on_the_plain_graph(dataset, bag_size):
-    """No field, no average, no scaling: the same numbers as the library's own steps give."""
-    assert (dataset, bag_size) in rows()
-    values = paper(dataset, bag_size)
-    known = {name: value for name, value in values.items() if name in vars(BPSettings())}
-    settings = replace(BPSettings(**known), rounds=10)
-    bags, _ = clouds(n=320, size=8)
-    assert find_field(None, bags, settings, seed=0).potentials is None
-    (member,) = members_of(settings, 2, field=False)
-    graphs = SimilarityGraphs(bags.X, settings, settings.k, seed=0)
-    found = label_by_all((member,), graphs.of, bags, settings).marginals
-    graph = build_graph(bags.X, settings.k, delta_d=settings.delta_d)
-    law = gibbs_model(graph, bags.bag_of, bags.counts[:, 0], lambda_b=settings.lambda_b, lambda_s=settings.lambda_s)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain = marginals(law, "pairwise", rounds=10, damping=0.5)
-    np.testing.assert_array_equal(found.log_odds, plain.log_odds)
+def test_auto_weight_of_bags_knows_engine_and_noise():
+    bags = Bags(np.zeros((16, 1), np.float32), np.array([0, 8, 16]), np.array([[1.0], [2.0]]), count_sd=2.0)
+    np.testing.assert_allclose(bag_weights(bags, FieldSettings()), 1 / 8)
+    exact = replace(bags, count_sd=0.0)
+    assert (bag_weights(exact, FieldSettings()) == 1.0).all()
+    assert (bag_weights(exact, FieldSettings(engine="pairwise")) < 1.0).all()
+    assert (bag_weights(exact, FieldSettings(lambda_b=7.0)) == 7.0).all()
 
 
-def test_fields_reach_the_law():
-    bags, _ = clouds()
-    graph = graph_of(bags.X, SINGLE)
-    fields = np.linspace(-1, 1, 600)
-    without, given_them = (
-        gibbs_law(graph, bags, SINGLE),
-        gibbs_law(graph, bags, replace(SINGLE, gain=1.1), fields=fields),
-    )
-    np.testing.assert_allclose(given_them.fields - without.fields, fields, atol=1e-12)
+def test_normalised_pairs_pull_all_rows_alike():
+    graph = graph_of(np.random.default_rng(0).normal(size=(300, 3)), FieldSettings(k=5))
+    total = np.bincount(graph.edges.ravel(), np.repeat(graph.weights, 2), minlength=300)
+    np.testing.assert_allclose(total, 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_features_and_embeddings_weigh_the_same_side_by_side(scale):
+    rng = np.random.default_rng(0)
+    features, embeddings = rng.normal(3.0, 1.0, (50, 4)), scale * rng.normal(-1.0, 2.0, (50, 7))
+    both = side_by_side(features, embeddings).astype(np.float64)
+    lengths = [np.mean(np.sum(part**2, axis=1)) for part in (both[:, :4], both[:, 4:])]
+    np.testing.assert_allclose(lengths, 1.0, rtol=1e-4)
+    np.testing.assert_allclose(both.mean(axis=0), 0.0, atol=1e-5)
+
+
+# The method.
+
+
+def test_parameters_are_the_settings():
+    declared = {p.name: p.default for p in field_params()}
+    assert declared == {**vars(FieldSettings()), **vars(NETWORK)}
+    method = BPField(**load_registry().methods["bp-field"].resolve({}))
+    assert (method.settings, method.network) == (FieldSettings(), NETWORK)
+
+
+def test_method_is_not_attributed_to_the_paper():
+    spec = load_registry().methods["bp-field"]
+    assert (spec.citation, spec.paper, spec.code) == ("", "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("classes", "params"),
+    [
+        (3, {"relaxed": "off", "covariates": "embeddings"}),
+        (2, {"relaxed": "on", "ensemble": "on", "gain": 1.0}),
+        (2, {"engine": "pairwise", "normalise": False, "tau": 0.4}),
+        (3, {"labels": "weighted"}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
+)
+def test_every_variant_runs(params, classes):
+    bags, _ = clouds(n=120, size=10, classes=classes)
+    scores = BPField(epochs=2, **params).fit(bags, monitor=QuietMonitor(), seed=0).predict_scores(bags.X)
+    assert scores.shape == ((120,) if classes == 2 else (120, 3))
+    assert np.isfinite(scores).all()
