@@ -23,7 +23,6 @@ from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_label
 from llpbench_methods.inference import build_graph, gibbs_model, marginals
 from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.nets.training import Trainer
 from llpbench_methods.shared.counts import whole_counts
 
 
