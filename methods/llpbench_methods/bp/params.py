@@ -14,10 +14,10 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 class BPSettings:
     """How pseudo-labels are made and used; `bp_params` says what each setting means."""
 
-    lambda_s: float | Literal["auto"] = 1.0
+    lambda_s: float | Literal["auto"] = 0.02
     lambda_b: float | Literal["auto"] = "auto"
     lambda_o: float = 1.0
-    k: int = 5
+    k: int = 20
     delta_d: float | None = None
     distance: Literal["cosine", "euclidean"] = "cosine"
     kernel: Literal["matern", "rbf"] = "matern"
