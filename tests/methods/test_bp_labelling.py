@@ -10,10 +10,10 @@ import pytest
 from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
-
-from llpbench import Bags
 from llpbench_methods.bp.ensemble import CERTAIN, Member, average, label_by_all, members_of
 from llpbench_methods.bp.field import find_field
+
+from llpbench import Bags
 from llpbench_methods.bp.labelling import (
     CARRYING_GAIN,
     SMOOTHING_GAIN,

@@ -11,11 +11,11 @@ import pytest
 from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
+from llpbench_methods.bp.covariates import side_by_side
 
 from llpbench import Bags, QuietMonitor, UsageError
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
-from llpbench_methods.bp.covariates import side_by_side
 from llpbench_methods.bp.labelling import SimilarityGraphs, bag_weights, gibbs_law, label_marginals
 from llpbench_methods.bp.method import BP
 from llpbench_methods.bp.params import NETWORK, BPSettings, bp_params
