@@ -107,7 +107,7 @@ class MethodSpec(_Spec):
             when all values lie in [0, 1], log-odds otherwise).
         paper: address of the publication; ``code`` is the address of its authors' code.
         seed_name: the name that its seeds are derived from, if not its own: a method that was renamed keeps its
-            results.
+            results. ``"{parameter}"`` uses the value of a parameter: a control that runs another method has its seeds.
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -129,9 +129,19 @@ class MethodSpec(_Spec):
         for what, address in (("paper", self.paper), ("code", self.code)):
             if address and not _ADDRESS.match(address):
                 raise PluginError(f"{self.name}: {what} {address!r} is not an address; it must start with https://.")
+        if self.seed_name.startswith("{") and self.seed_name[1:-1] not in {p.name for p in self.params}:
+            raise PluginError(f"{self.name}: seed_name {self.seed_name!r} names no declared parameter.")
         for kind, amount in self.resources:
             if not _NAME.match(kind) or not finite(amount) or amount <= 0:
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
+
+    def preset(self, name: str, dataset: str = "", bag_size: int = 0) -> dict[str, Scalar]:
+        """The parameters of a preset for a dataset and bag size; they need not be given if it is the same for all."""
+        sources = dict(self.presets)
+        if name not in sources:
+            raise UnknownNameError(f"preset of {self.name}:", name, sources)
+        values: dict[str, Scalar] = import_attribute(sources[name])(dataset, bag_size)
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,8 +146,11 @@ def method_seed(cell: Cell, name: str = "") -> int:
 
     Args:
         cell: the cell.
-        name: the name that the method's seeds are derived from; by default the name of the method.
+        name: the name that the method's seeds are derived from, or the parameter (``"{method}"``) whose value it is; by
+            default the name of the method.
     """
+    if name.startswith("{"):
+        name = str(cell.params[name[1:-1]])
     axes = {"seed": cell.seed, "dataset": cell.dataset, "bag_size": cell.bag_size, "method": name or cell.method}
     return derive_seed("method", **axes)
 

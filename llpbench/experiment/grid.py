@@ -11,7 +11,7 @@ import msgspec
 
 from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell
 from llpbench.contracts.errors import UnknownNameError, UsageError
-from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar, import_attribute
+from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_name
 from llpbench.experiment.run_settings import DEFAULT_BAGS, RunSettings
@@ -157,8 +157,7 @@ def named_settings(method: Variant[MethodSpec], dataset: str, bag_size: int) -> 
     """Parameters, name and preset of a method: given values override the preset, which overrides the defaults."""
     if not method.preset:
         return method.resolved, method.name, ""
-    source = dict(method.spec.presets)[method.preset]
-    values: dict[str, Scalar] = import_attribute(source)(dataset, bag_size)
+    values = method.spec.preset(method.preset, dataset, bag_size)
     name = format_options(method.spec.name, {"preset": method.preset, **method.given})
     return method.spec.resolve({**values, **method.given}), name, method.preset
 

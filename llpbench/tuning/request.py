@@ -24,7 +24,7 @@ from llpbench.results.request import Request
 from llpbench.results.store import Store
 from llpbench.tuning.results import TuneResults, describe_trial
 from llpbench.tuning.searches import judged_by, plan_searches
-from llpbench.tuning.settings import SEARCH_ONLY, TuneSettings
+from llpbench.tuning.settings import IN_SEARCH, TuneSettings
 from llpbench.tuning.study import Journal, import_optuna
 from llpbench.tuning.trials import Trials, write_searches
 
@@ -100,5 +100,5 @@ def _search_table(search: Any, config: str | None) -> dict[str, Any]:
     """The table ``search`` of a run file, its keys checked."""
     if not isinstance(search, dict):
         raise UsageError(f"--config {config}: {SEARCH} must be a table ([{SEARCH}]), not {search!r}.")
-    refuse_unknown(search, f"key in the table {SEARCH} of {config}:", SEARCH_ONLY)
+    refuse_unknown(search, f"key in the table {SEARCH} of {config}:", IN_SEARCH)
     return search

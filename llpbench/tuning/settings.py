@@ -69,5 +69,5 @@ class TuneSettings(RunSettings):
         return super().derived(given) | {"sampler": sampler}
 
 
-SEARCH_ONLY = TuneSettings.declared().keys() - RunSettings.declared().keys()
-"""Settings of the table ``[search]`` of a run file."""
+IN_SEARCH = (TuneSettings.declared().keys() - RunSettings.declared().keys()) | {"seeds"}
+"""Settings of the table ``[search]`` of a run file: those that a run does not have, and the seeds to tune on."""

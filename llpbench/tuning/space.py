@@ -148,6 +148,8 @@ def narrowed(
 def _narrow(dimension: Dimension, values: Any, start: Scalar) -> Dimension:
     name, wide = dimension.name, dimension.describe()
     listed = list(values) if isinstance(values, list | tuple) else [values]
+    if None in dimension.words and "none" not in dimension.words:  # a TOML file has no other way to write it
+        listed = [None if value == "none" else value for value in listed]
     words = tuple(v for v in listed if is_among(v, dimension.words))
     ends = [v for v in listed if not is_among(v, words) and isinstance(v, int | float) and not isinstance(v, bool)]
     if len(words) + len(ends) < len(listed) or len(ends) not in (0, 2) or not listed:

@@ -1,4 +1,4 @@
-"""The controls: the best single column, random labels that fit the counts, and counts shuffled among bags."""
+"""The controls: the best single column, random labels, counts shuffled among bags, and a method without its pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 from backends import close
 
 from llpbench import Bags, QuietMonitor, Skip, UnknownNameError, UsageError, method_spec
+from llpbench.contracts.cell import Cell
+from llpbench.experiment.fit_cell import method_seed
 from llpbench_methods.best_feature.method import BestFeature, class_slopes, offsets_for
+from llpbench_methods.no_pairs.method import NoPairs
 from llpbench_methods.random_labels.method import random_labels
 from llpbench_methods.shared.counts import whole_counts
 from llpbench_methods.shuffled_counts.method import ShuffledCounts, shuffle_counts
@@ -203,3 +206,39 @@ def test_shuffled_counts_learn_nothing():
         assert np.corrcoef(learned, y)[0, 1] > 0.6
         reached.append(np.corrcoef(scores, y)[0, 1])
     assert abs(np.nanmean(reached)) < 0.4
+
+
+SHORT = {"epochs": 2, "iterations": 1, "rounds": 10}
+
+
+@pytest.mark.parametrize(
+    ("name", "without"), [("bp", {"edges_kept": 0.0}), pytest.param("bp-field", {"gain": 0.01}, marks=pytest.mark.slow)]
+)
+def test_no_pairs_equals_the_method_with_pairs_off(name, without, monkeypatch):
+    bags, y = table(n_bags=12, size=20)
+    spec, monitor = method_spec(name), Picky(bags.X, y)
+    complete = type(spec).complete
+    monkeypatch.setattr(type(spec), "complete", lambda self, given: complete(self, {**SHORT, **given}))
+    control = NoPairs(method=name).fit(bags, monitor=monitor, seed=5)
+    assert (monitor.notes["iteration-1 bp pairs"] == 0) == (name == "bp")
+
+    def scores_of(params):
+        return spec.load()(**spec.resolve(params)).fit(bags, monitor=QuietMonitor(), seed=5).predict_scores(bags.X)
+
+    np.testing.assert_array_equal(control.predict_scores(bags.X), scores_of(without))
+    again = NoPairs(method=name).restore(control.state())
+    np.testing.assert_array_equal(again.predict_scores(bags.X), scores_of(without))
+
+
+def test_no_pairs_has_the_seed_of_the_method_it_runs():
+    at = {"dataset": "adult", "bag_size": 8, "seed": 1}
+    control = Cell(method="no-pairs", params={"method": "bp", "patience": 20}, **at)
+    assert method_seed(control, method_spec("no-pairs").seed_name) == method_seed(Cell(method="bp", **at))
+
+
+def test_no_pairs_rejects_methods_without_the_preset():
+    with pytest.raises(UsageError, match=r"cannot run 'dllp'.*no-pairs.*bp-field"):
+        NoPairs(method="dllp")
+    for name in ("supervised", "shuffled-counts", "no-pairs"):
+        with pytest.raises(UsageError, match="learns from counts"):
+            NoPairs(method=name)

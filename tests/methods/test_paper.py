@@ -62,16 +62,31 @@ def test_values_are_shares_selected_by_labels() -> None:
 
 
 def test_paper_protocol_searches_every_method_of_the_main_tables(tmp_path: Path) -> None:
-    asked = {"config": "paper-protocol", "out": str(tmp_path), "datasets": ["adult"], "bags": [8], "seeds": 1}
-    request = plan_tune(asked)
-    spec = request.settings
-    assert (spec.shared, spec.per_seed, set(spec.rule)) == (True, True, {"instances", "bags"})
-    of_tables = {r.method for r in REFERENCES if r.metric == "auroc" and r.noise == "none" and not r.bound}
-    assert set(spec.methods) == {method for method in of_tables if "[" not in method}
-    searches = plan_searches(spec, request.registry, Journal(tmp_path))
-    assert {search.wanted for search in searches} == {spec.trials}
-    for search in searches:
-        assert {"lr", "weight_decay", "batch_rows"} <= {d.name for d in search.space}
+    searched = set()
+    for config, trials in (("paper-protocol", 12), ("paper-protocol-baselines", 6)):
+        asked = {"config": config, "out": str(tmp_path / config), "datasets": ["adult"], "bags": [8]}
+        request = plan_tune(asked)
+        spec = request.settings
+        assert (spec.shared, spec.per_seed, spec.seed_list) == (True, False, [0])
+        assert set(spec.rule) == {"instances", "bags"}
+        searches = plan_searches(spec, request.registry, Journal(tmp_path / config))
+        assert {search.wanted for search in searches} == {trials}
+        for search in searches:
+            assert {"lr", "weight_decay", "batch_rows"} <= {d.name for d in search.space}
+        searched |= set(spec.methods)
+    tables = {
+        r.method for r in REFERENCES if (r.dataset, r.metric, r.noise) == ("adult", "auroc", "none") and not r.bound
+    }
+    assert searched == {method for method in tables if "[" not in method}
+
+
+def test_paper_protocol_has_the_ranges_of_the_paper_for_bp(tmp_path: Path) -> None:
+    request = plan_tune({"config": "paper-protocol", "out": str(tmp_path), "methods": ["bp"], "datasets": ["adult"]})
+    space = {d.name: d for d in plan_searches(request.settings, request.registry, Journal(tmp_path))[0].space}
+    ends = {name: (d.low, d.high) for name, d in space.items()}
+    assert ends["lambda_s"] == ends["lambda_b"] == (1e-4, 200)
+    assert (ends["k"], ends["tau"], ends["lambda_a"], ends["delta_d"]) == ((1, 30), (0, 1), (0, 10), (1e-4, 1))
+    assert (space["delta_d"].words, space["tau"].words, space["lambda_b"].words) == ((None,), ("rate",), ("auto",))
 
 
 def test_methods_exist_here_with_these_settings() -> None:

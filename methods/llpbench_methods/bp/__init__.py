@@ -19,7 +19,11 @@ def llpbench_methods() -> list[MethodSpec]:
         tasks=("binary", "multiclass"),
         backends=BACKENDS,
         preload=(*NETWORK_PRELOAD, "llpbench_methods.bp.method", "llpbench_methods.inference.engines.pairwise"),
-        presets=(("paper", "llpbench_methods.bp.preset:paper"), ("released", "llpbench_methods.bp.preset:released")),
+        presets=(
+            ("paper", "llpbench_methods.bp.preset:paper"),
+            ("released", "llpbench_methods.bp.preset:released"),
+            ("no-pairs", "llpbench_methods.bp.preset:no_pairs"),
+        ),
         scores="probability",
         citation="Havaldar, Sharma, Sareen, Shanmugam & Raghuveer 2024, Learning from label proportions: "
         "bootstrapping supervised learners via belief propagation (ICLR)",

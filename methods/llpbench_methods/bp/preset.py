@@ -1,4 +1,4 @@
-"""Presets of `bp`: the values the paper tuned for each dataset and bag size, and the defaults of the released code.
+"""Presets of `bp`: the values the paper tuned for each dataset and bag size, the released defaults, and no pairs.
 
 `paper` follows the paper's equations and uses the released code where the text leaves a choice open. Its values were
 tuned on labels of validation rows. At large bags their `lambda_b` is far beyond what a damping of 0.5 can hold, so
@@ -53,3 +53,8 @@ def released(dataset: str, bag_size: int) -> dict[str, Scalar]:  # noqa: ARG001
     It labels a row 1 at `p >= tau` (here `p > tau`) and keeps neighbours at less than `delta_d`.
     """
     return dict(_tables()["released"])
+
+
+def no_pairs(dataset: str, bag_size: int) -> dict[str, Scalar]:  # noqa: ARG001
+    """The parameters of `bp` without its similarity pairs: belief propagation inside bags alone, for any data."""
+    return {"edges_kept": 0.0}

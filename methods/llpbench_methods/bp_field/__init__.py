@@ -19,6 +19,7 @@ def llpbench_methods() -> list[MethodSpec]:
         tasks=("binary", "multiclass"),
         backends=BACKENDS,
         preload=(*NETWORK_PRELOAD, "llpbench_methods.bp_field.method", "llpbench_methods.inference.engines.count"),
+        presets=(("no-pairs", "llpbench_methods.bp_field.params:no_pairs"),),
         scores="probability",
         seed_name="bp",
     )

@@ -37,6 +37,11 @@ learning the labels' errors: Adam's steps are at most about `lr`, so no weight g
 classes the decay is divided by C - 1: ten classes are not told apart by weights that small."""
 
 
+def no_pairs(dataset: str, bag_size: int) -> dict[str, float]:  # noqa: ARG001
+    """The parameters of `bp-field` with pairs at their weakest: field and counts stay, pairs do almost nothing."""
+    return {"gain": 0.01}
+
+
 def field_params() -> tuple[Param, ...]:
     """All parameters of `bp-field`."""
     default = FieldSettings()

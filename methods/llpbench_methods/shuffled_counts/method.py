@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from llpbench import Bags, FloatArray, IntArray, Monitor, Skip, State, UsageError, method_spec
+from llpbench import Bags, IntArray
 from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shared.other_method import OtherMethod
 
 
 def shuffle_counts(bags: Bags, rng: np.random.Generator) -> Bags:
@@ -42,47 +43,21 @@ def _other_of_its_size(sizes: IntArray, rng: np.random.Generator) -> IntArray:
     return source
 
 
-class ShuffledCounts:
+class ShuffledCounts(OtherMethod):
     """Runs another method at its defaults on bags whose counts were shuffled.
 
-    Reports are judged as everyone's, by the true held-out bags: what is left above chance is what the rows, the class
-    rates and the choice among reports give, and no merit of learning from counts.
+    What is left above chance is what the rows, the class rates and the choice among reports give, and no merit of
+    learning from counts.
 
     Args:
-        method: name of an installed method; neither a bound nor this control itself.
+        method: name of an installed method; neither a bound nor a control that runs another method.
         patience: the monitor's patience.
     """
 
+    control: ClassVar[str] = "shuffled-counts"
+
     def __init__(self, method: str = "dllp", patience: int = 20) -> None:
-        self.method, self.patience = method, patience
-        spec = method_spec(method)
-        if spec.oracle or spec.factory.startswith("llpbench_methods.shuffled_counts."):
-            raise UsageError(f"shuffled-counts cannot run {method!r}: choose a method that learns from counts.")
-        self._spec = spec
-        self._inner: Any = spec.load()(**spec.resolve({}))
+        super().__init__(method, patience)
 
-    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> ShuffledCounts:
-        """Shuffle the counts by the seed, then fit the method with the same seed."""
-        task = "binary" if bags.classes == 2 else "multiclass"
-        if task not in self._spec.tasks:
-            raise Skip(f"{self.method} is for {' and '.join(self._spec.tasks)} tasks, and this one is {task}")
-        if ("images" if bags.X.ndim > 2 else "features") not in self._spec.inputs:
-            raise Skip(f"{self.method} takes {' and '.join(self._spec.inputs)} only")
-        shuffled = shuffle_counts(bags, np.random.default_rng([seed, 1]))
-        self._inner = self._inner.fit(shuffled, monitor=monitor, seed=seed)
-        return self
-
-    def predict_scores(self, X: FloatArray) -> FloatArray:
-        """Scores of the method that was run."""
-        scores: FloatArray = self._inner.predict_scores(X)
-        return scores
-
-    def state(self) -> State:
-        """The state of the method that was run."""
-        state: State = self._inner.state()
-        return state
-
-    def restore(self, state: State) -> ShuffledCounts:
-        """Give a fresh method of that name the saved state."""
-        self._inner = self._inner.restore(state)
-        return self
+    def _bags(self, bags: Bags, seed: int) -> Bags:
+        return shuffle_counts(bags, np.random.default_rng([seed, 1]))
