@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from llpbench import DatasetSpec, Split
+from llpbench import DatasetSpec, Split, UsageError
 from llpbench.contracts.errors import DataUnavailableError
 from llpbench.data.store import DataStore
 from llpbench_datasets.adult import ADULT
@@ -110,6 +111,34 @@ def test_marketing_can_omit_duration() -> None:
     at = sum(column.width for column in full.columns[: names.index("duration")])
     assert_array_equal(advised.test.X, np.delete(full.test.X, at, axis=1))
     assert_array_equal(advised.test.y, full.test.y)
+
+
+@pytest.mark.parametrize(("part", "name"), [("train", "train"), ("valid", "val"), ("test", "test")])
+def test_released_marketing_equals_the_released_files(part: str, name: str) -> None:
+    """Every value and label, in the order of the files, for every seed."""
+    folder = Path(os.environ.get("LLPBENCH_DATA", "")) / "marketing" / "released"
+    if not (folder / f"x_{name}.csv.gz").is_file():
+        pytest.skip("the released files are not in LLPBENCH_DATA")
+    X, y = (np.loadtxt(folder / f"{letter}_{name}.csv.gz", delimiter=",", skiprows=1) for letter in "xy")
+    loaded = getattr(load(MARKETING, seed=3, encoding="released"), part)
+    assert_array_equal(loaded.X, X.astype(np.float32))
+    assert_array_equal(loaded.y, y)
+
+
+def test_released_marketing_has_seven_constant_columns() -> None:
+    split = load(MARKETING, encoding="released")
+    assert tuple(map(len, (split.train, split.valid, split.test))) == (27_126, 9_042, 9_043)
+    constant = [
+        c.name
+        for c, low, high in zip(split.columns, *(f(parts(split)[0], axis=0) for f in (np.min, np.max)), strict=True)
+        if low == high
+    ]
+    assert constant == ["marital", "education", "default", "housing", "loan", "contact", "poutcome"]
+
+
+def test_released_marketing_cannot_omit_duration() -> None:
+    with pytest.raises(UsageError, match="use duration=false with encoding=onehot or encoding=ordinal"):
+        load(MARKETING, encoding="released", duration=False)
 
 
 @pytest.mark.parametrize("spec", [ADULT, MARKETING], ids=lambda spec: spec.name)

@@ -27,7 +27,7 @@ MARKETING = DatasetSpec(
     factory="llpbench_datasets.marketing.load:load",
     summary="UCI Bank Marketing (bank-full): subscribes to a term deposit, 12 % positive",
     params=(
-        encoding_param("16 columns, as in the paper"),
+        encoding_param("16 columns; released: rows and features as the paper's authors released them", ("released",)),
         Param(
             "duration",
             True,
