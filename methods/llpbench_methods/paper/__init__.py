@@ -37,7 +37,7 @@ def _reference(facts: dict[str, Any], dataset: str, title: str, value: Any, **wh
     return Reference(
         source=facts["source"],
         rule=facts["rule"],
-        dataset=dataset,
+        dataset=facts["datasets"].get(dataset, dataset),
         title=title,
         method=facts["methods"][title],
         mean=None if mean is None else mean / 100,
