@@ -129,9 +129,8 @@ def lines_of_cell(element: str, result: CellResult) -> Iterator[dict[str, str]]:
         if rule not in result.selected:
             continue
         whole = result.selected[rule]
-        for stage, best in {name: of[rule] for name, of in result.stages.items() if rule in of}.items() or [
-            ("", whole)
-        ]:
+        stages = {name: of[rule] for name, of in result.stages.items() if rule in of} or {whole.stage: whole}
+        for stage, best in stages.items():
             settled = result.notes.get(f"{stage} bp converged")
             facts = {
                 "rule": rule,
