@@ -48,7 +48,6 @@ def test_paper_preset_names_missing_rows():
 
 def test_preset_reaches_the_cells():
     content = read_run_file(run_files(REGISTRY)["paper-preset"])
-    content["datasets"] = [to_come(label) for label in content["datasets"]]
     spec = combine(content, {}, RunSettings)
     planned = plan_cells(spec, REGISTRY)
     assert len(planned) == 2 * 6 * 3
@@ -63,21 +62,12 @@ def test_run_files_are_found():
     assert len(RUNS) >= 20
 
 
-def to_come(label: str) -> str:
-    """Another encoding of a dataset whose named one is not there yet."""
-    name, options = parse_options(label)
-    known = [p.choices for e in REGISTRY.datasets if e.spec.name == name for p in e.spec.params if p.name == "encoding"]
-    wanted = options.get("encoding", [])
-    return name if known and not set(wanted) <= set(known[0]) else label
-
-
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_run_file_plans(path):
     first = path.read_text().splitlines()[0]
     assert first.startswith("# ")
     assert "aper" in first
     content = read_run_file(path)
-    content["datasets"] = [to_come(label) for label in content["datasets"]]
     names = [parse_options(label)[0] for label in content["datasets"]]
     assert set(names) <= {e.spec.name for e in REGISTRY.datasets} | LATER
     missing = {name for name in names if name not in {e.spec.name for e in REGISTRY.datasets}}
