@@ -35,13 +35,13 @@ def label_rows(rule: Label, values: AnyArray) -> tuple[IntArray, IntArray]:
     if rule.present:
         return (~absent).astype(np.int64), np.arange(len(values))
     if rule.equals:
-        texts = as_texts(values)
-        positive = np.isin(texts.astype(str), rule.equals)
-        if rule.among:
-            absent |= ~np.isin(texts.astype(str), rule.among)
+        positive = np.isin(as_texts(values).astype(str), rule.equals)
+    elif rule.above is not None:
+        positive = _floats(rule.column, values) > rule.above
     else:
-        numbers = _floats(rule.column, values)
-        positive = numbers > rule.above if rule.above is not None else numbers >= float(rule.at_least or 0)
+        positive = _floats(rule.column, values) >= float(rule.at_least or 0)
+    if rule.without:
+        absent |= np.isin(as_texts(values).astype(str), rule.without)
     kept = np.flatnonzero(~absent)
     return positive[kept].astype(np.int64), kept
 
@@ -106,7 +106,7 @@ def _value(found: Mapping[str, AnyArray], name: str) -> AnyArray:
 def _floats(name: str, values: AnyArray) -> AnyArray:
     if values.dtype.kind == "O":
         raise DatasetError(f"column {name!r} holds text; expected numbers.")
-    return values.astype(np.float64)
+    return np.asarray(values, np.float64)
 
 
 def _numbers(name: str, values: AnyArray) -> Numbers:

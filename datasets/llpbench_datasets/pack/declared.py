@@ -42,7 +42,7 @@ class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         equals: the values of class 1.
         at_least, above: the bound of class 1.
         present: class 1 has a value, class 0 has none.
-        among: values that are kept; rows with other values are left out.
+        without: values that are no answer; their rows are left out.
     """
 
     column: str
@@ -50,7 +50,7 @@ class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_least: float | None = None
     above: float | None = None
     present: bool = False
-    among: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rules = [bool(self.equals), self.at_least is not None, self.above is not None, self.present]
