@@ -95,12 +95,12 @@ def _value(found: Mapping[str, AnyArray], name: str) -> AnyArray:
         case "day":
             return day
         case "weekday":
-            return np.mod(day.astype(np.int64) + 3, 7)  # 1970-01-01 was a Thursday; Monday is 0
+            return np.asarray(np.mod(day.astype(np.int64) + 3, 7))  # 1970-01-01 was a Thursday; Monday is 0
         case "year":
-            return day.astype("datetime64[Y]").astype(np.int64) + 1970
+            return np.asarray(day.astype("datetime64[Y]").astype(np.int64) + 1970)
         case "month":
-            return np.mod(day.astype("datetime64[M]").astype(np.int64), 12) + 1
-    return np.divide((dates - day).astype("timedelta64[m]").astype(np.float64), 60.0)
+            return np.asarray(np.mod(day.astype("datetime64[M]").astype(np.int64), 12) + 1)
+    return np.asarray((dates - day).astype("timedelta64[m]").astype(np.float64) / 60.0)
 
 
 def _floats(name: str, values: AnyArray) -> AnyArray:

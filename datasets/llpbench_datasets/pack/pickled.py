@@ -112,6 +112,9 @@ class _Unpickler(pickle.Unpickler):
 
     known: ClassVar[Mapping[str, Any]] = {
         "pandas.core.frame.DataFrame": _Frame,
+        "pandas.DataFrame": _Frame,  # names of pandas 3
+        "pandas.Index": _Index,
+        "pandas.RangeIndex": _Index,
         "pandas.core.internals.managers.BlockManager": _Manager,
         "pandas._libs.internals._unpickle_block": _Block,
         "pandas.core.indexes.base._new_Index": _Index,
