@@ -402,3 +402,16 @@ def test_real_tables_have_the_declared_rows(name: str) -> None:
 def test_descriptions_are_complete_after_a_round_trip() -> None:
     for table in declared_tables().values():
         assert msgspec.convert(msgspec.to_builtins(table), DeclaredTable) == table
+
+
+def test_the_page_lists_every_table_with_its_facts() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "unseen.md").read_text(encoding="utf-8")
+    development, evaluation = page.split("## Development")[1].split("## Evaluation")
+    for chosen, part in ((names("development"), development), (names("evaluation"), evaluation)):
+        rows = {line.split("`")[1]: line for line in part.splitlines() if line.startswith("| `")}
+        assert sorted(rows) == chosen
+        for name, line in rows.items():
+            table = declared_tables()[name]
+            rate = 100 * table.positive / table.rows
+            bags = ", ".join(f"`{name}`" for name in table.bags) or "none"
+            assert f"| `{name}` | {table.rows:,} | {table.width} | {rate:.1f} % | {bags} | `{table.source}` |" in line
