@@ -7,7 +7,7 @@ Every column of the data file appears exactly once: as label, feature, part of a
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -109,9 +109,8 @@ class DeclaredTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def declared_tables() -> dict[str, DeclaredTable]:
     """All tables of the pack by name, in alphabetical order."""
-    folder = files(__package__) / "tables"
-    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    return {entry.name[:-5]: read_table(entry.name[:-5], entry.read_text(encoding="utf-8")) for entry in found}
+    found = sorted(Path(__file__).with_name("tables").glob("*.toml"))
+    return {path.stem: read_table(path.stem, path.read_text(encoding="utf-8")) for path in found}
 
 
 def read_table(name: str, text: str) -> DeclaredTable:
