@@ -23,7 +23,8 @@ Mean ranks over everything and over blocks, with their intervals, are those of t
 
     <!-- ranks of board: all,random,natural / bags -->
 
-The first is bold; ``≈`` stands beside those that are tied with it.
+The first is bold; ``≈`` stands beside those that are not separated from it, where there are enough sources for a test.
+No interval stands beside the ranks of a single source.
 
     python docs/board_tables.py docs/findings.md     # write the numbers of today's board into the page
 """
@@ -126,7 +127,8 @@ def _rank_texts(ranks: Sequence[Standing], block: str, rule: str) -> dict[str, s
 
 def _rank_text(row: Mapping[str, Any], *, first: bool) -> str:
     rank = f"**{row['rank']:.1f}**" if first else f"{row['rank']:.1f}"
-    return f"{rank} ({row['low']:.1f} to {row['high']:.1f}){' ≈' if row.get('tied') else ''}"
+    interval = f" ({row['low']:.1f} to {row['high']:.1f})" if "low" in row else ""
+    return f"{rank}{interval}{' ≈' if row.get('separated') is False else ''}"
 
 
 def _filled_ranks(table: str, columns: Sequence[Mapping[str, str]]) -> str:

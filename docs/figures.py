@@ -13,9 +13,9 @@ from matplotlib import pyplot as plt
 
 IMAGES = Path(__file__).parent / "images"
 SIZES = ("8", "32", "128", "512", "1024", "2048")
-METHODS = ("bp-count", "bp", "bag-logistic", "mean-ridge", "dllp", "count-nll", "llp-vat")
+METHODS = ("bp-count", "bp-field", "bag-logistic", "mean-ridge", "dllp", "count-nll", "llp-vat")
 CONTROL = "random-labels"
-RULE_METHODS = ("bp", "easyllp", "dllp", "genbags", "llp-vat", "best-feature")
+RULE_METHODS = ("bp-field", "easyllp", "dllp", "genbags", "llp-vat", "best-feature")
 FIRST_SEEDS = range(5)  # those that all methods have
 
 

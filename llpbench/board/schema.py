@@ -18,9 +18,9 @@ class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A ranked method over all cells of a block.
 
     Attributes:
-        rank: mean rank, with the ends of its 95 % interval.
-        tied: whether it is not separated from the first, corrected for all pairs; None for the first, and for metrics
-            without a test.
+        rank: mean rank, with the ends of its 95 % interval over sources and seeds; None with a single source.
+        separated: whether it is separated from the first, corrected for all pairs; None for the first, and where
+            nothing is tested.
         p: the corrected p-value.
         wins: mean share of cells won against the other ranked methods, where cells weigh as in mean ranks.
         scaled: mean of its numbers where the best control is 0 and the bound is 1; None without either.
@@ -33,7 +33,7 @@ class OverallRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rank: float
     low: float | None = None
     high: float | None = None
-    tied: bool | None = None
+    separated: bool | None = None
     p: float | None = None
     wins: float | None = None
     scaled: float | None = None
@@ -56,10 +56,12 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Standings over the cells of a block (``all``, or a part) by one metric under one rule, the best first.
 
     Attributes:
-        datasets, columns, cells, seeds: what the ranks rest on; a column is a dataset with its bags and noise.
+        sources, datasets, columns, cells, seeds: what the ranks rest on; a column is a dataset with its bags and noise,
+            and datasets that share rows have one source.
         column_seeds: the fewest and the most seeds of a column.
-        bags: the bag sizes that have cells; 0 stands for bags that size themselves. ``bag_datasets`` says how many
-            datasets have each.
+        bags: the bag sizes that have cells; 0 stands for bags that size themselves. ``bag_sources`` says how many
+            sources have each.
+        untested: why methods are not tested, if this metric is but there are too few sources.
         bars: ranks (from, to) of methods without significant differences: the bars of a critical-difference diagram.
         shares: for each ranked method the shares of cells in which it beats each of them, in percent (main metric);
             cells weigh as in mean ranks.
@@ -69,6 +71,7 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     block: str
     metric: str
     rule: str
+    sources: int
     datasets: int
     columns: int
     cells: int
@@ -76,7 +79,8 @@ class Overall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: list[OverallRow]
     column_seeds: tuple[int, int] = (0, 0)
     bags: list[int] = []
-    bag_datasets: list[int] = []
+    bag_sources: list[int] = []
+    untested: str = ""
     bars: list[tuple[int, int]] = []
     shares: list[list[float | None]] = []
     variants: list[Variant] = []
@@ -106,7 +110,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     words: dict[str, str] = {}
 
 
-SCHEMA = 4
+SCHEMA = 5
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,6 +155,8 @@ class DatasetSpec(_Spec):
         columns: number of columns of the original table, or the shape of an image.
         balance: share of each class.
         own_bags: the option that, unless it is empty or ``none``, selects natural bags (``Part.bag_of``).
+        source: where its rows come from, by default its own name. Datasets that share rows or images name the same
+            source, and the leaderboard resamples sources.
         published_runs: its splits are published and numbered; ``load`` is also given ``run``, the requested seed.
         images: its rows are images, even if methods are given features of them (``kind`` is what ``load`` returns).
     """
@@ -170,8 +172,13 @@ class DatasetSpec(_Spec):
     homepage: str = ""
     embed: str = ""
     own_bags: str = ""
+    source: str = ""
     published_runs: bool = False
     images: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "source", self.source or self.name)
 
     @property
     def task(self) -> Task:

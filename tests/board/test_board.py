@@ -71,7 +71,7 @@ def test_the_board_does_not_depend_on_the_order_of_results() -> None:
     for _ in range(3):
         random.Random(1).shuffle(results)
         assert encode_board(make_board(content_of(results))) == first
-    assert msgspec.json.decode(first, type=Board).schema == 4
+    assert msgspec.json.decode(first, type=Board).schema == 5
 
 
 def test_board_is_dated_by_its_newest_result() -> None:

@@ -162,13 +162,13 @@ def test_f1_is_a_share() -> None:
 
 def test_rank_tables_equal_the_standings_of_the_page() -> None:
     def standing(block: str, *rows: tuple[str, float, bool | None]) -> dict[str, Any]:
-        told = [{"method": m, "rank": rank, "low": 1.0, "high": 2.96, "tied": tied} for m, rank, tied in rows]
+        told = [{"method": m, "rank": rank, "low": 1.0, "high": 2.96, "separated": apart} for m, rank, apart in rows]
         return {"block": block, "rule": "bags", "metric": "auroc", "rows": told}
 
     ranks = [
         {**standing("all", ("wrong", 1.0, None)), "metric": "f1"},
-        standing("all", ("a", 1.04, None), ("b", 2.0, True), ("c", 3.0, False)),
-        standing("random", ("b", 1.5, None), ("a", 1.6, True)),
+        standing("all", ("a", 1.04, None), ("b", 2.0, False), ("c", 3.0, True)),
+        standing("random", ("b", 1.5, None), ("a", 1.6, False)),
     ]
     page = page_of("ranks of board: all,random / bags", "`gone`", columns=2)
     assert lines_of(board_tables.filled(page, {}, ranks)) == [
@@ -176,6 +176,9 @@ def test_rank_tables_equal_the_standings_of_the_page() -> None:
         "| `b` | 2.0 (1.0 to 3.0) ≈ | **1.5** (1.0 to 3.0) |",
         "| `c` | 3.0 (1.0 to 3.0) |  |",
     ]
+    untested = [{"block": "all", "rule": "bags", "metric": "auroc", "rows": [{"method": "a", "rank": 1.0}]}]
+    page = page_of("ranks of board: all / bags", "`gone`")
+    assert lines_of(board_tables.filled(page, {}, untested)) == ["| `a` | **1.0** |"]
     with pytest.raises(ValueError, match="no ranks of all by instances"):
         board_tables.filled(page_of("ranks of board: all / instances", "`a`"), {}, ranks)
 

@@ -18,11 +18,11 @@ from llpbench.board.maths.statistics import row_ranks
 numbers = st.integers(-4, 4).map(float)
 
 
-def table_of(values: dict[str, list[float | None]], columns: int = 1, datasets: int = 1) -> overall.Table:
-    """Methods with a number for each (dataset, column, seed), seeds innermost."""
+def table_of(values: dict[str, list[float | None]], columns: int = 1, sources: int = 1) -> overall.Table:
+    """Methods with a number for each (source, column, seed), seeds innermost."""
     size = len(next(iter(values.values())))
-    seeds = size // (columns * datasets)
-    keys = [CellKey(f"d{d}", c, s) for d in range(datasets) for c in range(columns) for s in range(seeds)]
+    seeds = size // (columns * sources)
+    keys = [CellKey(f"d{d}", c, s) for d in range(sources) for c in range(columns) for s in range(seeds)]
     return {m: dict(zip(keys, row, strict=True)) for m, row in values.items()}
 
 
@@ -61,7 +61,7 @@ KEYS = [
 ]
 
 
-def test_datasets_columns_and_seeds_have_equal_weight() -> None:
+def test_sources_columns_and_seeds_have_equal_weight() -> None:
     weights = overall.even_weights(KEYS)
     assert weights.sum() == pytest.approx(1.0)
     assert weights[:9] == pytest.approx(np.full(9, 1 / 18))
@@ -72,14 +72,14 @@ def test_resampled_weights_sum_to_one_and_average_to_even_weights() -> None:
     weights = overall.resampled_weights(KEYS, replicates=4000)
     assert weights.sum(axis=1) == pytest.approx(np.ones(4000))
     assert weights.mean(axis=0) == pytest.approx(overall.even_weights(KEYS), abs=0.01)
-    # All columns of a dataset are drawn at the same seeds: their splits are the same.
+    # All columns of a source are drawn at the same seeds: their splits are the same.
     assert (weights[:, 0:3] == weights[:, 3:6]).all()
-    # A dataset that was not drawn has no weight, one drawn twice has all.
+    # A source that was not drawn has no weight, one drawn twice has all.
     assert {round(float(w), 9) for w in weights[:, 9:].sum(axis=1)} == {0.0, 0.5, 1.0}
     assert (weights == overall.resampled_weights(KEYS, replicates=4000)).all()  # the same on every machine
 
 
-def test_the_interval_of_one_dataset_is_the_bootstrap_over_its_seeds() -> None:
+def test_the_interval_of_one_source_is_the_bootstrap_over_its_seeds() -> None:
     """All draws of three seeds, each as likely: the ends are those of the exact distribution."""
     keys = [CellKey("d", "c", seed) for seed in range(3)]
     values = np.array([[1.0], [2.0], [6.0]])
@@ -148,7 +148,21 @@ def test_pairwise_p_values_are_corrected_and_form_cliques() -> None:
     assert p[0, 2] == pytest.approx(3 * alone)  # the smallest of three p-values, times three
 
 
-def test_win_share_weights_datasets_and_columns_equally() -> None:
+@settings(deadline=None)
+@given(st.integers(1, 12), st.integers(2, 6))
+def test_the_least_p_value_is_reached_when_every_source_agrees(sources: int, methods: int) -> None:
+    means = np.array([[(1 + source) * 1.7**m for m in range(methods)] for source in range(sources)])
+    assert overall.pairwise_p(means).min() == pytest.approx(overall.least_p(sources, methods))
+
+
+def test_source_means_weight_columns_and_seeds_equally() -> None:
+    values = np.arange(24.0).reshape(12, 2)
+    grid = overall.Grid(("a", "b"), tuple(KEYS), values, np.zeros((12, 2), dtype=bool))
+    big = np.mean([values[3 * c : 3 * c + 3].mean(axis=0) for c in range(3)], axis=0)
+    assert overall.source_means(grid) == pytest.approx(np.array([big, values[9:].mean(axis=0)]))
+
+
+def test_win_share_weights_sources_and_columns_equally() -> None:
     ours = {CellKey("d", column, seed): 1.0 for column in "abcd" for seed in range(3)} | {CellKey("e", "a", 0): 0.0}
     assert overall.win_share(ours, dict.fromkeys(ours, 0.5)) == (pytest.approx(0.5), 13)
 

@@ -44,20 +44,53 @@ def test_blocks_follow_from_noise_bags_and_rows() -> None:
     assert block_of("own-bags", "high", images=True) == "privacy"
 
 
-def test_mean_ranks_weight_datasets_equally() -> None:
+def test_mean_ranks_weight_sources_equally() -> None:
     results = grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy", bag_size=8)
     results += grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy", bag_size=32)
     results += grid({"a": [0.7] * 3, "b": [0.8] * 3}, dataset="other", bag_size=8)
     found = standing(content_of(results))
     assert [(row.method, row.rank) for row in found.rows] == [("a", 1.5), ("b", 1.5)]
-    assert (found.datasets, found.columns, found.cells, found.seeds) == (2, 3, 9, [0, 1, 2])
+    assert (found.sources, found.datasets, found.columns, found.cells, found.seeds) == (2, 2, 3, 9, [0, 1, 2])
     assert row_of(found, "a").wins == 0.5  # as in ranks: all of one dataset, none of the other
     assert found.shares == [[50.0, 50.0], [50.0, 50.0]]
-    assert (found.column_seeds, found.bag_datasets) == ((3, 3), [2, 1])
+    assert (found.column_seeds, found.bag_sources) == ((3, 3), [2, 1])
     assert (row_of(found, "a").low, row_of(found, "a").high) == (1.0, 2.0)
     assert found.bags == [8, 32]
     assert row_of(found, "a").bags == [1.5, 1.0]
-    assert row_of(found, "b").tied is True
+
+
+def test_datasets_of_one_source_weigh_as_one() -> None:
+    results = grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy")
+    results += grid({"a": [0.9] * 3, "b": [0.8] * 3}, dataset="toy-again")
+    results += grid({"a": [0.7] * 3, "b": [0.8] * 3}, dataset="other")
+    content = content_of(results)
+    content.facts.datasets["toy-again"] = DatasetAbout(source="toy")
+    found = standing(content)
+    assert [(row.method, row.rank) for row in found.rows] == [("a", 1.5), ("b", 1.5)]
+    assert (found.sources, found.datasets, found.columns) == (2, 3, 3)
+
+
+def test_a_single_source_gives_no_interval() -> None:
+    found = standing(content_of(grid({"a": [0.9, 0.7, 0.9], "b": [0.8] * 3})))
+    assert [(row.rank, row.low, row.high) for row in found.rows] == [(1.3333, None, None), (1.6667, None, None)]
+
+
+@pytest.mark.parametrize(("sources", "separated"), [(5, None), (6, True)])
+def test_nothing_is_tested_with_too_few_sources(sources: int, separated: bool | None) -> None:
+    values = {"a": [0.9] * 3, "b": [0.8] * 3}
+    found = standing(content_of([r for n in range(sources) for r in grid(values, dataset=f"toy-{n}")]))
+    assert row_of(found, "b").separated is separated
+    words = "" if separated else "5 sources are too few to separate the two methods"
+    assert (found.untested, found.bars) == (words, [])
+
+
+def test_methods_that_win_on_different_sources_are_not_separated() -> None:
+    results = []
+    for n in range(6):
+        results += grid({"a": [0.9] * 3, "b": [0.8 if n else 0.95] * 3}, dataset=f"toy-{n}")
+    found = standing(content_of(results))
+    assert row_of(found, "b").separated is False
+    assert (found.untested, found.bars) == ("", [(0, 1)])
 
 
 def test_unranked_methods_are_listed_with_missing_cells() -> None:
@@ -218,6 +251,8 @@ def test_descriptions_of_methods_and_datasets_are_kept() -> None:
     assert all(p.doc for p in method.params)
     images = {spec.name for spec in registry.datasets.specs if dataset_facts(spec, "").images}
     assert images == {"cifar-b", "cifar-s", "cifar10"}
+    shared_rows = {spec.name: spec.source for spec in registry.datasets.specs if spec.source != spec.name}
+    assert shared_rows == {"cifar-b": "cifar10", "cifar-s": "cifar10", "landscape": "adult"}
     adult = dataset_facts(registry.datasets["adult"], "")
     assert (adult.rows, adult.licence) == (48_842, "CC BY 4.0")
     assert adult.homepage.startswith("https://")

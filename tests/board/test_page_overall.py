@@ -44,12 +44,12 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     standing = board["overall"][0]
     assert seen.run(ROWS) == [row["method"] for row in standing["rows"]]
     table = seen.run("document.querySelector('table.overall').textContent")
-    assert table.count("tied with the first") == 2
+    assert table.count("not separated") == 2
     first = standing["rows"][0]
     assert f"{first['rank']:.2f}" in table
     assert f"{first['low']:.1f}–{first['high']:.1f}" in table
     note = seen.run("document.querySelector('.heading .note').textContent")
-    for part in ("36 cells", "2 datasets", "12 columns", "2 to 3 seeds a column"):
+    for part in ("36 cells", "2 datasets from 2 sources", "12 columns", "2 to 3 seeds a column"):
         assert part in note
     assert "late (4 of 36)" in seen.run("document.querySelector('.legend').textContent")
     assert seen.run("document.querySelectorAll('figure.ranks .clique').length") == len(standing["bars"])
@@ -63,10 +63,11 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
     assert heading == "Of the suite suite-1 (published 2026-11-16), controls and bounds included"
     answer = seen.run("document.querySelector('.answer').textContent")
     assert answer.startswith(
-        "bp has the best mean rank overall: 1.3 (0.8 to 2.0) of 9; not separated from it: bp-count and count-nll."
+        "bp has the best mean rank over 12 columns (2 datasets from 2 sources): 1.3 (0.8 to 2.0) of 9; "
+        "not separated from it: bp-count and count-nll."
     )
     assert answer.endswith("random: bp 1.3, 2 not separatedprivacy: bp 1.3, 2 not separated")
-    assert seen.run("document.querySelector('.heat thead').textContent").endswith("10242 sets20481 set")
+    assert seen.run("document.querySelector('.heat thead').textContent").endswith("10242 sources20481 source")
     coordinates = "[...document.querySelectorAll('.plot *')].flatMap(e => [...e.attributes]).map(a => a.value)"
     assert not seen.run(f"{coordinates}.some(v => /NaN|undefined|Infinity|null/.test(v))")
 

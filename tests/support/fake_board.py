@@ -71,7 +71,7 @@ def fake_board(
     versions = {"llpbench": "0.1.0", "numpy": "2.1.0", "keras": "3.6.0", "jax": "0.4.38"}
     machine = {"cpu": "A Processor @ 2.50GHz", "cores": 2, "ram": 15.6, "os": "Linux", "python": "3.11.2"}
     return {
-        "schema": 4,
+        "schema": 5,
         "protocol": 2,
         "title": "llpbench leaderboard",
         "metrics": copy.deepcopy(METRICS[:metrics]),
@@ -97,13 +97,14 @@ def with_overall(board: Tree) -> Tree:
         rank = 1.2543 + 0.8 * place  # 1.25 in a table, 1.3 in a sentence: rounded once
         row: Tree = {"method": method, "rank": rank, "low": rank - 0.5, "high": rank + 0.75, "wins": 0.9 - 0.1 * place}
         row |= {"scaled": 0.9 - 0.15 * place, "seconds": 2.0 * place + 0.5, "bags": [rank] * 6, "failed": place % 3}
-        rows.append(row | ({"tied": place < 3, "p": 0.04 * place} if place else {}))
+        rows.append(row)
+    judged = [r | ({"separated": place >= 3, "p": 0.04 * place} if place else {}) for place, r in enumerate(rows)]
     shares = [[50.0 + 5 * (j - i) for j in range(len(rows))] for i in range(len(rows))]
-    size = {"datasets": 2, "columns": 12, "cells": 36, "seeds": [0, 1, 2], "machine": "m-1a2b3c4d"}
-    size |= {"column_seeds": [2, 3], "bag_datasets": [2, 2, 1, 2, 2, 1]}
+    size = {"sources": 2, "datasets": 2, "columns": 12, "cells": 36, "seeds": [0, 1, 2], "machine": "m-1a2b3c4d"}
+    size |= {"column_seeds": [2, 3], "bag_sources": [2, 2, 1, 2, 2, 1]}
     standing = {**size, "rows": rows, "bags": [8, 32, 128, 512, 1024, 2048], "unranked": {"late": 4}}
     standing |= {"variants": [{"method": "bp[iterations=1]", "of": "bp", "cells": 12, "wins": 0.25, "scaled": 0.1}]}
-    tested = {"bars": [[0, 2], [2, 5]], "shares": shares}
+    tested = {"rows": judged, "bars": [[0, 2], [2, 5]], "shares": shares}
     overall = [
         {"block": block, "metric": metric["name"], "rule": rule, **standing} | (tested if not place else {})
         for place, metric in enumerate(METRICS)

@@ -85,6 +85,7 @@ def _spec(name: str, summary: str, **facts: Any) -> DatasetSpec:
         embed="llpbench_datasets.cifar.embed:embed",
         params=PARAMS,
         rows=60_000,
+        source="cifar10",
         images=True,
         split="standard 50,000 / 10,000, then 10 % of train for validation",
         files=FILES,

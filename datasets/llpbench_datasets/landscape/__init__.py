@@ -36,6 +36,7 @@ LANDSCAPE = DatasetSpec(
     homepage=ADULT.homepage,
     citation="The Complex Landscape of Learning from Label Proportions Evaluation: bag sets, split seeds and results",
     own_bags="set",
+    source=ADULT.source,
     published_runs=True,
 )
 

@@ -39,6 +39,7 @@ class BoardCells:
             bounds of other packages are not ranked either and change no score.
         planned: how many cells of a method in a block there are, run or not.
         guests: methods of other packages; they do not decide which cells are ranked.
+        datasets: the registered dataset of each dataset as displayed.
     """
 
     results: dict[str, dict[CellKey, CellResult]]
@@ -49,6 +50,7 @@ class BoardCells:
     controls: tuple[str, ...]
     planned: Counter[tuple[str, str]]
     guests: frozenset[str]
+    datasets: dict[str, str]
 
     @cached_property
     def blocks(self) -> tuple[str, ...]:
@@ -64,7 +66,9 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
     bases: dict[str, str] = {}
     bounds: dict[tuple[str, int], dict[str, dict[int, CellResult]]] = {}
     planned: Counter[tuple[str, str]] = Counter()
+    registered: dict[str, str] = {}
     for dataset in datasets:
+        registered[dataset.sample.setting.dataset] = dataset.sample.setting.base_dataset
         for bag in dataset.bags:
             bounds[dataset.sample.setting.dataset, bag] = {
                 method: {r.cell.seed: r for r in group.fine}
@@ -77,7 +81,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
                 block = _block(group, facts)
                 planned[method, block] += len(group.plans)
                 for result in group.found:
-                    key = _key(group, result)
+                    key = _key(group, result, facts)
                     results.setdefault(method, {})[key] = result
                     blocks[key] = block
     variant_of = {m: base for m, base in bases.items() if m != base and base in bases}
@@ -92,6 +96,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
         tuple(m for m in ranked if known[m].control and known[m].comes_along),
         planned,
         frozenset(m for m in ranked if not known[m].comes_along),
+        registered,
     )
 
 
@@ -100,9 +105,10 @@ def _block(group: Group, facts: Facts) -> str:
     return block_of(group.setting.scheme, group.setting.noise_name, about is not None and about.images)
 
 
-def _key(group: Group, result: CellResult) -> CellKey:
+def _key(group: Group, result: CellResult, facts: Facts) -> CellKey:
     setting = group.setting
-    return CellKey(setting.base_dataset, (setting.dataset, setting.noise_name, setting.bag_size), result.cell.seed)
+    column = (setting.dataset, setting.noise_name, setting.bag_size)
+    return CellKey(facts.source_of(setting.base_dataset), column, result.cell.seed)
 
 
 def standings_of(cells: BoardCells, styles: Sequence[MetricStyle], rules: Sequence[str]) -> list[Overall]:
@@ -141,24 +147,26 @@ def _standing(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> O
     bags = {key: key.column[2] for key in grid.keys}
     ranks = grid.ranks
     mean: list[float] = (overall.even_weights(grid.keys) @ ranks).tolist()
+    sources = len({key.source for key in grid.keys})
     low, high = overall.percentile_interval(overall.resampled_weights(grid.keys) @ ranks)
+    known = sources > 1  # one source says nothing about others
     order = sorted(range(len(grid.methods)), key=lambda m: (_rounded(mean[m]), grid.methods[m]))
-    means = overall.column_means(grid)
     main = style.name == JUDGED
-    p = overall.pairwise_p(means) if main else None
+    testable = overall.least_p(sources, len(grid.methods)) <= LEVEL
+    p = overall.pairwise_p(overall.source_means(grid)) if main and testable else None
     sizes = sorted({bags[key] for key in grid.keys})
     by_bag = [_mean_ranks(grid, [key for key in grid.keys if bags[key] == size]) for size in sizes]
     scale = _scale(cells, numbers, grid, style, rule)
     machine, seconds = _seconds(cells, grid)
-    seeds = Counter((key.dataset, key.column) for key in grid.keys).values()
+    seeds = Counter(key.column for key in grid.keys).values()
     shares: list[list[float]] = overall.win_shares(grid).tolist()
     rows = [
         OverallRow(
             method=(name := grid.methods[m]),
             rank=_rounded(mean[m]),
-            low=_round(low[m]),
-            high=_round(high[m]),
-            tied=None if p is None or m == order[0] else bool(p[order[0], m] > LEVEL),
+            low=_round(low[m]) if known else None,
+            high=_round(high[m]) if known else None,
+            separated=None if p is None or m == order[0] else bool(p[order[0], m] <= LEVEL),
             p=None if p is None or m == order[0] else _round(p[order[0], m]),
             wins=_round(_mean([share for other, share in enumerate(shares[m]) if other != m])),
             scaled=_scaled(scale, dict(zip(grid.keys, grid.values[:, m], strict=True))),
@@ -172,20 +180,27 @@ def _standing(cells: BoardCells, style: MetricStyle, rule: str, block: str) -> O
         block=block,
         metric=style.name,
         rule=rule,
-        datasets=len({key.dataset for key in grid.keys}),
-        columns=len(means),
+        sources=sources,
+        datasets=len({cells.datasets[key.column[0]] for key in grid.keys}),
+        columns=len(seeds),
         cells=len(grid.keys),
         seeds=sorted({key.seed for key in grid.keys}),
         column_seeds=(min(seeds), max(seeds)),
         rows=rows,
         bags=sizes,
-        bag_datasets=[len({key.dataset for key in grid.keys if bags[key] == size}) for size in sizes],
+        bag_sources=[len({key.source for key in grid.keys if bags[key] == size}) for size in sizes],
+        untested=_too_few(sources, len(grid.methods)) if main and not testable else "",
         bars=[] if p is None else overall.cliques(order, p <= LEVEL),
         shares=[[_percent(shares[a][b]) for b in order] for a in order] if main else [],
         variants=_variants(cells, numbers, scale),
         unranked={m: sum(key not in table[m] for key in grid.keys) for m in table if m not in grid.methods},
         machine=machine,
     )
+
+
+def _too_few(sources: int, methods: int) -> str:
+    pair = "the two methods" if methods == 2 else f"any two of {methods} methods"
+    return f"{_plural(sources, 'source')} {'is' if sources == 1 else 'are'} too few to separate {pair}"
 
 
 def _numbers(row: Mapping[CellKey, CellResult], style: MetricStyle, rule: str) -> dict[CellKey, float | None]:
@@ -226,8 +241,8 @@ def _scale(
     sign = 1.0 if style.higher_is_better else -1.0
     columns: dict[tuple[str, ColumnName], list[CellKey]] = {}
     for key in grid.keys:
-        columns.setdefault((key.dataset, key.column), []).append(key)
-    for (dataset, column), keys in columns.items():
+        columns.setdefault((key.source, key.column), []).append(key)
+    for (source, column), keys in columns.items():
         bounds = [
             {s: sign * v for s, r in by_seed.items() if (v := value_of(r, style.name, rule)) is not None}
             for by_seed in cells.bounds.get((column[0], column[2]), {}).values()
@@ -236,7 +251,7 @@ def _scale(
         bound = [m for of in bounds if (m := _mean([of.get(key.seed) for key in keys])) is not None]
         control = [m for of in controls if (m := _mean([of.get(key) for key in keys])) is not None]
         if bound and control and max(bound) > max(control):
-            scale[dataset, column] = (keys, max(control), max(bound))
+            scale[source, column] = (keys, max(control), max(bound))
     return scale
 
 

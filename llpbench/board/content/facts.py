@@ -65,6 +65,7 @@ class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     split: str = ""
     rows: int | None = None
     columns: int | str | None = None
+    source: str = ""
     classes: int | None = None
     balance: tuple[float, ...] = ()
     images: bool = False
@@ -97,6 +98,11 @@ class Facts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     references: list[Reference] = []
     rules: dict[str, RuleFacts] = {}
     suites: dict[str, SuiteAbout] = {}
+
+    def source_of(self, dataset: str) -> str:
+        """The source of a dataset (``DatasetSpec.source``); its own name if it states none."""
+        about = self.datasets.get(dataset)
+        return about.source if about is not None and about.source else dataset
 
     @property
     def roles(self) -> Roles:

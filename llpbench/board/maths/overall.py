@@ -5,11 +5,12 @@ A table has the number of each method in each cell (higher is better), or None i
 - *Ranked cells and methods* (``results.shared``): usual cells are those for which more than half of the methods have a
   number (of the methods of llpbench, if there are any); ranked methods have a result in all of them. A failure is
   ranked below every number, loses every comparison, and counts in means as the worst number in that cell.
-- *Weights*: datasets have equal weight, columns of a dataset have, and seeds of a column have.
-- *Intervals*: percentiles of a bootstrap over datasets, and over seeds within each dataset (the same seeds for all
+- *Sources*: datasets that share rows or images have one source (``DatasetSpec.source``), the unit of everything below.
+- *Weights*: sources have equal weight, columns of a source have, and seeds of a column have.
+- *Intervals*: percentiles of a bootstrap over sources, and over seeds within each source (the same seeds for all
   columns with the same number of seeds, whose splits are the same).
-- *Ties*: Wilcoxon's signed-rank test over columns; the p-values of all pairs of methods are corrected together
-  (Holm). Bars of the diagram and "tied with the first" are the same verdict.
+- *Tests*: Wilcoxon's signed-rank test over sources; the p-values of all pairs of methods are corrected together
+  (Holm). With few sources no p-value can be small (``least_p``), and nothing is tested.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from llpbench.results.shared import RIVALS, Roles, shared_keys
 
 REPLICATES = 500
 _SEED = 20_260_101
-_EXACT = 25  # columns up to which the signed-rank test counts all signs
+_EXACT = 25  # differences up to which the signed-rank test counts all signs
 
 
 ColumnName = tuple[str, str, int]
@@ -39,7 +40,7 @@ ColumnName = tuple[str, str, int]
 class CellKey(NamedTuple):
     """A cell that methods share."""
 
-    dataset: str
+    source: str
     column: ColumnName
     seed: int
 
@@ -75,7 +76,7 @@ def ranked_grid(table: Scores, roles: Roles = RIVALS) -> Grid:
     numbered = {m: [k for k, v in row.items() if v is not None] for m, row in table.items()}
     usual = shared_keys(numbered, roles=roles).keys
     methods = tuple(m for m, row in table.items() if usual and all(key in row for key in usual))
-    keys = tuple(sorted(usual, key=lambda key: (key.dataset, str(key.column), key.seed)))
+    keys = tuple(sorted(usual, key=lambda key: (key.source, str(key.column), key.seed)))
     numbers = np.array([[_or_nan(table[m][key]) for m in methods] for key in keys], dtype=np.float64)
     if len(methods) < 2:
         return Grid((), (), np.zeros((0, 0)), np.zeros((0, 0), dtype=np.bool_))
@@ -96,24 +97,24 @@ def _or_nan(value: float | None) -> float:
 def even_weights(keys: Sequence[CellKey]) -> FloatArray:
     """The weight of each cell (see the module); the sum is 1."""
     weights = np.zeros(len(keys))
-    datasets = _nested(keys)
-    for columns in datasets.values():
+    sources = _nested(keys)
+    for columns in sources.values():
         for places in columns.values():
-            weights[places] = 1.0 / (len(datasets) * len(columns) * len(places))
+            weights[places] = 1.0 / (len(sources) * len(columns) * len(places))
     return weights
 
 
 def resampled_weights(keys: Sequence[CellKey], replicates: int = REPLICATES, seed: int = _SEED) -> FloatArray:
-    """``even_weights`` of bootstrap samples (replicates x cells): datasets are drawn, then seeds within each.
+    """``even_weights`` of bootstrap samples (replicates x cells): sources are drawn, then seeds within each.
 
     Only raw output of PCG64 is used, which numpy keeps stable: the same cells give the same intervals.
     """
-    datasets = _nested(keys)
+    sources = _nested(keys)
     bits = np.random.PCG64(seed)
-    drawn = _uniform(bits, (replicates, len(datasets)))
-    times = _counts((drawn * len(datasets)).astype(np.int64), len(datasets)) / max(1, len(datasets))
+    drawn = _uniform(bits, (replicates, len(sources)))
+    times = _counts((drawn * len(sources)).astype(np.int64), len(sources)) / max(1, len(sources))
     weights = np.zeros((replicates, len(keys)))
-    for number, columns in enumerate(datasets.values()):
+    for number, columns in enumerate(sources.values()):
         most = max(len(places) for places in columns.values())
         lots = _uniform(bits, (replicates, most))
         for places in columns.values():
@@ -124,10 +125,10 @@ def resampled_weights(keys: Sequence[CellKey], replicates: int = REPLICATES, see
 
 
 def _nested(keys: Sequence[CellKey]) -> dict[str, dict[ColumnName, list[int]]]:
-    """The positions of cells by dataset and column."""
+    """The positions of cells by source and column."""
     found: dict[str, dict[ColumnName, list[int]]] = {}
     for place, key in enumerate(keys):
-        found.setdefault(key.dataset, {}).setdefault(key.column, []).append(place)
+        found.setdefault(key.source, {}).setdefault(key.column, []).append(place)
     return found
 
 
@@ -166,10 +167,12 @@ def win_shares(grid: Grid) -> FloatArray:
     return np.tensordot(even_weights(grid.keys), (ours > theirs) + 0.5 * (ours == theirs), 1)
 
 
-def column_means(grid: Grid) -> FloatArray:
-    """The mean over seeds of each column (columns x methods)."""
-    places = [p for columns in _nested(grid.keys).values() for p in columns.values()]
-    return np.array([grid.values[p].mean(axis=0) for p in places]).reshape(len(places), len(grid.methods))
+def source_means(grid: Grid) -> FloatArray:
+    """The mean of each source (sources x methods), with the weights of mean ranks."""
+    weights, sources = even_weights(grid.keys), [key.source for key in grid.keys]
+    names = list(dict.fromkeys(sources))
+    inside = np.array([[source == name for source in sources] for name in names]).reshape(len(names), len(sources))
+    return np.asarray(len(names) * (inside * weights) @ grid.values)
 
 
 def signed_rank_p(differences: Sequence[float] | FloatArray) -> float:
@@ -197,8 +200,13 @@ def signed_rank_p(differences: Sequence[float] | FloatArray) -> float:
     return float(min(1.0, ways[apart].sum() / 2.0 ** len(known)))
 
 
+def least_p(sources: int, methods: int) -> float:
+    """The smallest p-value of ``pairwise_p``: that of a pair about which all sources agree, corrected for all pairs."""
+    return min(1.0, 2.0 ** (1 - sources) * math.comb(methods, 2))
+
+
 def pairwise_p(means: FloatArray) -> FloatArray:
-    """The p-values of no difference over columns, corrected for all pairs (methods x methods)."""
+    """The p-values of no difference over sources, corrected for all pairs (methods x methods)."""
     size = means.shape[1]
     pairs = list(combinations(range(size), 2))
     corrected = holm({f"{a} {b}": signed_rank_p(means[:, a] - means[:, b]) for a, b in pairs})
@@ -227,9 +235,9 @@ def between(value: float, control: float, bound: float) -> float | None:
 
 
 def even_mean(values: Mapping[tuple[str, ColumnName], float]) -> float | None:
-    """The mean over (dataset, column) with equal weight for datasets and for columns of a dataset."""
-    datasets: dict[str, list[float]] = {}
-    for (dataset, _), value in values.items():
-        datasets.setdefault(dataset, []).append(value)
-    means = [math.fsum(found) / len(found) for found in datasets.values()]
+    """The mean over (source, column) with equal weight for sources and for columns of a source."""
+    sources: dict[str, list[float]] = {}
+    for (source, _), value in values.items():
+        sources.setdefault(source, []).append(value)
+    means = [math.fsum(found) / len(found) for found in sources.values()]
     return math.fsum(means) / len(means) if means else None

@@ -4,13 +4,14 @@
 function differenceChart(view, width) {
   return rankFigure(view, width, list(view.found.bars), {
     title: 'Critical differences',
-    note: 'Mean rank (1 is best) and its 95 % interval. A bar on the right joins methods without a significant difference: Wilcoxon over columns, all pairs corrected together (Holm).',
+    note: 'Mean rank (1 is best) and its 95 % interval. A bar on the right joins methods without a significant difference: Wilcoxon over sources, all pairs corrected together (Holm).',
   });
 }
 
-/** The same without tests, for metrics that have none. */
+/** The same where nothing is tested. */
 function rankChart(view, width) {
-  return rankFigure(view, width, [], {title: 'Mean ranks', note: 'Mean rank (1 is best) and its 95 % interval.'});
+  const note = `Mean rank (1 is best)${view.all.some((r) => num(r.low) !== null) ? ' and its 95 % interval' : ''}.`;
+  return rankFigure(view, width, [], {title: 'Mean ranks', note});
 }
 
 function rankFigure(view, width, bars, {title, note}) {
@@ -81,13 +82,13 @@ function rankFigure(view, width, bars, {title, note}) {
         });
       }),
     ],
-    columns: ['method', 'mean rank', 'low', 'high', 'tied with the first'],
+    columns: ['method', 'mean rank', 'low', 'high', 'separated from the first'],
     rows: all.map((r) => [
       str(r.method),
       fixed(r.rank),
       fixed(r.low),
       fixed(r.high),
-      r.tied === true ? 'yes' : r.tied === false ? 'no' : '',
+      r.separated === true ? 'yes' : r.separated === false ? 'no' : '',
     ]),
   });
 }

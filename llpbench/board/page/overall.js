@@ -43,7 +43,7 @@ const baseName = (method) => str(method).split(/[[ ]/)[0];
 const aboutMethod = (method) => dict(dict(board.methods)[baseName(method)]);
 
 function overallPanel(view) {
-  const {found, state, all} = view;
+  const {found, all} = view;
   const blocks = overallBlocks(board);
   const inner = mainWidth();
   const two = inner >= 900;
@@ -64,7 +64,7 @@ function overallPanel(view) {
     h(
       'div',
       {class: 'pair uneven spaced'},
-      list(found.bars).length || state.metric === MAIN_METRIC ? differenceChart(view, width) : rankChart(view, width),
+      isTested(found) ? differenceChart(view, width) : rankChart(view, width),
       bagTable(view),
     ),
     h(
@@ -93,8 +93,8 @@ function overallHeading(view, blocks) {
             [
               `${capital(view.metric)}, rule ${state.rule}`,
               `${plural(list(found.rows).length, 'method')} ranked on ${plural(num(found.cells) || 0, 'cell')} that they share`,
-              plural(num(found.datasets) || 0, 'dataset'),
               plural(num(found.columns) || 0, 'column'),
+              extentOf(found),
               seedsOfColumns(found),
             ].join(' · '),
           )
@@ -121,6 +121,13 @@ function overallHeading(view, blocks) {
   );
 }
 
+/** 8 datasets from 5 sources. */
+const extentOf = (found) =>
+  `${plural(num(found.datasets) || 0, 'dataset')} from ${plural(num(found.sources) || 0, 'source')}`;
+
+/** Whether methods were tested against the first: not for every metric, and not with too few sources. */
+const isTested = (found) => list(found.rows).some((r) => own(r, 'separated'));
+
 /** How many seeds a column has: 3 seeds, or 2 to 5 seeds, a column. */
 function seedsOfColumns(found) {
   const [fewest, most] = list(found.column_seeds);
@@ -131,26 +138,28 @@ function seedsOfColumns(found) {
 function overallAnswer(view, blocks) {
   const {found, all, state} = view;
   const [first] = all;
-  const tied = (o) => list(o.rows).filter((r) => r.tied === true);
-  const tested = all.some((r) => own(r, 'tied'));
+  const unseparated = (o) => list(o.rows).filter((r) => r.separated === false);
+  const tested = isTested(found);
   const names = (rows) => rows.map((r, i) => [i ? (i === rows.length - 1 ? ' and ' : ', ') : '', name(str(r.method))]);
-  const others = tied(found);
+  const others = unseparated(found);
   const range = num(first.low) === null ? '' : ` (${fixed(first.low, 1)} to ${fixed(first.high, 1)})`;
   const sure = !tested
-    ? ''
+    ? found.untested && `; ${str(found.untested)}`
     : !others.length
       ? '; every other method is separated from it'
       : others.length === all.length - 1
         ? '; no other method is separated from it'
         : ['; not separated from it: ', names(others)];
+  const part = state.block === ALL ? '' : ` of ${state.block}`;
+  const on = `${plural(num(found.columns) || 0, 'column')}${part} (${extentOf(found)})`;
   const parts = state.block === ALL ? blocks.filter((block) => block !== ALL) : [];
   const leader = (block) => {
     const o = overallOf(board, {...state, block});
     const [best] = list(o.rows);
     if (!best) return null;
-    const near = tied(o).length;
-    const words = !tested
-      ? ''
+    const near = unseparated(o).length;
+    const words = !isTested(o)
+      ? ` (${plural(num(o.sources) || 0, 'source')})`
       : near === list(o.rows).length - 1
         ? ', nobody separated'
         : near
@@ -165,7 +174,7 @@ function overallAnswer(view, blocks) {
       'p',
       null,
       h('b', null, name(str(first.method))),
-      ` has the best mean rank ${state.block === ALL ? 'overall' : `over ${state.block}`}: ${fixed(first.rank, 1)}${range} of ${all.length}`,
+      ` has the best mean rank over ${on}: ${fixed(first.rank, 1)}${range} of ${all.length}`,
       sure,
       '.',
     ),
@@ -182,23 +191,23 @@ function seedsText(seeds) {
 function overallLegend(view) {
   const {found} = view;
   const unranked = Object.entries(dict(found.unranked)).filter(([, lacks]) => num(lacks));
-  const tested = list(found.rows).some((r) => own(r, 'tied'));
-  const pairs = (list(found.rows).length * (list(found.rows).length - 1)) / 2;
+  const sources = num(found.sources) || 0;
   return h(
     'div',
     {class: 'legend column'},
     h(
       'p',
       null,
-      'In each cell (dataset, bags, noise, seed) methods are ranked; columns of a dataset have equal weight, and so have datasets. The range next to a mean rank is its 95 % interval over resampled datasets and seeds',
-      num(found.datasets) < 5 ? `, which is rough with ${plural(num(found.datasets) || 0, 'dataset')}. ` : '. ',
+      'In each cell (dataset, bags, noise, seed) methods are ranked. Columns of a source have equal weight, and so have sources; datasets that share rows or images have one source. ',
+      sources < 2
+        ? 'Mean ranks of a single source have no interval. '
+        : `The range next to a mean rank is its 95 % interval over resampled sources and seeds${sources < 10 ? `, which is rough with ${sources} sources` : ''}. `,
       'Won is the share of cells won against the others, with the same weights. Score: 0 is the best control, 1 the bound; below 0 is worse than the control. ',
-      tested
-        ? '“Tied with the first” means not separated from it: Wilcoxon’s test over columns, all pairs corrected together (Holm), finds no significant difference in these columns. Columns of one dataset share rows, so the tests say little about other datasets; the interval, which resamples datasets, does.'
-        : 'There is no test for this metric.',
-      tested && 2 ** (1 - (num(found.columns) || 0)) * pairs > 0.05
-        ? ` ${plural(num(found.columns) || 0, 'column')} are too few for this test to separate any methods.`
-        : '',
+      isTested(found)
+        ? '“Not separated” is from the first: Wilcoxon’s test over sources, all pairs corrected together (Holm), finds no significant difference.'
+        : found.untested
+          ? `There is no test: ${str(found.untested)}.`
+          : 'There is no test for this metric.',
     ),
     unranked.length
       ? h(
@@ -213,11 +222,11 @@ function overallLegend(view) {
 /** Mean rank at each bag size. */
 function bagTable(view) {
   const {bags, rows, found} = view;
-  const counts = list(found.bag_datasets).map(num);
+  const counts = list(found.bag_sources).map(num);
   return smallTable(
     'By bag size',
-    'Mean rank at each bag size. Below the size: the number of datasets, which differ between sizes.',
-    bags.map((bag, i) => [bagShort(bag), counts[i] ? h('span', {class: 'of'}, plural(counts[i], 'set')) : null]),
+    'Mean rank at each bag size. Below the size: the number of sources, which differ between sizes.',
+    bags.map((bag, i) => [bagShort(bag), counts[i] ? h('span', {class: 'of'}, plural(counts[i], 'source')) : null]),
     rows.map((r) => [str(r.method), list(r.bags).map(num)]),
   );
 }
@@ -276,7 +285,7 @@ function winMatrix(view) {
   };
   return tableCard({
     title: 'Pairwise wins',
-    note: 'Percentage of shared cells (dataset, bags, noise, seed; datasets have equal weight) in which the method of the row beats the method of the column. Columns are numbered by rank.',
+    note: 'Percentage of shared cells (dataset, bags, noise, seed; sources have equal weight) in which the method of the row beats the method of the column. Columns are numbered by rank.',
     kind: 'matrix',
     caption: 'Share of cells won, rows against columns',
     head: [

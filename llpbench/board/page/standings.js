@@ -34,7 +34,7 @@ function overallTable(view) {
             {scope: 'col'},
             h(
               'span',
-              {title: 'Mean rank (1 is best) with its 95 % interval over resampled datasets and seeds'},
+              {title: 'Mean rank (1 is best) with its 95 % interval over resampled sources and seeds'},
               'Mean rank',
             ),
           ),
@@ -79,8 +79,8 @@ function overallRow(view, r, variants) {
       {class: 'ranks'},
       h('b', null, fixed(r.rank)),
       num(r.low) === null ? null : h('span', {class: 'sd'}, ` ${fixed(r.low, 1)}–${fixed(r.high, 1)}`),
-      r.tied === true
-        ? h('span', {class: 'tied', title: `not separated from the first (p ${fixed(r.p, 3)})`}, 'tied with the first')
+      r.separated === false
+        ? h('span', {class: 'near', title: `not separated from the first (p ${fixed(r.p, 3)})`}, 'not separated')
         : null,
     ),
     h('td', {class: 'num'}, num(r.wins) === null ? '–' : fixed(100 * r.wins, 0)),
