@@ -25,7 +25,7 @@ class FieldSettings(BPSettings):
     agg_reduction: Literal["mean", "sum"] = "mean"
     gain: float | Literal["auto"] = "auto"
     normalise: bool = True
-    relaxed: Literal["auto", "on", "off"] = "auto"
+    relaxed: Literal["evidence", "auto", "on", "off"] = "evidence"
     ensemble: Literal["auto", "on", "off"] = "auto"
     covariates: Literal["both", "embeddings"] = "both"
     tempered: bool = False
@@ -91,10 +91,11 @@ def field_params() -> tuple[Param, ...]:
         Param(
             "relaxed",
             default.relaxed,
-            choices=("auto", "on", "off"),
-            doc="use real-valued labels that are smooth along the graph and explain the counts as the prior of each "
-            "row; auto omits them if, in cross-validation over bags, they predict counts clearly worse than the "
-            "overall rate",
+            choices=("evidence", "auto", "on", "off"),
+            doc="prior of each row. evidence: a regression on bag means, plus a field that is smooth along the graph "
+            "and explains what is left of the counts, if in cross-validation over bags it predicts counts clearly "
+            "better than the regression; on: a field without regression; auto: the same, but no prior if it predicts "
+            "counts clearly worse than the overall rate; off: no prior",
         ),
         Param(
             "ensemble",
