@@ -15,7 +15,7 @@ from llpbench import Bags, QuietMonitor
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp_field.covariates import side_by_side
 from llpbench_methods.bp_field.ensemble import CERTAIN, Member, average, label_by_all, members_of
-from llpbench_methods.bp_field.field import find_field, linear_potentials
+from llpbench_methods.bp_field.field import Field, find_field, linear_potentials
 from llpbench_methods.bp_field.labelling import (
     CARRYING_GAIN,
     SMOOTHING_GAIN,
@@ -196,6 +196,28 @@ def test_few_large_bags_never_rank_rows_backwards():
         field = find_field(graph, bags, FieldSettings(), seed=seed)
         found = label_marginals(graph, bags, FieldSettings(), fields=field.potentials).marginals
         assert auroc(y, found.log_odds) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("gain", "accepted", "used"), [("auto", True, "auto"), ("auto", False, 0.0), (0.4, False, 0.4)]
+)
+def test_pairs_are_left_out_where_the_field_is_declined(gain, accepted, used, monkeypatch):
+    bags, _ = clouds(n=60)
+    given = []
+
+    class LabelledError(Exception):
+        pass
+
+    def label(members, graph_of, bags, settings, *, fields, threads):
+        given.append(settings.gain)
+        raise LabelledError
+
+    monkeypatch.setattr("llpbench_methods.bp_field.method.label_by_all", label)
+    field = Field(np.zeros(60), 0.0, accepted=accepted)
+    monkeypatch.setattr("llpbench_methods.bp_field.method.find_field", lambda *_, **__: field)
+    with pytest.raises(LabelledError):
+        BPField(gain=gain)._label(bags.X, bags, QuietMonitor(), "iteration-1", 0)
+    assert given == [used]
 
 
 def linear_log_odds(bags):

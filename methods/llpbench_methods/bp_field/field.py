@@ -42,6 +42,11 @@ class Field:
     gain: float | None = None
     accepted: bool = False
 
+    @property
+    def declined(self) -> bool:
+        """Whether the potentials are the regression alone."""
+        return self.potentials is not None and not self.accepted
+
 
 def find_field(graph: SimilarityGraph, bags: Bags, settings: FieldSettings, *, seed: int) -> Field:
     """The prior of the rows.

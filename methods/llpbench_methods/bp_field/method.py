@@ -31,8 +31,8 @@ class BPField(BP):
     2. A Gaussian field, smooth along the neighbour graph, explains what the regression leaves of the counts. It is
        added only if it clearly improves the prediction of the counts of held-out bags. The other values of `relaxed`
        use the field without the regression.
-    3. The result is the prior of a Gibbs law whose bags are exact counting factors and whose pairs of neighbours are
-       weak. Every bag gets as many positive pseudo-labels as its count.
+    3. The result is the prior of a Gibbs law whose bags are exact counting factors. Pairs of neighbours are weak, and
+       left out without a field. Every bag gets as many positive pseudo-labels as its count.
     4. The Agg-Emb network learns them. The neighbour graph of the second iteration uses features and embeddings
        together.
 
@@ -75,6 +75,8 @@ class BPField(BP):
             graph = graphs.of(settings.k)
         with monitor.phase("bp"):
             field = find_field(graph, bags, settings, seed=seed)
+            if field.declined and settings.gain == "auto":
+                settings = replace(settings, gain=0.0)  # pairs assume what held-out bags did not confirm
             members = members_of(settings, bags.classes, field=field.potentials is not None)
             found = label_by_all(
                 members,

@@ -56,7 +56,8 @@ def field_params() -> tuple[Param, ...]:
             choices=("auto",),
             doc="strength of the similarity term, as the share of a row's log-odds that returns through its "
             "neighbours: lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 the effect of a count "
-            "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field and 1.1 without",
+            "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field, 0 with a regression "
+            "alone and 1.1 without a prior",
         ),
         Param(
             "lambda_s",
