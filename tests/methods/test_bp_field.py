@@ -9,12 +9,13 @@ import pytest
 from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
 
 from llpbench import Bags, QuietMonitor
 from llpbench.plugins.registry import load_registry
 from llpbench_methods.bp_field.covariates import side_by_side
 from llpbench_methods.bp_field.ensemble import CERTAIN, Member, average, label_by_all, members_of
-from llpbench_methods.bp_field.field import find_field
+from llpbench_methods.bp_field.field import Field, find_field, linear_potentials
 from llpbench_methods.bp_field.labelling import (
     CARRYING_GAIN,
     SMOOTHING_GAIN,
@@ -25,6 +26,8 @@ from llpbench_methods.bp_field.labelling import (
 )
 from llpbench_methods.bp_field.method import BPField
 from llpbench_methods.bp_field.params import NETWORK, FieldSettings, field_params
+from llpbench_methods.bp_field.trend import LinearTrend
+from llpbench_methods.inference import Observed, relaxed_field
 
 SINGLE = FieldSettings(relaxed="off", ensemble="off")
 
@@ -110,16 +113,19 @@ def test_one_search_serves_all_numbers_of_neighbours():
 
 # The relaxed field.
 
+OLD = FieldSettings(relaxed="auto")
 
+
+@pytest.mark.parametrize("relaxed", ["evidence", "auto"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("count_sd", [0.0, 1.0])
-def test_field_is_a_prior_that_knows_the_labels(classes, count_sd):
+def test_prior_knows_the_labels(classes, count_sd, relaxed):
+    settings = FieldSettings(relaxed=relaxed)
     bags, y = clouds(classes=classes, count_sd=count_sd)
-    graph = graph_of(bags.X, FieldSettings())
-    field = find_field(graph, bags, FieldSettings(), seed=0)
-    assert field.gain > 3.0
+    graph = graph_of(bags.X, settings)
+    field = find_field(graph, bags, settings, seed=0)
     assert field.potentials.shape == ((600,) if classes == 2 else (600, 3))
-    found = label_marginals(graph, bags, FieldSettings(), fields=field.potentials)
+    found = label_marginals(graph, bags, settings, fields=field.potentials)
     beliefs = found.marginals.beliefs
     guess = beliefs > 0.5 if classes == 2 else beliefs.argmax(axis=1)
     assert np.mean(guess == y) > 0.85
@@ -129,14 +135,118 @@ def test_auto_omits_a_field_that_held_out_bags_contradict():
     rng = np.random.default_rng(0)
     bags, _ = clouds(n=2400, size=8)
     noise = replace(bags, counts=rng.permutation(bags.counts))
-    graph = graph_of(bags.X, FieldSettings())
-    assert find_field(graph, bags, FieldSettings(), seed=0).potentials is not None
-    declined = find_field(graph, noise, FieldSettings(), seed=0)
+    graph = graph_of(bags.X, OLD)
+    kept = find_field(graph, bags, OLD, seed=0)
+    assert kept.potentials is not None
+    assert kept.gain > 3.0
+    declined = find_field(graph, noise, OLD, seed=0)
     assert declined.potentials is None
     assert declined.gain < -3.0
     assert find_field(graph, noise, FieldSettings(relaxed="on"), seed=0).potentials is not None
     nothing = find_field(graph, bags, FieldSettings(relaxed="off"), seed=0)
     assert (nothing.potentials, nothing.gain) == (None, None)
+
+
+def test_auto_and_on_are_the_field_without_regression():
+    bags, _ = clouds(n=240, size=12)
+    graph = graph_of(bags.X, OLD)
+    seen = Observed(np.asarray(bags.bag_of), np.asarray(bags.counts, np.float64))
+    p = relaxed_field(graph, seen, seed=3).probabilities[:, 0]
+    for relaxed in ("auto", "on"):
+        found = find_field(graph, bags, FieldSettings(relaxed=relaxed), seed=3).potentials
+        np.testing.assert_array_equal(found, np.log(p / (1.0 - p)))
+
+
+def checkerboard(n, size, seed=0):
+    """Labels that no linear function of the two features can tell apart: opposite corners are of one class."""
+    rng = np.random.default_rng(seed)
+    X = rng.choice([-1.0, 1.0], (n, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    return bags_of(X + 0.3 * rng.normal(size=X.shape), y, size), y
+
+
+def test_evidence_accepts_a_field_that_explains_more_than_the_regression():
+    bags, y = checkerboard(2400, 8)
+    graph = graph_of(bags.X, FieldSettings())
+    field = find_field(graph, bags, FieldSettings(), seed=0)
+    assert field.accepted
+    assert auroc(y, field.potentials) > 0.9
+    assert auroc(y, linear_log_odds(bags)) < 0.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_evidence_declines_the_field_on_permuted_counts(seed):
+    bags, y = checkerboard(2400, 8, seed)
+    noise = replace(bags, counts=np.random.default_rng(seed).permutation(bags.counts))
+    graph = graph_of(bags.X, FieldSettings())
+    declined = find_field(graph, noise, FieldSettings(), seed=0)
+    assert not declined.accepted
+    np.testing.assert_array_equal(declined.potentials, linear_log_odds(noise))
+    assert abs(auroc(y, declined.potentials) - 0.5) < 0.1
+
+
+def test_few_large_bags_never_rank_rows_backwards():
+    """Pseudo-labels of 20 bags of 100 rows whose labels are linear in one of four features."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(2000, 4)) * [3.0, 1.0, 1.0, 1.0]
+        y = (X[:, 0] + rng.normal(size=2000) > 3.0).astype(int)
+        bags = bags_of(X, y, 100)
+        graph = graph_of(bags.X, FieldSettings())
+        field = find_field(graph, bags, FieldSettings(), seed=seed)
+        found = label_marginals(graph, bags, FieldSettings(), fields=field.potentials).marginals
+        assert auroc(y, found.log_odds) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("gain", "accepted", "used"), [("auto", True, "auto"), ("auto", False, 0.0), (0.4, False, 0.4)]
+)
+def test_pairs_are_left_out_where_the_field_is_declined(gain, accepted, used, monkeypatch):
+    bags, _ = clouds(n=60)
+    given = []
+
+    class LabelledError(Exception):
+        pass
+
+    def label(members, graph_of, bags, settings, *, fields, threads):
+        given.append(settings.gain)
+        raise LabelledError
+
+    monkeypatch.setattr("llpbench_methods.bp_field.method.label_by_all", label)
+    field = Field(np.zeros(60), 0.0, accepted=accepted)
+    monkeypatch.setattr("llpbench_methods.bp_field.method.find_field", lambda *_, **__: field)
+    with pytest.raises(LabelledError):
+        BPField(gain=gain)._label(bags.X, bags, QuietMonitor(), "iteration-1", 0)
+    assert given == [used]
+
+
+def linear_log_odds(bags):
+    rates = Observed(bags.bag_of, bags.counts.astype(float)).rates
+    return linear_potentials(LinearTrend(bags)(np.ones(len(bags), bool)), rates)
+
+
+def auroc(y, scores):
+    return mannwhitneyu(scores[y == 1], scores[y == 0]).statistic / (np.sum(y == 1) * np.sum(y == 0))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_linear_potentials_have_value_and_slope_of_the_probabilities_at_the_rates(columns):
+    rates = np.array([0.2, 0.5, 0.3])[:columns]
+    step = 1e-5 * np.array([1.0, -2.0, 1.0])[:columns]
+    rows = np.stack([rates, rates + step, rates + 100.0])
+    found = linear_potentials(rows, rates)
+    p = 1.0 / (1.0 + np.exp(-found[:, None])) if columns == 1 else np.exp(found)
+    np.testing.assert_allclose(p[:2], rows[:2], atol=1e-8)
+    assert np.isfinite(found).all()
+
+
+def test_trend_uses_only_the_counts_of_the_marked_bags():
+    bags, _ = clouds(classes=3)
+    kept = np.arange(len(bags)) % 3 > 0
+    other = np.where(kept[:, None], bags.counts, bags.counts[::-1])
+    np.testing.assert_array_equal(LinearTrend(bags)(kept), LinearTrend(replace(bags, counts=other))(kept))
+    one = np.arange(len(bags)) == 0
+    assert np.ptp(LinearTrend(bags)(one), axis=0).max() == 0.0
 
 
 # Averaging.

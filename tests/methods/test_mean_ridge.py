@@ -11,7 +11,13 @@ from scipy.stats import multivariate_normal
 from llpbench import Bags, QuietMonitor, Skip
 from llpbench_methods.mean_ridge.method import MeanRidge, best_scale
 from llpbench_methods.shared.bag_means import bag_means
-from llpbench_methods.shared.mean_regression import decompose, noise_variances, regression, smoothed_rate
+from llpbench_methods.shared.mean_regression import (
+    average_weights,
+    decompose,
+    noise_variances,
+    regression,
+    smoothed_rate,
+)
 from llpbench_methods.shared.spectrum import principal_components
 
 
@@ -56,6 +62,16 @@ def test_posterior_is_dense_bayesian_regression(n_bags, d):
     np.testing.assert_allclose(found.weights, mean[1:], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.intercept + found.offset(X), wide @ mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found.variance(X), np.sum(wide @ covariance * wide, axis=1), rtol=1e-7)
+
+
+def test_average_over_priors_weighs_posteriors_by_evidence():
+    means, y, v, factor = setting(12, 5)
+    problem, scales = regression(means, y, v), np.array([0.01, 0.3, 5.0])
+    factors = [factor, np.eye(5)]
+    seen = [(decompose(problem, one), scale) for one in factors for scale in scales]
+    evidence = np.exp([one.log_evidence(scale)[0] for one, scale in seen])
+    weights = np.array([one.posterior(scale).weights for one, scale in seen])
+    np.testing.assert_allclose(average_weights(problem, factors, scales), evidence @ weights / evidence.sum())
 
 
 def test_more_bags_than_features_change_nothing_but_the_cost():

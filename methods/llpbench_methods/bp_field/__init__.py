@@ -1,4 +1,4 @@
-"""The method `bp-field`: a Gaussian field on the neighbour graph labels rows for the network of `bp`."""
+"""The method `bp-field`: a regression on bag means and a Gaussian field label rows for the network of `bp`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def llpbench_methods() -> list[MethodSpec]:
     spec = MethodSpec(
         name="bp-field",
         factory="llpbench_methods.bp_field.method:BPField",
-        summary="a Gaussian field on the neighbour graph makes pseudo-labels for the network of bp; iterated",
+        summary="pseudo-labels from a regression on bag means, a Gaussian field and counts, for the network of bp",
         params=field_params(),
         tasks=("binary", "multiclass"),
         backends=BACKENDS,

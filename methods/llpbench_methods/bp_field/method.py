@@ -1,4 +1,4 @@
-"""`bp-field`: the iterations of `bp` with a relaxed field of the graph as prior and exact counting factors."""
+"""`bp-field`: the iterations of `bp` with a learned prior of the rows and exact counting factors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,18 @@ from llpbench_methods.shared.temperature import checked_temperature, tempered
 
 
 class BPField(BP):
-    """Pseudo-labels from a Gaussian field on the neighbour graph, corrected by the bag counts; then as in `bp`.
+    """Pseudo-labels from a regression on bag means, a Gaussian field and the bag counts; then as in `bp`.
 
-    Labels are first taken as real numbers that are smooth along the graph and explain the counts; the field is the
-    prior of a Gibbs law whose bags are exact counting factors. Every bag gets as many positive pseudo-labels as its
-    count. The neighbour graph of later iterations uses features and embeddings together.
+    A method of this project. It shares the network and the two iterations with `bp`, not the pseudo-labels:
+
+    1. Bayesian linear regression of proportions on bag means gives every row a probability.
+    2. A Gaussian field, smooth along the neighbour graph, explains what the regression leaves of the counts. It is
+       added only if it clearly improves the prediction of the counts of held-out bags. The other values of `relaxed`
+       use the field without the regression.
+    3. The result is the prior of a Gibbs law whose bags are exact counting factors. Pairs of neighbours are weak, and
+       left out without a field. Every bag gets as many positive pseudo-labels as its count.
+    4. The Agg-Emb network learns them. The neighbour graph of the second iteration uses features and embeddings
+       together.
 
     Args:
         **params: those of `FieldSettings` and `NetworkSettings`.
@@ -68,6 +75,8 @@ class BPField(BP):
             graph = graphs.of(settings.k)
         with monitor.phase("bp"):
             field = find_field(graph, bags, settings, seed=seed)
+            if field.declined and settings.gain == "auto":
+                settings = replace(settings, gain=0.0)  # pairs assume what held-out bags did not confirm
             members = members_of(settings, bags.classes, field=field.potentials is not None)
             found = label_by_all(
                 members,
@@ -81,7 +90,7 @@ class BPField(BP):
         if len(members) > 1:
             facts["neighbours"] = ", ".join(map(str, sorted({member.k for member in members})))
         if field.gain is not None:
-            facts |= {"field": field.potentials is not None, "field nats": field.gain}
+            facts |= {"field": field.accepted, "field nats": field.gain}
         if found.warning and engine_spec(settings.engine).counting:
             # Counting engines do not oscillate; near its critical strength the similarity term converges slowly.
             facts["unsettled"] = True

@@ -25,7 +25,7 @@ class FieldSettings(BPSettings):
     agg_reduction: Literal["mean", "sum"] = "mean"
     gain: float | Literal["auto"] = "auto"
     normalise: bool = True
-    relaxed: Literal["auto", "on", "off"] = "auto"
+    relaxed: Literal["evidence", "auto", "on", "off"] = "evidence"
     ensemble: Literal["auto", "on", "off"] = "auto"
     covariates: Literal["both", "embeddings"] = "both"
     tempered: bool = False
@@ -56,7 +56,8 @@ def field_params() -> tuple[Param, ...]:
             choices=("auto",),
             doc="strength of the similarity term, as the share of a row's log-odds that returns through its "
             "neighbours: lambda_s = gain / (2 p (1 - p)), p the rate of positives; below 1 the effect of a count "
-            "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field and 1.1 without",
+            "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field, 0 with a regression "
+            "alone and 1.1 without a prior",
         ),
         Param(
             "lambda_s",
@@ -91,10 +92,11 @@ def field_params() -> tuple[Param, ...]:
         Param(
             "relaxed",
             default.relaxed,
-            choices=("auto", "on", "off"),
-            doc="use real-valued labels that are smooth along the graph and explain the counts as the prior of each "
-            "row; auto omits them if, in cross-validation over bags, they predict counts clearly worse than the "
-            "overall rate",
+            choices=("evidence", "auto", "on", "off"),
+            doc="prior of each row. evidence: a regression on bag means, plus a field that is smooth along the graph "
+            "and explains what is left of the counts, if in cross-validation over bags it predicts counts clearly "
+            "better than the regression; on: a field without regression; auto: the same, but no prior if it predicts "
+            "counts clearly worse than the overall rate; off: no prior",
         ),
         Param(
             "ensemble",

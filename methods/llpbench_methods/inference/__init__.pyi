@@ -31,8 +31,10 @@ from .neighbours import nearest as nearest
 from .propagation import Marginals as Marginals
 from .propagation import OscillationWarning as OscillationWarning
 from .propagation import marginals as marginals
+from .relaxed import FieldOnTrend as FieldOnTrend
 from .relaxed import Observed as Observed
 from .relaxed import RelaxedField as RelaxedField
+from .relaxed import field_on_trend as field_on_trend
 from .relaxed import relaxed_field as relaxed_field
 from .similarity import matern as matern
 from .similarity import rbf as rbf

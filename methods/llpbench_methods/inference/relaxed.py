@@ -162,13 +162,19 @@ def solve_fields(
     explained: float,
     kept: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
+    trend: Floats | None = None,
 ) -> Floats:
-    """Posterior mean `f` of every field, (n, fields); with `kept` (bags, fields) from the bags marked there alone."""
+    """Posterior mean `f` of every field, (n, fields); with `kept` (bags, fields) from the bags marked there alone.
+
+    The field explains what the counts differ from those expected under the rates, or under the probabilities `trend`
+    (n, fields).
+    """
     binomial = seen.rates * (1.0 - seen.rates)
     noise = (1.0 - explained) * binomial * seen.sizes[:, None] + seen.count_sd**2
     used = np.ones_like(noise) if kept is None else np.asarray(kept, dtype=np.float64)
     scale = used / np.sqrt(np.maximum(noise, 1e-12))
-    gap = seen.counts - seen.sizes[:, None] * seen.rates
+    expected = seen.sizes[:, None] * seen.rates if trend is None else seen.sums @ trend
+    gap = seen.counts - expected
 
     def spread(a: Floats) -> Floats:
         return np.asarray(explained * binomial * prior(seen.sums.T @ (scale * a)))
@@ -230,14 +236,74 @@ def relaxed_field(
     """
     prior = walk_prior(graph)
     fields, bags = seen.counts.shape[1], len(seen.counts)
-    fold = np.random.default_rng(seed).permutation(bags) % max(2, min(folds, bags))
-    parts = [np.ones(bags), *(fold != part for part in range(fold.max(initial=0) + 1))]
+    parts, own = _folds(seen, folds, seed)
     each = Observed(seen.bag_of, np.tile(seen.counts, (1, len(parts))), seen.count_sd)
     found = solve_fields(prior, each, explained, np.repeat(np.stack(parts, axis=1), fields, axis=1))
     blocks = found.reshape(len(found), len(parts), fields)
-    own = np.append(fold, 0)[seen.bag_of] + 1
     unseen = probabilities_of(blocks[np.arange(len(found)), own], seen.rates)
     constant = np.broadcast_to(seen.rates, unseen.shape)
     gains = seen.likelihood(unseen) - seen.likelihood(np.asarray(constant))
     error = float(np.std(gains) * np.sqrt(bags))
     return RelaxedField(probabilities_of(blocks[:, 0], seen.rates), float(gains.sum()), error)
+
+
+@dataclass(frozen=True)
+class FieldOnTrend:
+    """A trend of the rows' probabilities, the field of what it leaves of the counts, and what held-out bags say.
+
+    Attributes:
+        trend: (n, fields) probabilities under the trend alone.
+        values: (n, fields) probabilities under trend and field; like the trend they may be outside of [0, 1].
+        gain: nats by which trend and field from other bags predict counts better than the trend from other bags alone,
+            with Gaussian counts of the variance `p(1-p) B_b + sd^2`.
+        error: the standard error of the gain, from how much it differs between bags.
+    """
+
+    trend: Floats
+    values: Floats
+    gain: float
+    error: float
+
+
+def field_on_trend(
+    graph: SimilarityGraph,
+    seen: Observed,
+    trend: Callable[[NDArray[np.bool_]], Floats],
+    *,
+    explained: float = EXPLAINED,
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> FieldOnTrend:
+    """The field of the differences between the counts and those that a trend expects.
+
+    Args:
+        graph: the similarity graph; its weights are balanced here.
+        seen: bags and counts.
+        trend: gives the probabilities (n, fields) of all rows as learned from the marked bags (bags,); they may be
+            outside of [0, 1].
+        explained: the share `R2` of the variance of labels that follows the graph.
+        folds: number of folds of bags; trend and field of the other folds predict the counts of each.
+        seed: seed of the folds.
+    """
+    fields, bags = seen.counts.shape[1], len(seen.counts)
+    parts, own = _folds(seen, folds, seed)
+    base = np.concatenate([trend(part) for part in parts], axis=1)
+    each = Observed(seen.bag_of, np.tile(seen.counts, (1, len(parts))), seen.count_sd)
+    kept = np.repeat(np.stack(parts, axis=1), fields, axis=1)
+    whole = base + solve_fields(walk_prior(graph), each, explained, kept, trend=base)
+
+    def missed(values: Floats) -> Floats:
+        unseen = values.reshape(len(values), len(parts), fields)[np.arange(len(values)), own]
+        return np.asarray(seen.counts - seen.sums @ unseen)
+
+    variance = seen.rates * (1.0 - seen.rates) * seen.sizes[:, None] + seen.count_sd**2
+    gains = np.sum((missed(base) ** 2 - missed(whole) ** 2) / (2.0 * np.maximum(variance, 1e-12)), axis=1)
+    return FieldOnTrend(base[:, :fields], whole[:, :fields], float(gains.sum()), float(np.std(gains) * np.sqrt(bags)))
+
+
+def _folds(seen: Observed, folds: int, seed: int) -> tuple[list[NDArray[np.bool_]], Ints]:
+    """The bags used by each solve (all of them, then all but each fold), and the solve that each row is unseen in."""
+    bags = len(seen.counts)
+    fold = np.random.default_rng(seed).permutation(bags) % max(2, min(folds, bags))
+    parts = [np.ones(bags, dtype=bool), *(fold != part for part in range(fold.max(initial=0) + 1))]
+    return parts, np.append(fold, 0)[seen.bag_of] + 1

@@ -10,11 +10,13 @@ Every step works on matrices with at most ``min(bags, features)`` rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 Array = NDArray[np.float64]
 
@@ -134,6 +136,23 @@ def decompose(problem: Regression, factor: Array) -> Decomposition:
     """See a regression through the prior ``w ~ N(0, s² L Lᵀ)``; ``factor`` is any (d, r) matrix ``L``."""
     left, singular, right = np.linalg.svd(problem.rows @ factor, full_matrices=False)
     return Decomposition(problem, factor, singular**2, right.T, left.T @ problem.targets)
+
+
+def average_weights(problem: Regression, factors: Sequence[Array], scales: Array) -> Array:
+    """(d,) posterior mean of the weights, averaged over priors ``s² L Lᵀ`` by their evidence.
+
+    Args:
+        problem: the regression.
+        factors: prior factors ``L``, at least one.
+        scales: prior variances ``s²``; every pair of a factor and a scale has the same prior mass.
+    """
+    seen = [decompose(problem, factor) for factor in factors]
+    mass = softmax(np.array([one.log_evidence(scales) for one in seen]))
+    parts = []
+    for one, shares in zip(seen, mass, strict=True):
+        gain = shares @ (scales[:, None] * np.sqrt(one.strengths) / (1.0 + scales[:, None] * one.strengths))
+        parts.append(one.factor @ (one.right @ (gain * one.coordinates)))
+    return np.asarray(np.sum(parts, axis=0))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,17 @@ from helpers import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench_methods.inference import Observed, SimilarityGraph, balance, build_graph, relaxed_field, weight_matrix
+from llpbench_methods.inference import (
+    Observed,
+    SimilarityGraph,
+    balance,
+    build_graph,
+    field_on_trend,
+    relaxed_field,
+    weight_matrix,
+)
 from llpbench_methods.inference.relaxed import (
+    EXPLAINED,
     LENGTHS,
     PROBES,
     conjugate_gradients,
@@ -116,6 +125,38 @@ def test_held_out_bags_distinguish_counts_from_permuted_ones(sd: float) -> None:
     assert p[y == 1].mean() > p[y == 0].mean() + 0.2
     chance = [relaxed_field(graph, Observed(bag_of, rng.permutation(counts), sd)).gain for _ in range(8)]
     assert max(chance) < 3.0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_field_on_a_constant_trend_is_the_relaxed_field(classes: int) -> None:
+    graph, bag_of, y = two_clouds(12, 10, seed=2, classes=classes)
+    counts = counts_of(bag_of, y, classes)[:, -1 if classes == 2 else 0 :]
+    seen = Observed(bag_of, counts.astype(float))
+    found = field_on_trend(graph, seen, lambda _: np.tile(seen.rates, (len(y), 1)), seed=4)
+    expected = relaxed_field(graph, seen, seed=4).probabilities
+    np.testing.assert_allclose(probabilities_of(found.values - seen.rates, seen.rates), expected, rtol=1e-6)
+    np.testing.assert_allclose(found.trend, np.tile(seen.rates, (len(y), 1)))
+
+
+def test_gain_over_a_trend_is_that_of_gaussian_counts() -> None:
+    """Two folds of one bag each: the other bag is predicted by trend and field of the first."""
+    graph, bag_of, y = two_clouds(2, 10, seed=3)
+    seen = Observed(bag_of, counts_of(bag_of, y, 2)[:, 1:].astype(float), 0.5)
+    slope = np.linspace(-0.1, 0.1, 20)[:, None]
+
+    def trend(kept: np.ndarray) -> np.ndarray:
+        return 0.3 + slope * (1 + kept @ [1, 2])
+
+    found = field_on_trend(graph, seen, trend, seed=0)
+    expected = 0.0
+    for held in (0, 1):
+        kept = np.arange(2) != held
+        base = trend(kept)
+        both = base + solve_fields(walk_prior(graph), seen, EXPLAINED, kept[:, None], trend=base)
+        variance = 10 * seen.rates[0] * (1 - seen.rates[0]) + 0.25
+        misses = [float(seen.counts[held, 0] - values[bag_of == held].sum()) for values in (base, both)]
+        expected += (misses[0] ** 2 - misses[1] ** 2) / (2 * variance)
+    assert found.gain == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 def test_several_classes_have_a_field_each() -> None:
