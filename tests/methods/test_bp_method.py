@@ -249,7 +249,7 @@ def test_every_engine_separates_clouds(engine, classes):
 def test_iterations_are_stages_with_notes_and_phases():
     bags, y = clouds()
     monitor = Watcher()
-    fitted = BP(iterations=3, epochs=40).fit(bags, monitor=monitor, seed=1)
+    fitted = BP(iterations=3, epochs=40, lambda_s=0.5, k=10).fit(bags, monitor=monitor, seed=1)
     assert monitor.stages == [f"iteration-{i}" for i in (1, 2, 3) for _ in range(40)]
     assert set(monitor.pseudo) == {"iteration-1", "iteration-2", "iteration-3"}
     assert set(monitor.phases) == {"network", "graph", "bp"}
@@ -336,10 +336,10 @@ def test_parameters_are_the_settings():
 
 
 def test_default_has_only_elements_of_the_paper():
-    """Pairs in bags and between neighbours, sum-product, a threshold, hard labels, two iterations, equal bag terms."""
+    """Pairs in bags and between neighbours, sum-product, a threshold, hard labels, two iterations."""
     default = BPSettings()
     assert (default.engine, default.mode, default.labels, default.iterations) == ("pairwise", "sum", "hard", 2)
-    assert (default.pooling, default.agg_reduction, default.edge_rule) == ("mean", "sum", "sum")
+    assert (default.pooling, default.edge_rule) == ("mean", "sum")
     own = {"gain", "normalise", "relaxed", "ensemble", "covariates", "tempered"}
     assert own.isdisjoint(p.name for p in bp_params())
     (engine,) = (p for p in bp_params() if p.name == "engine")

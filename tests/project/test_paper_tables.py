@@ -27,9 +27,12 @@ def test_tables_are_those_of_the_results(name: str) -> None:
     assert tables.filled(page, tables.read_lines()) == page, f"run: python docs/paper_tables.py write docs/{name}"
 
 
+ADULT = "adult[encoding=ordinal]"
+
+
 def line(method: str, seed: int, auroc: float, **other: object) -> dict[str, str]:
     facts: dict[str, object] = {
-        "element": "e", "method": method, "dataset": "adult", "bag_size": 8, "noise": "none", "feature_noise": "0",
+        "element": "e", "method": method, "dataset": ADULT, "bag_size": 8, "noise": "none", "feature_noise": "0",
         "seed": seed, "rule": "bags", "stage": "", "selected": "yes", "auroc": auroc,
     }  # fmt: skip
     return {name: str((facts | other).get(name, "")) for name in tables.FIELDS}
@@ -39,12 +42,14 @@ def test_differences_are_paired_by_seed_and_averaged_over_settings() -> None:
     lines = [line("bp", s, 0.8 + 0.1 * s) for s in range(3)] + [line("dllp", s, 0.79 + 0.1 * s) for s in range(4)]
     lines += [line("bp", s, 0.9 + 0.01 * s, bag_size=32) for s in (0, 2)]
     lines += [line("dllp", s, 0.9, bag_size=32) for s in (0, 2)]
-    claim: dict[str, Any] = {"a": "bp", "b": "dllp", "where": "adult @ 8,32,128"}
+    claim: dict[str, Any] = {"a": "bp", "b": "dllp", "where": "adult[encoding=ordinal] @ 8,32,128"}
     found = tables.difference(claim, tables.Numbers(lines))
     assert found == pytest.approx((1.0, 0.5, 2, 3))  # 1 without spread, and 0 and 2: a standard error of 1
-    than = tables.difference({**claim, "where": "adult @ 8", "than": "adult @ 32"}, tables.Numbers(lines))
+    than = tables.difference(
+        {**claim, "where": "adult[encoding=ordinal] @ 8", "than": "adult[encoding=ordinal] @ 32"}, tables.Numbers(lines)
+    )
     assert than == pytest.approx((0.0, 1.0, 2, 2))
-    assert tables.difference({**claim, "where": "adult @ 128"}, tables.Numbers(lines)) is None
+    assert tables.difference({**claim, "where": "adult[encoding=ordinal] @ 128"}, tables.Numbers(lines)) is None
 
 
 def test_sides_have_options_and_stages_of_their_own() -> None:
@@ -52,9 +57,9 @@ def test_sides_have_options_and_stages_of_their_own() -> None:
     lines += [line("bp", s, 0.8 + 0.01 * s, stage="iteration-2") for s in range(2)]
     lines += [line("bp[kernel=rbf]", s, 0.6, noise="high") for s in range(2)]
     numbers = tables.Numbers(lines)
-    claim = {"a": "bp; stage=iteration-2", "b": "bp; stage=iteration-1", "where": "adult @ 8"}
+    claim = {"a": "bp; stage=iteration-2", "b": "bp; stage=iteration-1", "where": "adult[encoding=ordinal] @ 8"}
     assert tables.difference(claim, numbers).mean == pytest.approx(10)
-    claim = {"a": "bp", "b": "bp[kernel=rbf;mode=sum]; noise=high", "where": "adult @ 8"}
+    claim = {"a": "bp", "b": "bp[kernel=rbf;mode=sum]; noise=high", "where": "adult[encoding=ordinal] @ 8"}
     assert tables.difference(claim, numbers).mean == pytest.approx(20.5)  # the selected stage, defaults left out
 
 
@@ -80,7 +85,9 @@ def test_verdicts_follow_the_stated_rules(
 
 
 def test_values_of_missing_cells_are_a_dash() -> None:
-    page = "<!-- values: adult @ 8,32 -->\n| m | 8 | 32 |\n|---|---|---|\n| `bp` | ? | ? |\n| `bp` (paper) | ? | ? |\n"
+    page = (
+        f"<!-- values: {ADULT} @ 8,32 -->\n| m | 8 | 32 |\n|---|---|---|\n| `bp` | ? | ? |\n| `bp` (paper) | ? | ? |\n"
+    )
     shown = tables.filled(page, [line("bp", 0, 0.9), line("bp", 1, 0.92)]).splitlines()
     assert shown[-2:] == ["|`bp`|91.0 (1.4)|–|", "|`bp` (paper)|89.5|87.8|"]
     with pytest.raises(ValueError, match="names 1"):

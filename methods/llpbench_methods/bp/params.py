@@ -14,7 +14,7 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 class BPSettings:
     """How pseudo-labels are made and used; `bp_params` says what each setting means."""
 
-    lambda_s: float | Literal["auto"] = 0.02
+    lambda_s: float | Literal["auto"] = 2e-4
     lambda_b: float | Literal["auto"] = "auto"
     lambda_o: float = 1.0
     k: int = 20
@@ -34,14 +34,14 @@ class BPSettings:
     tau: float | Literal["rate", "top-count"] = "rate"
     labels: Literal["hard", "soft", "weighted"] = "hard"
     iterations: int = 2
-    lambda_a: float = 1.0
+    lambda_a: float = 10.0
     pooling: Literal["mean", "attention"] = "mean"
-    agg_reduction: Literal["mean", "sum"] = "sum"
+    agg_reduction: Literal["mean", "sum"] = "mean"
     instance_head: Literal["hidden", "direct"] = "hidden"
 
 
-NETWORK = NetworkSettings()
-"""The shared settings; rate and `BPSettings` were chosen on counts of held-out bags (docs/terms.md)."""
+NETWORK = NetworkSettings(lr=3e-3)
+"""The shared settings; docs/terms.md says how they and the defaults of `BPSettings` were chosen."""
 
 
 def engine_param(default: str, *, counting: bool) -> Param:
@@ -165,7 +165,8 @@ def bp_params() -> tuple[Param, ...]:
             high=200.0,
             log=True,
             kind="float",
-            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200)",
+            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); at the default, "
+            "as at most values that the paper tuned, pairs have almost no weight",
         ),
         Param(
             "lambda_b",
