@@ -257,7 +257,7 @@ def test_results_of_another_protocol_and_absent_methods_are_left_out() -> None:
     own = [r for r in results_of(blocks) if r.cell.method in ("dllp", "mixbag")]
     (first, *_) = tables_of(blocks, own)
     assert first.table.methods == ["dllp", "mixbag"]
-    assert "no result yet: bp, " in first.table.notes[0]
+    assert "no result yet: bp-field, " in first.table.notes[0]
     for r in own:
         r.protocol = 1
     assert tables_of(blocks, own) == []
