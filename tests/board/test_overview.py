@@ -18,7 +18,7 @@ from llpbench.board.built.citation import bibtex
 from llpbench.board.built.groups import block_of
 from llpbench.board.content.facts import DatasetAbout, MethodAbout, dataset_facts, method_facts
 from llpbench.board.content.folder import Content
-from llpbench.board.schema import Overall, OverallRow
+from llpbench.board.standings import Overall, OverallRow
 from llpbench.contracts.result import CellResult
 
 

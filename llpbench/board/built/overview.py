@@ -14,7 +14,7 @@ from llpbench.board.maths import overall
 from llpbench.board.maths.bootstrap import METRIC as JUDGED
 from llpbench.board.maths.overall import CellKey, ColumnName, Grid
 from llpbench.board.maths.statistics import LEVEL
-from llpbench.board.schema import BlockCoverage, Overall, OverallRow, Variant
+from llpbench.board.standings import BlockCoverage, Overall, OverallRow, Variant
 from llpbench.contracts.result import CellResult
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.shared import Roles, may_compare

@@ -24,7 +24,8 @@ LLP_MM = network_spec(
             "smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform distribution mixed into the predicted one"
         ),
     ),
-    citation="Anonymous authors 2026, Learning from label proportions via moment matching (LLP-MM; known from its code)",
+    citation="Anonymous authors 2026, Learning from label proportions via moment matching "
+    "(LLP-MM; known from its code)",
     code="https://github.com/TianhaoMa5/LLP-MM",
     presets=(("authors", "llpbench_methods.llp_mm:authors"),),
 )
