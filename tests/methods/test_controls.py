@@ -223,7 +223,8 @@ def test_no_pairs_equals_the_method_with_pairs_off(name, without, monkeypatch):
     assert (monitor.notes["iteration-1 bp pairs"] == 0) == (name == "bp")
 
     def scores_of(params):
-        return spec.load()(**spec.resolve(params)).fit(bags, monitor=QuietMonitor(), seed=5).predict_scores(bags.X)
+        method = spec.load()(**spec.resolve(params)).fit(bags, monitor=Picky(bags.X, y), seed=5)
+        return method.predict_scores(bags.X)
 
     np.testing.assert_array_equal(control.predict_scores(bags.X), scores_of(without))
     again = NoPairs(method=name).restore(control.state())
