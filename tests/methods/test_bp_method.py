@@ -298,7 +298,9 @@ def test_pseudo_labels_of_every_engine_are_valid_for_three_classes(engine):
     """Engines over pairs have a marginal for each class by itself: those of a row need not add up to 1."""
     bags, y = clouds(sizes=(5, 9, 1, 20, 7, 8, 3), classes=3)
     judge = HarnessMonitor(make_rules(bags, y), bags, y, test_rows=None, classes=3, score_kind=spec().scores)
-    BP(epochs=1, iterations=1, engine=engine).fit(replace(bags, validation=bags), monitor=judge, seed=0)
+    BP(epochs=1, iterations=1, engine=engine, lambda_s=0.5, k=5).fit(
+        replace(bags, validation=bags), monitor=judge, seed=0
+    )
     assert judge.pseudo["iteration-1"] > 0.8
 
 
