@@ -17,7 +17,12 @@ from cli_runner import llpbench_process as llpbench
 pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parents[1] / "support" / "entries" / "one_of_each.py"
 WITH = ("--plugin", str(PLUGIN))
-GRID = ("--methods", "bp[engine=my-engine;iterations=1;epochs=2],mean-ridge", "--datasets", "synthetic[rows=500;dim=4]")
+GRID = (
+    "--methods",
+    "bp-field[engine=my-engine;iterations=1;epochs=2],mean-ridge",
+    "--datasets",
+    "synthetic[rows=500;dim=4]",
+)
 
 
 def read_table(folder: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -39,7 +44,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Completed]:
 def test_plugin_engine_and_executor_run_the_cells(ran: tuple[Path, Completed]) -> None:
     folder, _ = ran
     lines = (folder / "marker.txt").read_text().splitlines()
-    assert sorted(lines) == ["bp my-engine"] * 2 + ["mean-ridge "] * 2
+    assert sorted(lines) == ["bp-field my-engine"] * 2 + ["mean-ridge "] * 2
     without = llpbench("run", *GRID, "--bags", "8", "--dry-run", cwd=folder)
     assert without.returncode == 2
     assert "my-engine" in without.stderr
@@ -56,7 +61,7 @@ def test_plugin_metric_and_rule_are_in_results_and_table(ran: tuple[Path, Comple
     assert "Brier · selection rule: worst-bag" in done.stdout
     rows = read_table(folder, *WITH, "--metric", "my_brier", "--rule", "all")
     assert {(row["method"].partition("[")[0], row["rule"]) for row in rows} == {
-        (method, rule) for method in ("bp", "mean-ridge") for rule in ("bags", "instances", "worst-bag")
+        (method, rule) for method in ("bp-field", "mean-ridge") for rule in ("bags", "instances", "worst-bag")
     }
     assert all(0 < row["mean"] < 0.5 for row in rows)
     asked = read_table(folder, *WITH, "--rule", "counts")  # a rule on request
