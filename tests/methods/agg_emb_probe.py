@@ -117,7 +117,8 @@ def training():
     out = {}
     for classes, pooling in ((2, "mean"), (3, "attention")):
         bags = problem(classes=classes, uneven=True)
-        fitted = BP(epochs=25, iterations=1, pooling=pooling, lr=1e-3, k=3).fit(bags, monitor=QuietMonitor(), seed=3)
+        method = BP(epochs=25, iterations=1, pooling=pooling, lr=1e-3, k=3, lambda_s=1.0)
+        fitted = method.fit(bags, monitor=QuietMonitor(), seed=3)
         scores = fitted.predict_scores(bags.X)
         right = (scores > 0.5) if classes == 2 else scores.argmax(axis=1)
         out[f"{classes} {pooling}"] = {
