@@ -165,8 +165,8 @@ def bp_params() -> tuple[Param, ...]:
             high=200.0,
             log=True,
             kind="float",
-            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); at the default, "
-            "as at most values that the paper tuned, pairs have almost no weight",
+            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); with the "
+            "default, as with most values that the paper tuned, pairs have almost no weight",
         ),
         Param(
             "lambda_b",
