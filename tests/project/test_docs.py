@@ -185,5 +185,6 @@ def test_parse_rejects_unknown_options() -> None:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def test_documentation_has_at_most_40000_words() -> None:
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in (*PAGES, ROOT / "CHANGELOG.md")) <= 40_000
+def test_documentation_has_at_most_32000_words_outside_tables() -> None:
+    lines = [line for page in (*PAGES, ROOT / "CHANGELOG.md") for line in page.read_text(encoding="utf-8").splitlines()]
+    assert sum(len(line.split()) for line in lines if not line.startswith("|")) <= 32_000
