@@ -27,7 +27,7 @@ class BP:
     `predict_scores` is the instance head of the last iteration's network.
 
     The paper tuned its settings on labels for each dataset and bag size. The defaults here are one choice for all data,
-    made mostly by counts of held-out bags (docs/terms.md); `preset="paper"` has the paper's values. Where its equations
+    made by counts of held-out bags (docs/terms.md); `preset="paper"` has the paper's values. Where its equations
     and its released code differ, the default follows the equations, except that a bag's row losses are averaged.
 
     Args:
