@@ -49,6 +49,8 @@ FIELDS = (*WHERE, "report", *METRICS, "settled")
 PERCENT = ("auroc", "accuracy", "pseudo_labels")
 MISSING = "–"
 REPRODUCED, NOT_REPRODUCED, UNCLEAR = "reproduced", "not reproduced", "cannot be judged"
+CALCULATED = ("nearest-rows",)
+"""Names of results that are no method's: neighbour_accuracy.py."""
 FLOOR, LEVEL = 0.25, 1.0
 """Points: a smaller difference is no effect; two methods within this are level."""
 DAMPING_LIMIT = 3.0
@@ -95,13 +97,18 @@ class Place:
 
 def collect(folders: Sequence[str], into: Path = NUMBERS) -> None:
     """Add the results of folders to the file; what it has from folders of the same names is replaced."""
-    names = [Path(folder).resolve().name for folder in folders]
-    kept = [line for line in read_lines(into) if line["element"] not in names]
-    found = [line for name, folder in zip(names, folders, strict=True) for line in lines_of(name, Results.of(folder))]
+    for folder in folders:
+        name = Path(folder).resolve().name
+        add_lines(name, lines_of(name, Results.of(folder)), into)
+
+
+def add_lines(element: str, lines: Iterable[Line], into: Path = NUMBERS) -> None:
+    """Replace the lines of an element in the file."""
+    kept = [line for line in read_lines(into) if line["element"] != element]
     with into.open("w", newline="", encoding="utf-8") as file:
         out = csv.DictWriter(file, FIELDS, lineterminator="\n")
         out.writeheader()
-        out.writerows(sorted([*kept, *found], key=lambda line: [str(line[name]) for name in WHERE]))
+        out.writerows(sorted([*kept, *lines], key=lambda line: [str(line[name]) for name in WHERE]))
 
 
 def lines_of(element: str, results: Results) -> Iterator[dict[str, str]]:
@@ -200,6 +207,8 @@ def registry() -> Registry:
 def label_of(method: str) -> str:
     """The name under which results show a method: options at their defaults are left out."""
     name, options = parse_options(method)
+    if name in CALCULATED:
+        return method
     spec = registry().methods[name]
     origins = {key: options.pop(key)[0] for key in ORIGINS if key in options}
     (given,) = expand(spec, options)
@@ -208,7 +217,8 @@ def label_of(method: str) -> str:
 
 @cache
 def _is_bound(method: str) -> bool:
-    return registry().methods[parse_options(method)[0]].oracle
+    name, _ = parse_options(method)
+    return name in CALCULATED or registry().methods[name].oracle
 
 
 def places_of(text: str) -> list[Place]:
@@ -236,8 +246,9 @@ def paper_value(method: str, place: Place) -> float | None:
     """What the paper prints for a method at a place, in points."""
     label = label_of(method)
     for r in references():
-        there = (r.dataset, r.metric, r.noise, r.bag_size) == (place.dataset, place.metric, place.noise, place.bag_size)
-        if there and r.mean is not None and not r.bound and label_of(r.method) == label:
+        there = (r.dataset, r.metric, r.noise) == (place.dataset, place.metric, place.noise)
+        at_size = r.bound or r.bag_size == place.bag_size
+        if there and at_size and r.mean is not None and label_of(r.method) == label:
             return 100 * r.mean
     return None
 
@@ -376,8 +387,13 @@ def _spread_text(found: Spread | None) -> str:
 def _reproduction_table(what: str, numbers: Numbers) -> str:
     """A line for each bag size and method: the paper's number, ours tuned by each rule, and at the defaults."""
     head = _head("bag", "method", "paper", "tuned, `instances`", "tuned, `bags`", "defaults, `bags`")
-    lines = []
-    for place in places_of(what):
+    places = places_of(what)
+    lines = [
+        _row("any", f"bound `{r.method}`", _printed(r), MISSING, MISSING, _mean_text(numbers.seeds(r.method, places[0])))
+        for r in references()
+        if r.bound and r.dataset == places[0].dataset
+    ]
+    for place in places:
         for r in references():
             if (r.dataset, r.bag_size, r.metric, r.noise) != (place.dataset, place.bag_size, "auroc", "none"):
                 continue
