@@ -388,10 +388,10 @@ def _reproduction_table(what: str, numbers: Numbers) -> str:
     """A line for each bag size and method: the paper's number, ours tuned by each rule, and at the defaults."""
     head = _head("bag", "method", "paper", "tuned, `instances`", "tuned, `bags`", "defaults, `bags`")
     places = places_of(what)
+    bounds = [r for r in references() if r.bound and r.dataset == places[0].dataset]
     lines = [
         _row("any", f"bound `{r.method}`", _printed(r), MISSING, MISSING, _mean_text(numbers.seeds(r.method, places[0])))
-        for r in references()
-        if r.bound and r.dataset == places[0].dataset
+        for r in bounds
     ]
     for place in places:
         for r in references():
