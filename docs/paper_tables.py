@@ -276,7 +276,7 @@ def _difference(claim: Mapping[str, Any], where: str, numbers: Numbers, options:
     places = [place.moved(options) for place in places_of(where)]
     for place in places:
         a = _side(claim["a"], place, numbers)
-        b = _side(claim["b"], place, numbers, of=claim["a"])
+        b = _side(claim["b"], place, numbers, of=claim.get("printed_as", claim["a"]))
         shared = sorted(a.keys() & b.keys())
         if len(shared) < 2:
             continue
