@@ -36,6 +36,12 @@ def parameters_round_trip(entry: Entry[DatasetSpec]) -> None:
         assert p.parse(format_scalar(p.default)) == p.default, f"{p.name} is not parsed back to its default"
 
 
+def loads(entry: Entry[DatasetSpec]) -> None:
+    """Its loader returns a split; the checks below need this."""
+    split = _load(entry.spec, 0)
+    assert isinstance(split, Split), f"the loader returned {type(split).__name__}, expected Split"
+
+
 def keeps_the_contract(entry: Entry[DatasetSpec]) -> None:
     """Three parts of equal width, finite values, labels from 0 to C - 1, and columns that match the features."""
     split = _load(entry.spec, 0)
@@ -88,9 +94,12 @@ def files_are_pinned(entry: Entry[DatasetSpec]) -> None:
     assert not wrong, f"{wrong[0].where}: {wrong[0].note}"
 
 
+BASIC = loads
+"""The checks after this one are skipped if it fails."""
 CHECKS = (
     listing_is_light,
     parameters_round_trip,
+    loads,
     keeps_the_contract,
     same_seed_same_split,
     other_seed_other_split,
