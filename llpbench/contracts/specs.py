@@ -135,6 +135,10 @@ class MethodSpec(_Spec):
             if not _NAME.match(kind) or not finite(amount) or amount <= 0:
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
 
+    def names_of_methods(self, values: Mapping[str, Scalar]) -> list[str]:
+        """The methods that it runs at these parameters."""
+        return [str(values.get(p.name, p.default)) for p in self.params if p.names_method]
+
     def preset(self, name: str, dataset: str = "", bag_size: int = 0) -> dict[str, Scalar]:
         """The parameters of a preset for a dataset and bag size; they need not be given if it is the same for all."""
         sources = dict(self.presets)

@@ -205,6 +205,9 @@ def _methods(catalog: Catalog[MethodSpec], spec: RunSettings) -> list[Variant[Me
             if preset and preset not in presets:
                 raise UnknownNameError(f"preset of {name}:", preset, presets)
         found += [Variant(method, given, preset) for preset in asked for given in expand(method, own)]
+    for variant in found:
+        for other in variant.spec.names_of_methods(variant.resolved):
+            catalog.entry(other)  # raises an error if there is no such method
     return found
 
 

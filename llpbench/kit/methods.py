@@ -97,6 +97,11 @@ def parameters_round_trip(entry: Entry[MethodSpec]) -> None:
     entry.spec.load()(**entry.spec.resolve({}))
 
 
+def fits(entry: Entry[MethodSpec]) -> None:
+    """It fits a plain problem and predicts valid scores; the checks below need this."""
+    plain_fit(entry)
+
+
 def labels_cannot_leak(entry: Entry[MethodSpec]) -> None:
     """In a real cell, labels shuffled inside bags leave the scores selected by the bags rule bit-equal."""
     first, second = _real_cells(entry)
@@ -238,9 +243,12 @@ def _never_improving(monitor: HarnessMonitor, patience: int) -> HarnessMonitor:
     return monitor
 
 
+BASIC = fits
+"""The checks after this one are skipped if it fails."""
 CHECKS = (
     listing_is_light,
     parameters_round_trip,
+    fits,
     labels_cannot_leak,
     answers_tell_no_label,
     same_seed_same_scores,

@@ -55,7 +55,7 @@ class Provenance:
         self._lines: dict[str, str] = {}
 
     def origins(self, cell: Cell) -> dict[str, str]:
-        """The origin of each part of a cell's code: method, dataset, harness.
+        """The origin of each part of a cell's code: method (and the methods that it runs), dataset, harness.
 
         Metrics, selection rules and bag schemes of third-party plugins are parts too.
         """
@@ -64,6 +64,8 @@ class Provenance:
             "dataset": origin_of(self.registry.datasets.entry(cell.dataset).plugin),
             "harness": HARNESS,
         }
+        for name in self.registry.methods[cell.method].names_of_methods(cell.params):
+            found[f"method {name}"] = origin_of(self.registry.methods.entry(name).plugin)
         return found | {name: origin_of(plugin) for name, plugin in self._judges(cell) if not plugin.builtin}
 
     def code(self, cell: Cell) -> dict[str, str]:
