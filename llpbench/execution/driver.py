@@ -19,6 +19,7 @@ from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.view import View, notify
 from llpbench.execution.settle import settle
 from llpbench.plugins.registry import Registry
+from llpbench.results.provenance import Provenance
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Stamp, Store
 from llpbench.system.locks import Claim
@@ -106,13 +107,15 @@ class Driver:
         return True
 
     def _made_elsewhere(self, task: Task) -> CellResult | None:
-        """The sound result that somebody else wrote since the task was made, if any."""
+        """The sound result that somebody else wrote since the task was made, if it is what a run would make now."""
         if self.store.stamp(task.job.cell.id) == task.before:
             return None
         try:
-            return self.store.read(task.job.cell.id)
+            result = self.store.read(task.job.cell.id)
         except Damaged:
             return None
+        current = result is not None and Provenance(self.registry, task.job.plugins).current(result)
+        return result if current else None
 
     def _finish(self, work: Work, outcome: Outcome) -> None:
         task, claim = self._running[outcome.job.cell.id]
