@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from helpers import make_cell, make_plan, make_result
 
+from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -114,3 +115,27 @@ def test_result_of_another_run_is_taken_over_only_if_it_is_current(
 
     run_jobs(jobs, store, REGISTRY, OneByOne(run))
     assert values(store) == [NEW, kept]
+
+
+def test_cell_whose_harness_failed_is_run_again(tmp_path: Path) -> None:
+    store, jobs = planned(tmp_path / "out", 2)
+    failing = iter([True, False, True, False])
+
+    def run(job: Job) -> Outcome | None:
+        if next(failing):
+            return Outcome(job, "trouble", "the harness failed: OSError: [Errno 116] Stale file handle")
+        store.write(made_now(job, NEW))
+        return None
+
+    assert run_jobs(jobs, store, REGISTRY, OneByOne(run)).counts == {"ok": 2}
+    assert values(store) == [NEW, NEW]
+
+
+def test_cell_whose_harness_always_fails_stays_missing(tmp_path: Path) -> None:
+    store, (job,) = planned(tmp_path / "out", 1)
+    executor = OneByOne(lambda job: Outcome(job, "trouble", "Stale file handle"))
+    with pytest.raises(StoreError, match=r"Stale file handle.*repeat the command"):
+        run_jobs([job], store, REGISTRY, executor)
+    assert len(executor.jobs) == 3
+    assert store.results() == []
+    assert not list((store.root / "claims").glob(f"{job.cell.id}*"))
