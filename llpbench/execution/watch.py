@@ -25,6 +25,8 @@ from llpbench.execution.confines import SCRATCH
 from llpbench.execution.processes import end_tree, memory_mb
 from llpbench.results.reading import open_regular
 
+TROUBLE = 75
+"""Exit code of a judge that could not do its part, as where its result cannot be written (``EX_TEMPFAIL``)."""
 _OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
 _LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
 
@@ -105,11 +107,14 @@ class Watched:
     def outcome(self, returncode: int, log: Path) -> Outcome:
         """How the cell ended, called once its process is gone. ``returncode`` is negative for a signal."""
         seconds = time.monotonic() - self.started
+        trouble = "the harness failed" + end_of_log(log) if returncode == TROUBLE else ""
         self.clean(log)
         if self.broken is not None:
             status, reason = self.broken
         elif returncode == 0:
             status, reason = "finished", ""
+        elif trouble:
+            status, reason = "trouble", trouble
         else:
             status, reason = "crashed", describe_exit(returncode) + end_of_log(log)
         return Outcome(self.job, status, reason, seconds, self.peak_mb)  # type: ignore[arg-type]

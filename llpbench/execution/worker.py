@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from llpbench.contracts.errors import Skip, describe, where_it_failed
+from llpbench.contracts.errors import Skip, StoreError, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.execution import sandbox
@@ -28,6 +28,7 @@ from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.execution.processes import adopt_orphans, die_with_parent, end_children
 from llpbench.execution.registries import shared_registry
+from llpbench.execution.watch import TROUBLE
 from llpbench.experiment.fit_cell import (
     CrossValidated,
     Predictions,
@@ -47,6 +48,7 @@ from llpbench.plugins.registry import Registry
 from llpbench.results.blank import blank_result
 from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
 from llpbench.results.store import Store
+from llpbench.system.files import TRANSIENT
 from llpbench.system.machine import machine, machine_id
 
 
@@ -147,16 +149,24 @@ def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
 
 @contextlib.contextmanager
 def failures_recorded_in(result: CellResult) -> Iterator[None]:
-    """Record an exception raised inside in the result."""
+    """Record an exception raised inside in the result, unless it is a transient failure of a file system."""
     try:
         yield
     except Skip as skip:
         result.status, result.reason = "skipped", str(skip) or "the method declined this setting"
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        _record_failure(result, error)
     except MemoryError:
         result.status, result.reason = "memory", "an allocation failed inside the cell (MemoryError)"
     except Exception as error:
-        result.status, result.reason = "failed", describe(error)
-        result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
+        _record_failure(result, error)
+
+
+def _record_failure(result: CellResult, error: Exception) -> None:
+    result.status, result.reason = "failed", describe(error)
+    result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
 
 
 def _record_origin(result: CellResult, job: Job) -> None:
@@ -181,6 +191,16 @@ def choose_backend(job: Job) -> None:
         os.environ["KERAS_BACKEND"] = job.cell.backend
 
 
+@contextlib.contextmanager
+def trouble_reported() -> Iterator[None]:
+    """End this process with the exit code ``TROUBLE`` if the harness fails inside, so that the cell is run again."""
+    try:
+        yield
+    except (OSError, StoreError):
+        traceback.print_exc()
+        sys.exit(TROUBLE)
+
+
 def run_as_process(job: Job, *, fork: bool) -> None:
     """Run a cell in a process of its own, which adopts and kills all processes that the method leaves behind."""
     adopt_orphans()
@@ -188,7 +208,8 @@ def run_as_process(job: Job, *, fork: bool) -> None:
     if not sandbox.version():
         sandbox.hide_memory()  # without a sandbox, at least keep the method from reading this memory
     try:
-        run_job(job, fork=fork)
+        with trouble_reported():
+            run_job(job, fork=fork)
     finally:
         end_children()
 

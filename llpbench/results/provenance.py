@@ -105,6 +105,10 @@ class Provenance:
                     return f"were computed by other code of {code_name(line)}"
         return ""
 
+    def current(self, result: CellResult) -> bool:
+        """Whether a run would compute a result now under the same protocol and rules, by the same code."""
+        return not self.outdated(result) and not self.other_code(result)
+
     def other_code(self, result: CellResult) -> bool:
         """Whether the code that produced a result has changed."""
         return result.protocol == PROTOCOL and bool(self._differing(result))
