@@ -26,6 +26,10 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _ADDRESS = re.compile(r"https?://[^\s/]+\.[^\s]+\Z")
 
 
+LABELS = "labels"
+"""The parameter of a bound that is the number of labelled rows which it may use."""
+
+
 def import_attribute(path: str) -> Any:
     """The object that ``"module:attribute"`` names."""
     module, attribute = path.split(":")
@@ -96,7 +100,8 @@ class MethodSpec(_Spec):
         preload: modules to import once, before cells are forked (never one that starts threads). Only well-known
             libraries and modules that ship with llpbench are preloaded (``fork_server.preloadable``), because judges
             are forked from the same process; others are imported in the method's process.
-        oracle: it is given the training labels. Not an LLP method but a bound, shown separately in every table.
+        oracle: it is given the training labels. Not an LLP method but a bound, shown separately in every table. If it
+            has a parameter ``labels``, it uses that many labelled rows, and tables read it at the number of bags.
         control: a reference that is not ranked: what selection alone can reach.
         quick: a fit on ten thousand rows takes seconds; ``llpbench compare`` includes it by default.
         presets: named settings, each ``(name, "module:function")`` with ``function(dataset, bag_size)`` giving
@@ -138,6 +143,11 @@ class MethodSpec(_Spec):
     def names_of_methods(self, values: Mapping[str, Scalar]) -> list[str]:
         """The methods that it runs at these parameters."""
         return [str(values.get(p.name, p.default)) for p in self.params if p.names_method]
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether it is a bound with a number of labelled rows."""
+        return self.oracle and any(p.name == LABELS for p in self.params)
 
     def preset(self, name: str, dataset: str = "", bag_size: int = 0) -> dict[str, Scalar]:
         """The parameters of a preset for a dataset and bag size; they need not be given if it is the same for all."""

@@ -38,12 +38,12 @@ _ROWS_AT_ONCE = 8192
 
 def survey_bags(
     spec: RunSettings, registry: Registry, *, data: str = "", offline: bool = False
-) -> Iterator[tuple[Planned, BagCard]]:
-    """The bags that a request would form, each with its card; the methods of ``spec`` are ignored."""
+) -> Iterator[tuple[Planned, Formed, BagCard]]:
+    """The bags that a request would form, with their cards; the methods of ``spec`` are ignored."""
     for plan in plan_bags(spec, registry):
         job = Job(cell=plan.cell, method_name="", dataset_name=plan.dataset_name, out="", data=data, offline=offline)
         formed = form_bags(job, load_split(job, registry.datasets[plan.cell.dataset]), registry)
-        yield plan, card_of(formed, uses_labels=registry.schemes[plan.cell.scheme].uses_labels)
+        yield plan, formed, card_of(formed, uses_labels=registry.schemes[plan.cell.scheme].uses_labels)
 
 
 def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:

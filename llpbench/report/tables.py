@@ -15,6 +15,7 @@ from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
+from llpbench.results.worth import bags_of, is_label_bound, label_curves
 
 Key = int | str
 """A column of a table: a bag size, a noise level, a dataset, a rule."""
@@ -174,10 +175,13 @@ def _noise_heading(row: Row) -> str:
 
 def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
     """The bounds with their values, one for each bag size if they differ; none for metrics of bags."""
+    if metric.measured_on != TEST_ROWS:
+        return []
     usual = usual_number(row.seeds for row in rows if not row.oracle)
-    values: dict[str, dict[str, str]] = {}
+    values = _at_as_many_labels(rows, metric)
+    one_by_one = not values
     for row in rows:
-        if row.oracle and metric.measured_on == TEST_ROWS:
+        if row.oracle and (one_by_one or not is_label_bound(row)):
             values.setdefault(row.method, {})[row.bags_name] = format_value(row, usual or None, told=told)
     bounds = []
     for method, found in values.items():
@@ -185,6 +189,21 @@ def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[s
         words = [f"{value} ({bags})" if several else value for bags, value in found.items()]
         bounds.append(f"{method} {', '.join(dict.fromkeys(words))}")
     return bounds
+
+
+def _at_as_many_labels(rows: list[Row], metric: MetricStyle) -> dict[str, dict[str, str]]:
+    """The values, by bags, of bounds with a number of labelled rows, where this is the number of training bags."""
+    settings: dict[str, list[Row]] = {}
+    for row in rows:
+        settings.setdefault(row.bags_name, []).append(row)
+    values: dict[str, dict[str, str]] = {}
+    for name, found in settings.items():
+        bags = bags_of(found)
+        for bound, curve in label_curves(found, higher_is_better=metric.higher_is_better).items():
+            value = None if bags is None else curve.at(bags)
+            if value is not None:
+                values.setdefault(f"{bound}, as many labels as bags", {})[name] = f"{value:.{found[0].digits}f}"
+    return values
 
 
 def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
