@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.contracts.errors import StoreError, UsageError
 
@@ -117,7 +117,7 @@ def learning_curves(frame: pd.DataFrame, ylabel: str, ax: Any = None) -> list[An
     A dot marks the report that the rule selected. ``frame`` has the columns of ``Results.history``.
     """
     panels = _panels(frame, ["dataset", "bag_size", "noise"])
-    axes, order = _axes(len(panels), ax), _order(frame)
+    axes, order = _axes(len(panels), ax, sharey=False), _order(frame)
     from matplotlib.ticker import MaxNLocator
 
     for axis, ((dataset, size, noise), panel) in zip(axes, panels, strict=False):
@@ -166,14 +166,14 @@ def _panels(frame: pd.DataFrame, by: list[str]) -> list[tuple[Any, pd.DataFrame]
     return panels
 
 
-def _axes(panels: int, ax: Any) -> list[Any]:
+def _axes(panels: int, ax: Any, sharey: bool | Literal["row"] = "row") -> list[Any]:
     """The given axes, or new ones, at most three beside one another."""
     if ax is not None:
         return list(ax.flat) if hasattr(ax, "flat") else list(ax) if hasattr(ax, "__len__") else [ax]
     columns = min(3, panels)
     rows = -(-panels // columns)
     size = (5.5 * columns, 4 * rows)
-    _, grid = pyplot().subplots(rows, columns, figsize=size, squeeze=False, sharey="row", layout="constrained")
+    _, grid = pyplot().subplots(rows, columns, figsize=size, squeeze=False, sharey=sharey, layout="constrained")
     for axis in grid.flat[panels:]:
         axis.set_visible(False)
     return list(grid.flat)
