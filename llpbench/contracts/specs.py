@@ -159,6 +159,8 @@ class DatasetSpec(_Spec):
             source, and the leaderboard resamples sources.
         published_runs: its splits are published and numbered; ``load`` is also given ``run``, the requested seed.
         images: its rows are images, even if methods are given features of them (``kind`` is what ``load`` returns).
+        evaluation_only: no default, gate or constant of a method may be chosen on it. The leaderboard shows such
+            datasets as a part of their own.
     """
 
     classes: int = 2
@@ -175,6 +177,7 @@ class DatasetSpec(_Spec):
     source: str = ""
     published_runs: bool = False
     images: bool = False
+    evaluation_only: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
