@@ -17,6 +17,7 @@ _VERBS = {
     "show": "llpbench.cli.listing:show",
     "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
+    "plot": "llpbench.cli.plot:plot",
 }
 
 

@@ -352,7 +352,7 @@ _ENTRY = ("table", "line", "column", "entry")
 
 def to_json(rows: Iterable[Row]) -> str:
     """A list of objects, one for each row."""
-    return _json(list(rows))
+    return json_text(list(rows))
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -360,7 +360,7 @@ def to_csv(rows: Iterable[Row]) -> str:
     rows = list(rows)
     published = any(row.paper is not None for row in rows)
     columns = [*_COLUMNS, *(["paper", "paper_sd", "paper_rule", "paper_source"] if published else [])]
-    return _csv(columns, ([getattr(row, name) for name in columns] for row in rows))
+    return csv_text(columns, ([getattr(row, name) for name in columns] for row in rows))
 
 
 def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
@@ -372,11 +372,12 @@ def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
         for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
     ]
     if fmt == "json":
-        return _json([dict(zip(_ENTRY, line, strict=True)) for line in lines])
-    return _csv(_ENTRY, lines)
+        return json_text([dict(zip(_ENTRY, line, strict=True)) for line in lines])
+    return csv_text(_ENTRY, lines)
 
 
-def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Lines as CSV under a heading; None is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -384,7 +385,8 @@ def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def _json(content: object) -> str:
+def json_text(content: object) -> str:
+    """Indented JSON."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()
 
 

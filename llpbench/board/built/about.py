@@ -74,7 +74,7 @@ def steps(results: Collection[CellResult]) -> tuple[tuple[str, str], ...]:
         ),
         (
             f"compare it with the published rows; to publish it, see the {GUIDES['../docs/submitting.md']}",
-            "llpbench report results/mine --with leaderboard",
+            "llpbench versus results/mine",
         ),
     )
 
