@@ -119,11 +119,29 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_ = self.model_.classes_
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """(n, C) probability of each class."""
-        table = self._table(X)
+    @property
+    def labels_(self) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row of the fit, given the counts of the bags."""
+        return self.predict()
+
+    def predict_proba(self, X: Any = None, bag_of: Any = None, counts: Any = None) -> FloatArray:
+        """(n, C) probability of each class, given the counts of the bags if they are known.
+
+        Args:
+            X: the table; None for the table of the fit, with its bags and counts.
+            bag_of: the bag of each row, or the name of a column, if counts are known.
+            counts: the counts of the bags in the form of ``y`` in ``fit``; proportions if ``target`` says so.
+        """
+        check_is_fitted(self)
         with _value_errors():
-            return self.model_.predict_proba(table)
+            if X is None:
+                return self.model_.predict_proba(bag_of=bag_of, counts=counts)
+            table, bag_of = self._take_bags(X, bag_of)
+            table = self._table(table)
+            if bag_of is None and counts is None:
+                return self.model_.predict_proba(table)
+            known = {"proportions" if self.target == "proportions" else "counts": counts}
+            return self.model_.predict_proba(table, bag_of=bag_of, count_sd=self.count_sd, **known)
 
     def decision_function(self, X: Any) -> FloatArray:
         """(n,) log-odds of the second of two classes, or (n, C) log-probabilities of more."""
@@ -131,10 +149,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with _value_errors():
             return self.model_.decision_function(table)
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """(n,) the most probable class of each row."""
+    def predict(self, X: Any = None, bag_of: Any = None, counts: Any = None) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row; arguments as those of ``predict_proba``."""
         check_is_fitted(self)
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        return np.asarray(self.classes_[self.predict_proba(X, bag_of, counts).argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, bag_of: Any = None) -> float:
         """Accuracy on labels of rows, or mean log-likelihood of the counts of bags. Higher is better.
