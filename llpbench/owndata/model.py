@@ -233,6 +233,14 @@ class LLPModel:
         facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
         return f"<LLPModel {self.method}: {facts}>"
 
+    def _repr_html_(self) -> str:
+        from llpbench.owndata.report_page import make_note
+
+        header = self._header
+        found = make_report(header, None)
+        warned = header.facts.warnings if header.facts is not None else ()
+        return make_note(self.method, self.n_features_in_, found.classes, found.verdict(), warned)
+
     def _logits(self, X: Any) -> FloatArray:
         """(n, C) logits of the rows of a table, shrunk."""
         return row_logits(self._header, self._predictor, self._header.encoder.transform(X))
