@@ -167,7 +167,7 @@ def fit_table(
         selected={"report": best.report, "stage": best.stage, "value": best.value, "bag_error": best.bag_error},
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
-    memory = FitRecord(trainer, table.whole, table.rows, table.given, train, held_out, main, halves)
+    memory = FitRecord(trainer, table.whole, table.rows, table.every_row, table.known, train, held_out, main, halves)
     return LLPModel(header, trained.predictor.method, memory)
 
 

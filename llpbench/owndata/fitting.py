@@ -24,7 +24,7 @@ from llpbench.experiment.rules import make_rules
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.judging.assessment import Halves, UnseenBags
 from llpbench.owndata.judging.predictor import Predictor, calibrate
-from llpbench.owndata.reading.bag_counts import BagIds
+from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
 from llpbench.owndata.reading.bagged_table import is_share
 from llpbench.plugins.registry import Entry, Registry, unmet_needs
 
@@ -279,7 +279,8 @@ class FitRecord:
         trainer: features, bags and counts, and how to fit again.
         table: the rows that were used, with all columns.
         rows: number of each of these rows in the table that was given.
-        given: number of rows of that table.
+        every_row: the feature columns of all rows that were given.
+        known: what is known about the counts of the bags.
         train: numbers of the training bags.
         held_out: numbers of the held-out bags.
         main: the model, with the bags that it was not fitted on.
@@ -289,7 +290,8 @@ class FitRecord:
     trainer: BagTrainer
     table: pd.DataFrame
     rows: IntArray
-    given: int
+    every_row: pd.DataFrame
+    known: KnownCounts
     train: IntArray
     held_out: IntArray
     main: UnseenBags

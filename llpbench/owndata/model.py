@@ -16,6 +16,7 @@ from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.owndata.fitting import FitRecord, choose_backend, find_method
 from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
 from llpbench.owndata.judging.predictor import Predictor, softmax
+from llpbench.owndata.known_bags import label_rows, row_logits
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
 from llpbench.owndata.report import Report, make_report
 from llpbench.owndata.subgroups import subgroup_table
@@ -100,20 +101,49 @@ class LLPModel:
         """All parameters of the method."""
         return dict(self._header.params)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    @property
+    def labels_(self) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row of the fit, given the counts of the bags."""
+        return self.predict()
+
+    def predict_proba(
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+    ) -> FloatArray:
         """(n, C) probability of each class.
 
         Scores that are not probabilities are calibrated by the proportions of bags (``owndata/judging/predictor.py``).
         Probabilities are shrunk towards the overall shares as far as held-out bags require
-        (``owndata/judging/shrinkage.py``).
+        (``owndata/judging/shrinkage.py``). If the counts of the bags are known, the probabilities are those given the
+        counts (``owndata/judging/posterior.py``): in every bag they add up to its count.
+
+        Args:
+            X: a table; None for the table of the fit, with its bags and counts.
+            bag_of: the bag of each row, or the name of a column, if counts are known.
+            counts: counts of the bags, in the forms of ``fit``; rows of bags without one are predicted without.
+            proportions: proportions instead of counts.
+            count_sd: standard deviation of noise in the counts.
         """
+        if X is None or not (bag_of is None and counts is None and proportions is None):
+            return label_rows(
+                self._header,
+                self._predictor,
+                self._memory,
+                X,
+                bag_of=bag_of,
+                counts=counts,
+                proportions=proportions,
+                count_sd=count_sd,
+            )
         if self._header.shrinkage is None:
             return self._predictor.probabilities(self._header.encoder.transform(X))
         return softmax(self._logits(X))
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """(n,) the most probable class of each row."""
-        chosen: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+    def predict(
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+    ) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row; arguments as those of ``predict_proba``."""
+        p = self.predict_proba(X, bag_of=bag_of, counts=counts, proportions=proportions, count_sd=count_sd)
+        chosen: np.ndarray[Any, Any] = self.classes_[p.argmax(axis=1)]
         return chosen
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -203,10 +233,17 @@ class LLPModel:
         facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
         return f"<LLPModel {self.method}: {facts}>"
 
+    def _repr_html_(self) -> str:
+        from llpbench.owndata.report_page import make_note
+
+        header = self._header
+        found = make_report(header, None)
+        warned = header.facts.warnings if header.facts is not None else ()
+        return make_note(self.method, self.n_features_in_, found.classes, found.verdict(), warned)
+
     def _logits(self, X: Any) -> FloatArray:
         """(n, C) logits of the rows of a table, shrunk."""
-        logits = self._predictor.logits(self._header.encoder.transform(X))
-        return logits if self._header.shrinkage is None else self._header.shrinkage.logits(logits)
+        return row_logits(self._header, self._predictor, self._header.encoder.transform(X))
 
 
 def _check_header(path: Path, header: Header) -> None:
