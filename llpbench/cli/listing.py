@@ -125,20 +125,28 @@ def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: s
     """Print the bag card of each requested setting of a dataset."""
     from llpbench.contracts.cell import setting_name
     from llpbench.experiment.bag_card import survey_bags
-    from llpbench.report.cards import card_words
+    from llpbench.report.cards import card_words, grouping_lines
 
     cards = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
     if as_json:
         print_json(
             [
-                {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
-                for plan, card in cards
+                {
+                    "dataset": plan.dataset_name,
+                    "bag_size": plan.cell.bag_size,
+                    "scheme": plan.cell.scheme_name,
+                    "card": card,
+                    **({"groupings": groupings} if groupings else {}),
+                }
+                for plan, card, groupings in cards
             ]
         )
         return
-    for plan, card in cards:
+    for plan, card, groupings in cards:
         say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
-        say(f"  {card_words(card)}")
+        say(f"  {card_words(card, len(groupings))}")
+        for line in grouping_lines(groupings):
+            say(f"  {line}")
 
 
 def _facts(entry: Entry[Any]) -> dict[str, Any]:
