@@ -130,18 +130,26 @@ def _show_cards(
     from llpbench.contracts.cell import setting_name
     from llpbench.experiment.bag_card import survey_bags
     from llpbench.experiment.label_bounds import as_many_labels
-    from llpbench.report.cards import card_words
+    from llpbench.report.cards import card_words, grouping_lines
 
     surveyed = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
     shown = []
-    for plan, formed, card in surveyed:
+    for plan, formed, card, groupings in surveyed:
         reached = as_many_labels(formed, plan.cell, registry) if bounds else {}
-        facts = {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
+        facts = {
+            "dataset": plan.dataset_name,
+            "bag_size": plan.cell.bag_size,
+            "scheme": plan.cell.scheme_name,
+            "card": card,
+            **({"groupings": groupings} if groupings else {}),
+        }
         shown.append({**facts, "as_many_labels": reached} if bounds else facts)
         if not as_json:
             say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
             words = [f"AUROC {100 * value:.1f} % of {bound} with as many labels" for bound, value in reached.items()]
-            say(f"  {'; '.join([card_words(card), *words])}")
+            say(f"  {'; '.join([card_words(card, len(groupings)), *words])}")
+            for line in grouping_lines(groupings):
+                say(f"  {line}")
     if as_json:
         print_json(shown)
 

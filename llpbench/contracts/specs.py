@@ -113,6 +113,8 @@ class MethodSpec(_Spec):
         paper: address of the publication; ``code`` is the address of its authors' code.
         seed_name: the name that its seeds are derived from, if not its own: a method that was renamed keeps its
             results. ``"{parameter}"`` uses the value of a parameter: a control that runs another method has its seeds.
+        overlapping: where a cell has several groupings of the same rows, it receives each row once (``Bags.overlap``).
+            Other methods receive rows repeated, once for each bag (``Bags.unrolled``).
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -128,6 +130,7 @@ class MethodSpec(_Spec):
     paper: str = ""
     code: str = ""
     seed_name: str = ""
+    overlapping: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -283,8 +286,9 @@ OWN_BAGS = "own-bags"
 class BagScheme(_Spec):
     """A way of forming bags: ``factory`` names ``assign(X, bag_size, *, columns, rng, **options) -> bag_of``.
 
-    ``assign`` returns a bag number for each row, -1 (``NO_BAG``) for rows that are left out. It sees features only,
-    unless it declares more. (An option called ``columns`` is passed as ``columns_``.)
+    ``assign`` returns a bag number for each row, -1 (``NO_BAG``) for rows that are left out; for several groupings of
+    the same rows, a dictionary of such arrays by the grouping's name. It sees features only, unless it declares more.
+    (An option called ``columns`` is passed as ``columns_``.)
 
     Attributes:
         own: it is also given ``bag_of``: the natural bags of the dataset, or None.

@@ -93,7 +93,7 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
             plugins=settings.plugin_files,
             override=tuple(settings.override),
             judge_plugins=provenance.judge_files(plan.cell),
-            method=method_facts(registry, plan.cell.method),
+            method=MethodFacts.of(registry.methods[plan.cell.method]),
             code=provenance.code(plan.cell),
             origins=provenance.origins(plan.cell),
             requires=provenance.requires(plan.cell),
@@ -107,11 +107,3 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
         )
         for plan in planned
     ]
-
-
-def method_facts(registry: Registry, name: str) -> MethodFacts:
-    """What the judge of a cell knows of its method."""
-    spec = registry.methods[name]
-    return MethodFacts(
-        scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs, seed_name=spec.seed_name
-    )

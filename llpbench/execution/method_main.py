@@ -31,7 +31,7 @@ from llpbench.execution.messages import (
 )
 from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
-from llpbench.experiment.monitor import MethodView, PhaseClock
+from llpbench.experiment.monitor import PhaseClock, form_for_method
 
 _LONGEST_TEXT = 20_000
 
@@ -126,8 +126,8 @@ def fit_once(
     monitor = RemoteMonitor(connection, arrays["valid.X"], arrays.pop("test.X", None))
     try:
         method: Method = factory(**assignment.params)
-        view = MethodView(monitor)
-        fitted = method.fit(bags_from(arrays, data), monitor=view, seed=assignment.seed, **oracle)
+        bags, view = form_for_method(bags_from(arrays, data), monitor, data.overlapping)
+        fitted = method.fit(bags, monitor=view, seed=assignment.seed, **oracle)
         if fitted is None:
             raise MethodError("fit returned None; it must return the fitted method (return self)")
         if not monitor.reports:

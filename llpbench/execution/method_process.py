@@ -16,7 +16,7 @@ from multiprocessing.reduction import send_handle
 from pathlib import Path
 
 from llpbench.contracts.errors import MethodError, printable
-from llpbench.contracts.job import Job
+from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import CellResult, Status
 from llpbench.execution.channel import Assignment, InvalidMessage, connection_pair, receive, send
 from llpbench.execution.confines import out_of_reach, to_be_written
@@ -193,7 +193,7 @@ def _judge_reports(
     phases: dict[str, float] = {}
     began = time.perf_counter()
     try:
-        with _shared(data, job.method.oracle, last) as (fit_data, handle):
+        with _shared(data, job.method, last) as (fit_data, handle):
             data.forget_rows()
             send(process.connection, fit_data)
             send_handle(process.connection, handle, process.pid)
@@ -265,16 +265,24 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
 
 
 @contextlib.contextmanager
-def _shared(data: Prepared, oracle: bool, last: bool) -> Iterator[tuple[FitData, int]]:
+def _shared(data: Prepared, method: MethodFacts, last: bool) -> Iterator[tuple[FitData, int]]:
     """The message with the data of a fit, and the file descriptor of the shared memory with its arrays."""
     arrays = arrays_of(data.bags)
     if data.test_rows is not None:
         arrays["test.X"] = data.test_rows
-    if oracle:
+    if method.oracle:
         arrays["labels"] = data.train_labels
     handle, shared = share(arrays)
     bags = data.bags
-    message = FitData(arrays=shared, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns, last=last)
+    message = FitData(
+        arrays=shared,
+        classes=bags.classes,
+        count_sd=bags.count_sd,
+        columns=bags.columns,
+        groupings=bags.overlap.groupings if bags.overlap is not None else (),
+        overlapping=method.overlapping,
+        last=last,
+    )
     try:
         yield message, handle
     finally:

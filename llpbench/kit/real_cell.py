@@ -63,7 +63,6 @@ def run_with_and_without_labels(entry: Entry[MethodSpec]) -> tuple[RecordingJudg
 
 def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
     spec = entry.spec
-    facts = MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=tuple(spec.tasks), inputs=tuple(spec.inputs))
     params = spec.resolve({})
     cell = Cell(dataset="-", method=spec.name, params=params, bag_size=1, seed=0)
     data = Prepared(problem.train, problem.test_rows, problem.train_labels, problem.valid_labels, problem.test_labels)
@@ -78,7 +77,15 @@ def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
     )
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as out:
         plugins = (entry.plugin.distribution,) if entry.plugin.from_file else ()
-        job = Job(cell=cell, method_name="", dataset_name="", out=out, scratch=scratch, plugins=plugins, method=facts)
+        job = Job(
+            cell=cell,
+            method_name="",
+            dataset_name="",
+            out=out,
+            scratch=scratch,
+            plugins=plugins,
+            method=MethodFacts.of(spec),
+        )
         result = blank_result(job, "failed")
         process = MethodProcess(job, fork=False)
         try:

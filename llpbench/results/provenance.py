@@ -123,8 +123,9 @@ class Provenance:
         registry = self.registry
         found = [(f"metric {entry.spec.name}", entry.plugin) for entry in registry.metrics]
         found += [(f"rule {entry.spec.name}", entry.plugin) for entry in registry.rules]
-        if cell.scheme in registry.schemes.entries:
-            found.append((f"scheme {cell.scheme}", registry.schemes.entry(cell.scheme).plugin))
+        for name in dict.fromkeys(each.scheme for each in cell.schemes):
+            if name in registry.schemes.entries:
+                found.append((f"scheme {name}", registry.schemes.entry(name).plugin))
         return found
 
     def _differing(self, result: CellResult) -> list[str]:
