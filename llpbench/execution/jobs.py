@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from llpbench.contracts.executor import Executor, ExecutorSettings
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.contracts.specs import DatasetSpec, MethodSpec, Scalar
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import Rerun, RunSettings
-from llpbench.plugins.registry import Registry
+from llpbench.plugins.registry import Entry, Registry
 from llpbench.results.provenance import Provenance, count_reasons
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
@@ -88,12 +91,13 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
             method_name=plan.method_name,
             dataset_name=plan.dataset_name,
             out=str(store.root.resolve()),
+            locked=_named_files(registry.datasets[plan.cell.dataset], plan.cell.dataset_options),
             data=settings.data_folder,
             offline=settings.offline,
             plugins=settings.plugin_files,
             override=tuple(settings.override),
             judge_plugins=provenance.judge_files(plan.cell),
-            method=method_facts(registry, plan.cell.method),
+            method=method_facts(registry.methods.entry(plan.cell.method)),
             code=provenance.code(plan.cell),
             origins=provenance.origins(plan.cell),
             requires=provenance.requires(plan.cell),
@@ -109,9 +113,25 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
     ]
 
 
-def method_facts(registry: Registry, name: str) -> MethodFacts:
+def _named_files(spec: DatasetSpec, options: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """The user's own files that options of a dataset name; a checksum behind ``#`` is no part of a path."""
+    given = [str(options[p.name]) for p in spec.params if p.names_file and options.get(p.name)]
+    paths = {path for text in given for path in (text, text.rpartition("#")[0]) if path}
+    return tuple(str(Path(path).expanduser().absolute()) for path in sorted(paths))
+
+
+def method_facts(entry: Entry[MethodSpec]) -> MethodFacts:
     """What the judge of a cell knows of its method."""
-    spec = registry.methods[name]
+    spec, plugin = entry.spec, entry.plugin
+    origin = plugin.distribution
+    if plugin.from_file:
+        path = Path(origin).resolve()
+        origin = f"{path.stem[:40]}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
     return MethodFacts(
-        scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs, seed_name=spec.seed_name
+        scores=spec.scores,
+        oracle=spec.oracle,
+        tasks=spec.tasks,
+        inputs=spec.inputs,
+        seed_name=spec.seed_name,
+        origin=origin,
     )
