@@ -27,7 +27,7 @@ def out_of_reach(job: Job) -> tuple[str, ...]:
     """What a method cannot read: results, which hold labels of test rows, data files, and folders of other cells."""
     data = [cache_root(), *(Path(folder).expanduser() for folder in (job.data or DATA.value,) if folder)]
     own = [Path(folder) for folder in (job.out, *job.locked)]
-    results = [*own, *(other for folder in own for other in _beside(folder))]
+    results = [*own, *(other for folder in own if folder.is_dir() for other in _beside(folder))]
     private = [other for folder in (Path(job.scratch), Path(job.out).parent) for other in _of_other_cells(folder)]
     return tuple(dict.fromkeys(map(str, [*results, *private, *data])))
 

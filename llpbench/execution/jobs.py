@@ -17,6 +17,7 @@ from llpbench.plugins.registry import Entry, Registry
 from llpbench.results.provenance import Provenance, count_reasons
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
+from llpbench.system.environment import DATA
 from llpbench.system.machine import total_memory_mb
 
 
@@ -91,7 +92,7 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
             method_name=plan.method_name,
             dataset_name=plan.dataset_name,
             out=str(store.root.resolve()),
-            locked=_named_files(registry.datasets[plan.cell.dataset], plan.cell.dataset_options),
+            locked=_files_of(registry.datasets[plan.cell.dataset], plan.cell.dataset_options, settings.data_folder),
             data=settings.data_folder,
             offline=settings.offline,
             plugins=settings.plugin_files,
@@ -113,11 +114,16 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
     ]
 
 
-def _named_files(spec: DatasetSpec, options: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """The user's own files that options of a dataset name; a checksum behind ``#`` is no part of a path."""
+def _files_of(spec: DatasetSpec, options: Mapping[str, Scalar], data: str) -> tuple[str, ...]:
+    """The files that a dataset may be read from: those that it declares, which may be links, and those of its options.
+
+    In an option, a checksum behind ``#`` is no part of the path.
+    """
     given = [str(options[p.name]) for p in spec.params if p.names_file and options.get(p.name)]
-    paths = {path for text in given for path in (text, text.rpartition("#")[0]) if path}
-    return tuple(str(Path(path).expanduser().absolute()) for path in sorted(paths))
+    paths = [path for text in given for path in (text, text.rpartition("#")[0]) if path]
+    if folder := data or DATA.value:
+        paths += [str(Path(folder, form.path)) for file in spec.files for form in (file, *file.forms)]
+    return tuple(str(Path(path).expanduser().absolute()) for path in paths)
 
 
 def method_facts(entry: Entry[MethodSpec]) -> MethodFacts:

@@ -119,14 +119,23 @@ def test_unreadable_folder_beside_the_results_is_locked(tmp_path: Path, monkeypa
     assert set(confines.out_of_reach(job)) == {str(tmp_path / name) for name in (*names, "data", "cache")}
 
 
-def test_files_that_a_dataset_is_read_from_are_locked(tmp_path: Path) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("x,y\n1,0\n")
+def locked_files(tmp_path: Path, dataset: str, **options: str) -> set[Path]:
     registry = load_registry()
-    options = registry.datasets["csv"].resolve({"path": f"{table}#0123456789abcdef", "label": "y"})
-    cell = Cell(dataset="csv", dataset_options=options, method="mean-ridge", bag_size=1, seed=0)
-    (job,) = make_jobs([make_plan(cell)], Store(tmp_path / "out"), registry, RunSettings(methods="mean-ridge"))
-    assert str(table) in confines.out_of_reach(job)
+    cell = Cell(dataset=dataset, dataset_options=options, method="mean-ridge", bag_size=1, seed=0)
+    settings = RunSettings(methods="mean-ridge", data=str(tmp_path / "data"))
+    (job,) = make_jobs([make_plan(cell)], Store(tmp_path / "out"), registry, settings)
+    return {Path(path).resolve() for path in confines.out_of_reach(job)}
+
+
+def test_files_that_a_dataset_is_read_from_are_locked(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = tmp_path / "table.csv"
+    assert table in locked_files(tmp_path, "csv", path=f"{table}#0123456789abcdef", label="y")
+    assert table not in locked_files(tmp_path, "adult")
+    link = tmp_path / "data" / load_registry().datasets["adult"].files[0].path
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(table)
+    assert {table, tmp_path / "data"} <= locked_files(tmp_path, "adult")
 
 
 WITHIN = """

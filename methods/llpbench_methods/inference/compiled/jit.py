@@ -68,10 +68,6 @@ class _Cache(NullCache):  # type: ignore[misc]
         finally:
             numba.config.CACHE_DIR = elsewhere
 
-    @property
-    def cache_path(self) -> Any:
-        return self._opened.cache_path
-
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         return self._opened.load_overload(sig, target_context)
 
