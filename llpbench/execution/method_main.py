@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import traceback
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
@@ -138,14 +139,26 @@ def fit_once(
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     text = "".join(traceback.format_exception(error, limit=-12))
-    hint = "; a method's process cannot read results and can write temporary files only: use tempfile"
+    hint = (
+        "; a method's process has no network, cannot read results or data files, and can write temporary files only: "
+        "use tempfile"
+    )
     return Ended(
         phases=seconds,
         status="failed",
-        reason=describe(error)[:_LONGEST_TEXT] + (hint if isinstance(error, PermissionError) else ""),
+        reason=describe(error)[:_LONGEST_TEXT] + (hint if _is_denied(error) else ""),
         traceback=text[-_LONGEST_TEXT:],
         failed_at=where_it_failed(error),
     )
+
+
+def _is_denied(error: BaseException | None) -> bool:
+    """Whether an error began with an access that the sandbox denies, among them a host name that is not found."""
+    while error is not None:
+        if isinstance(error, PermissionError | socket.gaierror):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def load_method(assignment: Assignment) -> Any:

@@ -19,7 +19,7 @@ from llpbench.contracts.errors import MethodError, printable
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import CellResult, Status
 from llpbench.execution.channel import Assignment, InvalidMessage, connection_pair, receive, send
-from llpbench.execution.confines import out_of_reach, to_be_written
+from llpbench.execution.confines import method_cache, out_of_reach
 from llpbench.execution.messages import (
     Ended,
     FitData,
@@ -70,9 +70,8 @@ class MethodProcess:
             plugins=job.plugins,
             override=job.override,
             locked=out_of_reach(job),
-            writable=to_be_written(job),
             scratch=job.scratch,
-            network=job.network,
+            cache=method_cache(job),
         )
         with theirs:
             self.pid = self._fork(assignment, theirs) if fork else self._spawn(assignment, theirs)

@@ -36,9 +36,14 @@ def prepare(assignment: Assignment) -> None:
     """Set the backend of Keras, move into the private folder and enter the sandbox."""
     if assignment.backend:
         os.environ["KERAS_BACKEND"] = assignment.backend
-    move_home(assignment.scratch)
+    move_home(assignment.scratch, assignment.cache)
     tempfile.tempdir = None
-    lock_away(map(Path, assignment.locked), writable=map(Path, assignment.writable), network=assignment.network)
+    code = (*sys.path, sys.prefix, sys.base_prefix, Path(__file__).parents[2], *assignment.plugins)
+    lock_away(
+        map(Path, assignment.locked),
+        readable=map(Path, filter(None, code)),
+        writable=map(Path, (assignment.scratch, assignment.cache)),
+    )
 
 
 def main() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -14,6 +13,8 @@ from collections.abc import Callable, Collection
 from typing import NoReturn
 
 import psutil
+
+from llpbench.execution.kernel import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ROUNDS = 50
@@ -65,12 +66,12 @@ def print_to(path: str | os.PathLike[str], flags: int = 0) -> None:
 
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (Linux), so that they can be found and killed."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def descendants(pid: int) -> list[psutil.Process]:
@@ -78,6 +79,11 @@ def descendants(pid: int) -> list[psutil.Process]:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).children(recursive=True)
     return []
+
+
+def children() -> set[int]:
+    """The processes that this one started or adopted."""
+    return {process.pid for process in psutil.Process().children()}
 
 
 def end_tree(pid: int) -> None:
@@ -95,12 +101,12 @@ def end_tree(pid: int) -> None:
 def end_children(keep: Collection[int] = ()) -> None:
     """Kill the children of this process, except ``keep``, with all their descendants, until none is left."""
     for _ in range(_ROUNDS):
-        children = [process.pid for process in psutil.Process().children() if process.pid not in keep]
-        for pid in children:
+        left = children().difference(keep)
+        for pid in left:
             end_tree(pid)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        if not children:
+        if not left:
             return
         time.sleep(0.02)
 
@@ -121,10 +127,3 @@ def _resident(process: psutil.Process) -> float:
     with contextlib.suppress(psutil.Error):
         return float(process.memory_info().rss) / 2**20
     return 0.0
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            zero = ctypes.c_ulong(0)
-            ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), zero, zero, zero)

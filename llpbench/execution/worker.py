@@ -26,7 +26,7 @@ from llpbench.contracts.result import CellResult
 from llpbench.execution import sandbox
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, run_fit
-from llpbench.execution.processes import adopt_orphans, die_with_parent, end_children
+from llpbench.execution.processes import adopt_orphans, children, die_with_parent, end_children
 from llpbench.execution.registries import shared_registry
 from llpbench.execution.watch import TROUBLE
 from llpbench.experiment.fit_cell import (
@@ -61,10 +61,10 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     """
     store = Store(Path(job.out))
     started = time.perf_counter()
-    with _scratch(job) as job, _method_of(job, fork) as process:
-        result = blank_result(job, "failed")
-        predictions: Predictions = {}
-        with failures_recorded_in(result):
+    result = blank_result(job, "failed")
+    predictions: Predictions = {}
+    with _scratch(job) as job:
+        with _method_of(job, fork) as process, failures_recorded_in(result):
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
@@ -72,13 +72,13 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
             if of_place is not None:
                 judge = make_judge(job, data, registry, of_place)
                 run_fit(process, judge, data, job, result)
-            if result.status in ("ok", "pruned"):
-                predictions = fill_result(result, judge, data, registry)
-        process.end()
         result.peak_memory_mb = process.peak_mb
+        if result.status in ("ok", "pruned"):
+            with failures_recorded_in(result):
+                predictions = fill_result(result, judge, data, registry)
     result.code = recorded_code(job)
     result.wall_seconds = time.perf_counter() - started
-    _write(store, job, result, predictions)
+    write_files(store, job, result, predictions)
     return result
 
 
@@ -140,11 +140,14 @@ def _scratch(job: Job) -> Iterator[Job]:
 
 @contextlib.contextmanager
 def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
+    """The method's process; at the end it is killed with all that it started, before anything depends on labels."""
+    others = children()
     process = MethodProcess(job, fork)
     try:
         yield process
     finally:
         process.end()
+        end_children(keep=others)
 
 
 @contextlib.contextmanager
@@ -175,11 +178,14 @@ def _record_origin(result: CellResult, job: Job) -> None:
     result.versions, result.flags = recorded_versions(job), numeric_flags()
 
 
-def _write(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
+def write_files(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
     """Write the files of a cell, the result last."""
     buffer = io.BytesIO()
     if predictions and job.predictions:
-        np.savez_compressed(buffer, allow_pickle=False, **predictions)
+        # Not compressed, and padded to the widest type: the size of the file would tell later cells which report it is.
+        scores = [array for name, array in predictions.items() if name not in ("labels", "bag_of")]
+        padding = np.zeros(sum(8 * array.size - array.nbytes for array in scores), np.uint8)
+        np.savez(buffer, allow_pickle=False, **predictions, padding=padding)
     store.keep_predictions(job.cell.id, buffer.getvalue())
     store.write(result)
     store.write_machine(machine_id(), machine())
@@ -202,16 +208,13 @@ def trouble_reported() -> Iterator[None]:
 
 
 def run_as_process(job: Job, *, fork: bool) -> None:
-    """Run a cell in a process of its own, which adopts and kills all processes that the method leaves behind."""
+    """Run a cell in a process of its own, which adopts all processes that the method leaves behind."""
     adopt_orphans()
     choose_backend(job)
     if not sandbox.version():
         sandbox.hide_memory()  # without a sandbox, at least keep the method from reading this memory
-    try:
-        with trouble_reported():
-            run_job(job, fork=fork)
-    finally:
-        end_children()
+    with trouble_reported():
+        run_job(job, fork=fork)
 
 
 def main() -> int:

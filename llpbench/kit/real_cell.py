@@ -10,8 +10,9 @@ import numpy as np
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import FloatArray
-from llpbench.contracts.job import Job, MethodFacts
+from llpbench.contracts.job import Job
 from llpbench.contracts.specs import MethodSpec
+from llpbench.execution.jobs import method_facts
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.experiment.fit_cell import Prepared
 from llpbench.experiment.judge import Answer, Judge, patience_of
@@ -84,7 +85,7 @@ def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
             out=out,
             scratch=scratch,
             plugins=plugins,
-            method=MethodFacts.of(spec),
+            method=method_facts(entry),
         )
         result = blank_result(job, "failed")
         process = MethodProcess(job, fork=False)
