@@ -60,6 +60,7 @@ class MethodProcess:
         self.connection, theirs = connection_pair()
         self.log = Path(job.scratch, "method.log")
         self.peak_mb = 0.0
+        self.opened: list[str] = []
         self._code: int | None = None
         self._child: subprocess.Popen[bytes] | None = None
         assignment = Assignment(
@@ -170,6 +171,7 @@ def run_fit(
     except InvalidMessage as error:
         result.status, result.reason = "failed", f"the method's process sent {error}"
     else:
+        process.opened = ended.opened
         result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
         result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
         result.failed_at = printable(ended.failed_at[:_LONGEST_REASON])
