@@ -40,7 +40,8 @@ def opened_files(code: Iterable[Path]) -> list[str]:
     """
     system = (*_system_folders(), *(str(path) if path.is_file() else f"{path}{os.sep}" for path in code))
     found = dict.fromkeys(map(_source, _seen or ()))
-    return [path for path in found if not (path.startswith(system) or _PACKAGES.search(path))][:MOST]
+    own = (path for path in found if not (path.startswith(system) or _PACKAGES.search(path)))
+    return [path for path in own if path.isprintable()][:MOST]
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,6 +35,7 @@ from llpbench.results.provenance import Provenance, recorded_code, recorded_vers
 from llpbench.results.request import Request
 from llpbench.results.store import Store
 from llpbench.system.environment import numeric_flags
+from llpbench.system.opened import opened_files, watch_files
 
 METHOD = """
 from llpbench import MethodSpec, hookimpl
@@ -239,6 +242,29 @@ def test_variables_that_are_not_recorded_do_not_reach_a_method(tmp_path: Path, s
     assert llpbench(*run, "--out", "out", cwd=tmp_path, **environment).returncode == 0
     (result,) = stored(tmp_path / "out")
     assert result.notes["scale"] == 2.0
+
+
+def test_files_that_this_process_opens_for_reading_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("before", "read", "relative", "by_descriptor", "package/inside", "module.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "before").read_text()
+    watch_files()
+    for _ in range(2):
+        (tmp_path / "package" / ".." / "read").read_bytes()
+    Path("relative").read_text()
+    os.close(os.open(tmp_path / "by_descriptor", os.O_RDONLY))
+    (tmp_path / "package" / "inside").read_text()
+    (tmp_path / "written").write_text("1")
+    (tmp_path / "bell\a").write_text("1")
+    (tmp_path / "bell\a").read_text()
+    json.loads(Path(pytest.__file__).with_name("py.typed").read_text() or "1")
+    import_module("module")
+    seen = opened_files([tmp_path / "package"])
+    assert seen == [str(tmp_path / name) for name in ("read", "relative", "by_descriptor", "module.py")]
+    sys.modules.pop("module")
 
 
 def test_files_outside_of_the_folder_of_a_plugin_have_their_path_in_the_part(tmp_path: Path) -> None:
