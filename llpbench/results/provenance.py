@@ -123,8 +123,13 @@ class Provenance:
         return found
 
     def _differing(self, cell: Cell, code: Mapping[str, str]) -> list[tuple[str, str, str]]:
-        """Parts whose code has changed, or files that were read and have: how they were, and how they are now."""
-        now = self.code(cell) | {part: self._line_read(part) for part in code if part.startswith(READ)}
+        """Parts whose code has changed, or files that were read and have: how they were, and how they are now.
+
+        A file beside no plugin may be one of another machine, whose results were merged: here it need not exist.
+        """
+        read = [part for part in code if part.startswith(READ)]
+        here = (part for part in read if ":" in part or Path(part.removeprefix(READ)).exists())
+        now = self.code(cell) | {part: self._line_read(part) for part in here}
         return [(part, code[part], line) for part, line in now.items() if part in code and code[part] != line]
 
     def _line_read(self, part: str) -> str:

@@ -462,6 +462,25 @@ def test_replacement_of_a_built_in_method_is_rerun(tmp_path: Path) -> None:
     assert wanted(store, "stale")[0] == [1, 2]
 
 
+@pytest.mark.parametrize("place", ["beside", "elsewhere"])
+def test_result_is_rerun_if_a_file_that_it_read_changes(tmp_path: Path, place: str) -> None:
+    plugin = write_method(tmp_path)
+    read = (tmp_path if place == "beside" else tmp_path.parent / f"{tmp_path.name}-other") / "w.json"
+    read.parent.mkdir(exist_ok=True)
+    read.write_text("1")
+    registry = load_registry([plugin])
+    cell = make_cell(method="mine", dataset="synthetic")
+    part = part_of(read, [plugin])
+    code = Provenance(registry).code(cell) | {part: line_of_part(part, [plugin])}
+    result = make_result(cell, protocol=PROTOCOL, code=code)
+    assert Provenance(registry).outdated(result) == ""
+    read.write_text("2")
+    assert Provenance(registry).outdated(result) == "were computed with another w.json"
+    assert not Provenance(registry).current(result)
+    read.unlink()  # elsewhere, it may be a file of another machine
+    assert bool(Provenance(registry).outdated(result)) == (place == "beside")
+
+
 def test_edited_metric_makes_results_stale_but_added_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     yard = tmp_path / "yard.py"
