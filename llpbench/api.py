@@ -31,6 +31,7 @@ from llpbench.report.render import choose
 from llpbench.report.results import Results
 from llpbench.report.run_log import RunLog
 from llpbench.results.metric_style import MetricStyle
+from llpbench.results.provenance import Provenance
 from llpbench.results.request import Request
 from llpbench.results.store import Store
 
@@ -144,7 +145,20 @@ def _plan_grid(given: Mapping[str, Any], registry: Registry) -> AskedFor:
     settings = combine(read_run_file(find_run_file(config, registry)) if config else {}, given, RunSettings)
     tuned = TunedParams(Path(settings.params), settings.params_rule) if settings.params else None
     planned = plan_cells(settings, registry, tuned)
+    _refuse_outdated(tuned, registry)
     return AskedFor(settings, planned, settings.name, [*_tuning_notes(tuned), *unused_sizes(settings, planned)])
+
+
+def _refuse_outdated(tuned: TunedParams | None, registry: Registry) -> None:
+    """Reject parameters of a search whose trials were computed by other code, as ``tune`` does."""
+    provenance = Provenance(registry)
+    for chosen in tuned.used.values() if tuned is not None else ():
+        reason = provenance.outdated_search(chosen)
+        if tuned is not None and reason:
+            raise UsageError(
+                f"{tuned.path} holds a study of {chosen.setting.cell.method} whose trials {reason}. Tune again, into "
+                "another folder (llpbench tune --out)."
+            )
 
 
 def _tuning_notes(tuned: TunedParams | None) -> list[str]:

@@ -18,6 +18,7 @@ from llpbench.contracts.specs import NO_BAG, BagScheme, DatasetSpec, MethodSpec,
 from llpbench.experiment.metrics import kind_of_scores
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
+from llpbench.plugins.fingerprint import READ, code_name
 from llpbench.plugins.registry import Catalog, Entry, Registry
 from llpbench.results.request import Command
 
@@ -169,6 +170,8 @@ def check_traced(result: CellResult, registry: Registry) -> None:
                 f"version {result.rules.get(rule)} of rule {rule!r} selected it, version {version} is installed"
             )
     for part, line in result.code.items():
+        if part.startswith(READ):
+            raise Unsound(f"it read {code_name(line)}, which belongs to no installed package")
         if line.startswith("file "):
             raise Unsound(f"its {part} is a single file; make it a package (llpbench new)")
     if result.status in ("timeout", "memory"):

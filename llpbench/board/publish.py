@@ -135,9 +135,8 @@ class RunReader:
         if not cell_id == result.id == planned.cell.id:
             raise Unsound(f"its file holds the result of cell {result.id}")
         result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
-        if result.status != "ok":  # a cell that was stopped could not state these itself
+        if result.status != "ok":  # a cell that was stopped could not state it itself
             result.oracle = planned.oracle
-            result.protocol = result.protocol if result.versions else PROTOCOL
         check_result(compact(result))
         if result.protocol != PROTOCOL:
             raise Unsound(f"it was made under protocol {result.protocol}, expected {PROTOCOL}")

@@ -21,7 +21,6 @@ from llpbench.contracts.view import View, notify
 from llpbench.execution.settle import settle
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import Provenance
-from llpbench.results.sealing import Damaged
 from llpbench.results.store import Stamp, Store
 from llpbench.system.locks import Claim
 
@@ -113,10 +112,7 @@ class Driver:
         """The sound result that somebody else wrote since the task was made, if it is what a run would make now."""
         if self.store.stamp(task.job.cell.id) == task.before:
             return None
-        try:
-            result = self.store.read(task.job.cell.id)
-        except Damaged:
-            return None
+        result = self.store.sound(task.job.cell.id)
         current = result is not None and Provenance(self.registry, task.job.plugins).current(result)
         return result if current else None
 

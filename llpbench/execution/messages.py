@@ -74,13 +74,14 @@ class Note(msgspec.Struct, tag=True, forbid_unknown_fields=True):
 
 
 class Ended(msgspec.Struct, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """The fit has ended, successfully or not."""
+    """The fit has ended, successfully or not; ``opened`` are the files that the process has read."""
 
     phases: dict[str, float]
     status: str = "ok"
     reason: str = ""
     traceback: str = ""
     failed_at: str = ""
+    opened: list[str] = []
 
 
 class JudgeReply(msgspec.Struct):

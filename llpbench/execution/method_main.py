@@ -33,6 +33,8 @@ from llpbench.execution.messages import (
 from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
 from llpbench.experiment.monitor import PhaseClock, form_for_method
+from llpbench.plugins.fingerprint import code_folders
+from llpbench.system.opened import opened_files
 
 _LONGEST_TEXT = 20_000
 
@@ -111,6 +113,7 @@ def serve(connection: Connection, assignment: Assignment, trouble: Exception | N
             ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
         except Exception as error:
             ended = _failure(error, seconds)
+        ended.opened = opened_files(code_folders())
         more = more and ended.status == "ok"
         with contextlib.suppress(OSError):
             send(connection, ended)

@@ -40,6 +40,7 @@ from llpbench.execution.watch import describe_exit, end_of_log
 from llpbench.experiment.fit_cell import Prepared, method_seed
 from llpbench.experiment.judge import Judge, Pruned
 from llpbench.system.machine import python_command
+from llpbench.system.opened import MOST
 
 _POLL = 0.5  # seconds between two checks whether the process still runs
 _MOST_PHASES, _LONGEST_NAME = 100, 100
@@ -60,6 +61,7 @@ class MethodProcess:
         self.connection, theirs = connection_pair()
         self.log = Path(job.scratch, "method.log")
         self.peak_mb = 0.0
+        self.opened: list[str] = []
         self._code: int | None = None
         self._child: subprocess.Popen[bytes] | None = None
         assignment = Assignment(
@@ -169,6 +171,7 @@ def run_fit(
     except InvalidMessage as error:
         result.status, result.reason = "failed", f"the method's process sent {error}"
     else:
+        process.opened = [path for path in ended.opened if path.isprintable()][:MOST]
         result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
         result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
         result.failed_at = printable(ended.failed_at[:_LONGEST_REASON])

@@ -18,6 +18,8 @@ from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive
 from llpbench.execution.confines import move_home
 from llpbench.execution.processes import die_with_parent
 from llpbench.execution.sandbox import lock_away
+from llpbench.system.environment import keep_variables
+from llpbench.system.opened import watch_files
 
 
 def start(connection: Connection, assignment: Assignment) -> None:
@@ -33,17 +35,25 @@ def start(connection: Connection, assignment: Assignment) -> None:
 
 
 def prepare(assignment: Assignment) -> None:
-    """Set the backend of Keras, move into the private folder and enter the sandbox."""
+    """Set the environment, move into the private folder, enter the sandbox, and watch which files are read."""
+    keep_variables()
     if assignment.backend:
         os.environ["KERAS_BACKEND"] = assignment.backend
     move_home(assignment.scratch, assignment.cache)
     tempfile.tempdir = None
-    code = (*sys.path, sys.prefix, sys.base_prefix, Path(__file__).parents[2], *assignment.plugins)
+    code: tuple[str | Path, ...] = (
+        *sys.path,
+        sys.prefix,
+        sys.base_prefix,
+        Path(__file__).parents[2],
+        *assignment.plugins,
+    )
     lock_away(
         map(Path, assignment.locked),
         readable=map(Path, filter(None, code)),
         writable=map(Path, (assignment.scratch, assignment.cache)),
     )
+    watch_files()
 
 
 def main() -> int:

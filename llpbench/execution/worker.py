@@ -44,12 +44,15 @@ from llpbench.experiment.fit_cell import (
 )
 from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
+from llpbench.plugins.fingerprint import code_folders
 from llpbench.plugins.registry import Registry
 from llpbench.results.blank import blank_result
-from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
+from llpbench.results.provenance import recorded_code, recorded_versions
 from llpbench.results.store import Store
+from llpbench.system.environment import numeric_flags
 from llpbench.system.files import TRANSIENT
 from llpbench.system.machine import machine, machine_id
+from llpbench.system.opened import opened_files, watch_files
 
 
 def run_job(job: Job, *, fork: bool = False) -> CellResult:
@@ -61,6 +64,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     """
     store = Store(Path(job.out))
     started = time.perf_counter()
+    watch_files()
     result = blank_result(job, "failed")
     predictions: Predictions = {}
     with _scratch(job) as job:
@@ -76,7 +80,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
         if result.status in ("ok", "pruned"):
             with failures_recorded_in(result):
                 predictions = fill_result(result, judge, data, registry)
-    result.code = recorded_code(job)
+    result.code = recorded_code(job, method_read=process.opened, judge_read=opened_files(code_folders()))
     result.wall_seconds = time.perf_counter() - started
     write_files(store, job, result, predictions)
     return result

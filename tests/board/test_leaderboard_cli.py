@@ -154,9 +154,6 @@ def test_rerun_finds_numbers_that_are_not_reproduced(copy: Path) -> None:
     for chosen in result.selected.values():
         chosen.metrics["auroc"] = min(1.0, (chosen.metrics["auroc"] or 0) + 0.1)
     replace(copy, result)
-    checked = llpbench("leaderboard", "check", cwd=copy)
-    assert checked.returncode == 1
-    assert f"cell {result.id}: the mean of its replicates is auroc" in checked.stderr
     done = llpbench("rerun", result.id[:10], cwd=copy)
     assert done.returncode == 1, done.stdout
     assert "not reproduced: 3 of 46 numbers differ" in done.stdout

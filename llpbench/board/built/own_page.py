@@ -23,7 +23,7 @@ from llpbench.contracts.errors import StoreError, printable
 from llpbench.contracts.result import CellResult
 from llpbench.plugins.registry import Registry
 from llpbench.results.store import Store
-from llpbench.results.table import data_key, setting_of
+from llpbench.results.table import data_key, mixed_rows, setting_of
 from llpbench.system.files import write_atomically
 
 NAME = "report.html"
@@ -68,6 +68,8 @@ def own_page(store: Store, registry: Registry, beside: Content | None = None) ->
     board = make_board(content)
     board.curves = curves_of(results)
     title = f"llpbench: {store.root.resolve().name}"
+    if rows := mixed_rows(store.manifest().planned.values(), results):
+        title += f" (seeds of {len(rows)} rows computed by different code: llpbench status)"
     if beside is not None:
         title += " beside the leaderboard"
         _mark(board, {result.id for result in results})
