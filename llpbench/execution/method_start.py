@@ -16,7 +16,7 @@ from pathlib import Path
 
 from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive
 from llpbench.execution.confines import move_home
-from llpbench.execution.processes import die_with_parent
+from llpbench.execution.processes import SHOW_STACKS, die_with_parent
 from llpbench.execution.sandbox import lock_away
 
 
@@ -25,6 +25,7 @@ def start(connection: Connection, assignment: Assignment) -> None:
     trouble: Exception | None = None
     try:
         prepare(assignment)
+        faulthandler.register(SHOW_STACKS)
     except Exception as error:
         trouble = error
     from llpbench.execution.method_main import serve
