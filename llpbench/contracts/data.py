@@ -91,7 +91,7 @@ class Overlap:
     count_sd: FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bags:
     """What a method learns from: rows in bags, and the class counts of each bag.
 
@@ -126,6 +126,13 @@ class Bags:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.X.shape[1:]))
+        held_out = "" if self.validation is None else f", {len(self.validation)} held-out bags"
+        noise = f", count_sd {self.count_sd:g}" if self.count_sd else ""
+        facts = f"{len(self):,} bags, {len(self.X):,} rows of {shape} features, {self.classes} classes"
+        return f"<Bags: {facts}{noise}{held_out}>"
 
     @cached_property
     def members(self) -> IntArray:

@@ -75,9 +75,15 @@ class _Spec:
         raise UnknownNameError(f"parameter of {self.name}:", name, (p.name for p in self.params))
 
     def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The parameters of a cell: like ``complete``, without defaults of parameters with ``omit_default``."""
+        """The parameters of a cell: like ``complete``, without defaults of parameters with ``omit_default``.
+
+        Also validated together, if the spec names a function that does.
+        """
         values = self.complete(given)
-        return {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+        kept = {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+        if check := getattr(self, "check", ""):
+            import_attribute(check)(**kept)
+        return kept
 
     def complete(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All parameters: the given ones, validated, and the others at their defaults."""
@@ -172,6 +178,7 @@ class DatasetSpec(_Spec):
         columns: number of columns of the original table, or the shape of an image.
         balance: share of each class.
         own_bags: the option that, unless it is empty or ``none``, selects natural bags (``Part.bag_of``).
+        check: ``"module:function"`` of a function of the options that raises ``UsageError`` for invalid ones.
         source: where its rows come from, by default its own name. Datasets that share rows or images name the same
             source, and the leaderboard resamples sources.
         published_runs: its splits are published and numbered; ``load`` is also given ``run``, the requested seed.
@@ -191,6 +198,7 @@ class DatasetSpec(_Spec):
     homepage: str = ""
     embed: str = ""
     own_bags: str = ""
+    check: str = ""
     source: str = ""
     published_runs: bool = False
     images: bool = False
@@ -302,13 +310,6 @@ class BagScheme(_Spec):
     sizes_itself: bool = False
     uses_labels: bool = False
     check: str = ""
-
-    def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """All options with their values, also validated together."""
-        values = super().resolve(given)
-        if self.check:
-            import_attribute(self.check)(**values)
-        return values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive
 from llpbench.execution.confines import move_home
-from llpbench.execution.processes import die_with_parent
+from llpbench.execution.processes import SHOW_STACKS, die_with_parent
 from llpbench.execution.sandbox import lock_away
 from llpbench.system.environment import keep_variables
 from llpbench.system.opened import watch_files
@@ -27,6 +27,7 @@ def start(connection: Connection, assignment: Assignment) -> None:
     trouble: Exception | None = None
     try:
         prepare(assignment)
+        faulthandler.register(SHOW_STACKS)
     except Exception as error:
         trouble = error
     from llpbench.execution.method_main import serve
@@ -50,7 +51,7 @@ def prepare(assignment: Assignment) -> None:
     )
     lock_away(
         map(Path, assignment.locked),
-        readable=map(Path, filter(None, code)),
+        readable=(Path(folder) for folder in code if folder),
         writable=map(Path, (assignment.scratch, assignment.cache)),
     )
     watch_files()

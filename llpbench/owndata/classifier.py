@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -71,7 +71,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
         backend: str = "",
         encoding: str = "table",
-        plugins: Iterable[str | Path] = (),
+        plugins: str | Path | Sequence[str | Path] = (),
     ) -> None:
         self.method = method
         self.params = params

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from llpbench.owndata.comparison import CONSTANT, Comparison, MethodScores, summ
 from llpbench.owndata.fit import fit_table
 from llpbench.owndata.fitting import find_method
 from llpbench.owndata.judging.held_out import HeldOutCounts, sum_predictions
+from llpbench.owndata.reading.arguments import Arguments
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table, read_whole
-from llpbench.plugins.options import expand, format_options, parse_options, split_list
+from llpbench.plugins.options import expand, format_options, parse_options
 from llpbench.plugins.registry import Registry, load_registry, unmet_needs
 
 FOLDS = 5
@@ -56,7 +57,7 @@ def compare(
     counts: Any = None,
     *,
     proportions: Any = None,
-    methods: str | Iterable[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     count_sd: float = 0.0,
     folds: int = FOLDS,
@@ -65,7 +66,7 @@ def compare(
     seed: int = 0,
     backend: str = "",
     encoding: str = "table",
-    plugins: Iterable[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
     progress: bool | Callable[[str], None] = True,
 ) -> Comparison:
     """Compare methods on your own table, with bags and counts but no labels.
@@ -94,6 +95,8 @@ def compare(
     Raises:
         UsageError: an argument is invalid.
     """
+    files = [Path(path) for path in Arguments.plugins.read(plugins)]
+    methods = None if methods is None else Arguments.methods.read(methods)
     table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
     n = len(table.bags.ids)
     if n < LEAST_BAGS:
@@ -101,7 +104,6 @@ def compare(
     seed = read_whole(seed, "seed")
     folds = min(read_whole(folds, "folds", least=2), n)
     repeats = read_whole(repeats, "repeats", least=1) if repeats is not None else (_REPEATS if n < _REPEAT_BELOW else 1)
-    files = [Path(p) for p in plugins]
     registry = load_registry(files)
     candidates = choose_methods(registry, methods, len(table.classes))
     options = {"validation": validation, "encoding": encoding, "plugins": files}
@@ -115,13 +117,12 @@ def compare(
     return summarise(trials, replace(constant, seconds=()), ids=ids, folds=folds, repeats=repeats, notes=table.notes)
 
 
-def choose_methods(registry: Registry, methods: str | Iterable[str] | None, classes: int) -> list[Candidate]:
+def choose_methods(registry: Registry, methods: Sequence[str] | None, classes: int) -> list[Candidate]:
     """The named methods; by default all quick ones that can run here and support the number of classes."""
     if methods is None:
         return [Candidate(spec.name, {}) for spec in _quick_methods(registry, classes)]
-    names = split_list(methods) if isinstance(methods, str) else list(methods)
     found: dict[str, Candidate] = {}
-    for text in names:
+    for text in methods:
         name, given = parse_options(text)
         spec = find_method(registry, name).spec
         for params in expand(spec, given):

@@ -24,6 +24,7 @@ from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.judging.spread import class_shares
 from llpbench.owndata.model import LLPModel
 from llpbench.owndata.model_file import FORMAT, VERSION, Header
+from llpbench.owndata.reading.arguments import Arguments, check_width
 from llpbench.owndata.reading.bagged_table import BaggedTable, as_python, read_bagged_table, read_whole
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
@@ -44,7 +45,7 @@ def fit(
     seed: int = 0,
     backend: str = "",
     encoding: str = "table",
-    plugins: Iterable[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
 ) -> LLPModel:
     """Fit a method to bags and their counts.
 
@@ -86,6 +87,8 @@ def fit(
     """
     seed = read_whole(seed, "seed")
     halvings = None if halvings is None else read_whole(halvings, "halvings", least=0)
+    method, files = Arguments.method.read(method), Arguments.plugins.read(plugins)
+    params = Arguments.params.read(params or {})
     table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
     table.warn()
     return fit_table(
@@ -97,7 +100,7 @@ def fit(
         seed=seed,
         backend=backend,
         encoding=encoding,
-        plugins=plugins,
+        plugins=files,
     )
 
 
@@ -125,6 +128,7 @@ def fit_table(
 
     train, held_out = hold_out(len(bags.ids), validation, seed)
     encoder = fit_encoder(table.features, np.flatnonzero(np.isin(bags.numbers, train)), encoding)
+    check_width(encoder.width, "features")
     trainer = BagTrainer(
         spec=spec,
         settings=settings,

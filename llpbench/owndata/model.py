@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.known_bags import label_rows, row_logits
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
+from llpbench.owndata.reading.arguments import Arguments
 from llpbench.owndata.report import Report, make_report
 from llpbench.owndata.subgroups import subgroup_table
 from llpbench.plugins.registry import load_registry
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
+def load(path: str | Path, *, backend: str = "", plugins: str | Path | Sequence[str | Path] = ()) -> LLPModel:
     """Load a model that ``LLPModel.save`` wrote. Loading executes no code from the file.
 
     Args:
@@ -37,9 +38,9 @@ def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] =
     Raises:
         ModelFileError: the file is invalid, or does not match its method.
     """
-    path = Path(path)
+    path, files = Path(Arguments.path.read(path)), Arguments.plugins.read(plugins)
     header, state = read_model(path)
-    registry = load_registry([Path(p) for p in plugins])
+    registry = load_registry(map(Path, files))
     if header.method not in registry.methods.entries:
         hint = " Install the package that provides it, or pass its file in plugins=."
         raise UnknownNameError(f"method in {path}:", header.method, registry.methods.entries, hint)
@@ -226,8 +227,9 @@ class LLPModel:
         """
         if not is_restorable(self.method_):
             raise MethodError(f"{self.method} cannot be saved: {HOW_TO}.")
-        write_model(Path(path), copy.copy(self._header), self.method_.state())
-        return Path(path)
+        path = Path(Arguments.path.read(path))
+        write_model(path, copy.copy(self._header), self.method_.state())
+        return path
 
     def __repr__(self) -> str:
         facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
@@ -267,5 +269,7 @@ def _check_header(path: Path, header: Header) -> None:
 
 
 def _describes(facts: FitFacts, classes: int) -> bool:
-    sizes = len(facts.card.sizes) == len(PERCENTILES) and facts.card.bags > 0
-    return sizes and len(facts.card.shares) == classes and all(0 <= p.label < classes for p in facts.points)
+    card = facts.card
+    complete = len(card.sizes) == len(PERCENTILES) and len(card.shares) == len(card.proportion_sd) == classes
+    points = all(0 <= point.label < classes and point.bags > 0 for point in facts.points)
+    return complete and card.bags > 0 and bool(facts.points) and points

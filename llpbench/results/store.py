@@ -37,6 +37,7 @@ from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import Claim, file_lock
 
+_CELL = re.compile(r"[0-9a-f]{16}")
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -142,6 +143,11 @@ class Store:
             raise StoreError(
                 f"{self.manifest_path} cannot be read: {describe(error)}. Restore it, or use another --out."
             ) from None
+        for cell_id in manifest.planned:  # which become file names
+            if not _CELL.fullmatch(cell_id):
+                raise StoreError(
+                    f"{self.manifest_path} is invalid: the id of a cell is 16 hexadecimal digits, got {cell_id[:80]!r}."
+                )
         for cell_id, plan in manifest.planned.items():  # names are shown, and the folder may come from anywhere
             names = printable(plan.method_name), printable(plan.dataset_name)
             if names != (plan.method_name, plan.dataset_name):

@@ -260,3 +260,44 @@ def test_interrupt_at_the_start_keeps_the_folder_of_the_cell(
     with pytest.raises(type(error)):
         Watched.begin(job, cast("Launcher", Interrupted()), [])
     assert [folder.is_dir() for folder in folders] == [stays]
+
+
+HANGS = """
+import faulthandler, sys, time
+from llpbench.execution.processes import SHOW_STACKS
+faulthandler.register(SHOW_STACKS)
+def wait():
+    print("ready", flush=True)
+    time.sleep(3600)
+wait()
+"""
+JUDGE = """
+import subprocess, sys
+subprocess.run([sys.executable, sys.argv[1]], stdout=open(sys.argv[2], "wb"), stderr=subprocess.STDOUT)
+"""
+
+
+def test_timeout_prints_the_stacks_of_the_method_and_names_its_line(tmp_path: Path) -> None:
+    log = tmp_path / "method.log"
+    (tmp_path / "hangs.py").write_text(HANGS)
+    command = [sys.executable, "-c", JUDGE, tmp_path / "hangs.py", log]
+    judge = subprocess.Popen(command, process_group=0)
+
+    class Started:
+        def pid(self, number: int) -> int:
+            return judge.pid
+
+    job = Job(cell=make_cell(), method_name="a", dataset_name="toy", out=str(tmp_path / "out"), timeout=1e9)
+    watched = Watched(job, cast("Launcher", Started()), 1, tmp_path)
+    try:
+        until(lambda: log.is_file() and "ready" in log.read_text(), "the method does not start")
+        watched.check()
+        assert watched.broken is None
+        watched.started -= 2e9
+        watched.check()
+    finally:
+        judge.kill()
+        judge.wait()
+    assert watched.broken is not None
+    assert watched.broken[1].endswith("(--timeout 1e+09); it was at hangs.py:7 in wait")
+    assert 'hangs.py", line 8 in <module>' in log.read_text()

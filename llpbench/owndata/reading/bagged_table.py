@@ -13,6 +13,7 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
+from llpbench.owndata.reading.arguments import check_width, read_classes
 from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
 from llpbench.owndata.reading.count_forms import looks_like_counts
 
@@ -130,6 +131,8 @@ def read_bagged_table(
     """
     count_sd = read_count_sd(count_sd)
     frame = as_frame(X)
+    check_width(frame.shape[1], "columns")
+    classes = read_classes(classes)
     check_order(bag_of, frame, "bag_of")
     if (counts is None) == (proportions is None):
         raise UsageError("give either counts or proportions.")
