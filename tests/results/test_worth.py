@@ -8,13 +8,18 @@ from itertools import pairwise, product
 import msgspec
 import numpy as np
 import pytest
+from helpers import make_cell, make_plan, make_result
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from llpbench.contracts.bag_card import BagCard
+from llpbench.report.render import Wanted
+from llpbench.report.tables import build_tables
+from llpbench.results.metric_style import MetricStyle
 from llpbench.results.table import Row
 from llpbench.results.worth import LabelCurve, isotonic, label_curves
+from llpbench.tools.worth import worth_tables
 
 VALUES = st.lists(st.floats(0, 1).map(lambda v: round(v, 3)), min_size=1, max_size=6)
 
@@ -78,9 +83,6 @@ def test_bounds_with_other_options_have_their_own_curves() -> None:
 
 
 def test_table_reads_the_bound_at_the_number_of_bags() -> None:
-    from llpbench.report.tables import build_tables
-    from llpbench.results.metric_style import MetricStyle
-
     card = BagCard(bags=16, rows=128, left_out=0.0, sizes=(8.0,) * 5, proportion_sd=0.1, spread=1.0, separation=1.0)
     rows = [row("guess", 75.0, card=card), *(row("few-labels", v, m) for m, v in ((4, 70.0), (64, 80.0)))]
     (table,) = build_tables(rows, MetricStyle("auroc", words="AUROC"))
@@ -88,3 +90,16 @@ def test_table_reads_the_bound_at_the_number_of_bags() -> None:
     bounds = [row(f"few-labels[labels={m}]", v, m) for m, v in ((4, 70.0), (64, 80.0))]
     (table,) = build_tables([row("guess", 75.0), *bounds], MetricStyle("auroc", words="AUROC"))
     assert table.bounds == ["few-labels[labels=4] 70.00", "few-labels[labels=64] 80.00"]
+
+
+def test_table_of_worth_reads_every_method_backwards() -> None:
+    bound = [make_cell(method="few-labels", bag_size=1, params={"labels": m}) for m in (4, 64)]
+    guess = make_cell()
+    plans = [make_plan(cell, method_name=f"few-labels[labels={cell.params['labels']}]", oracle=True) for cell in bound]
+    card = BagCard(bags=16, rows=128, left_out=0.0, sizes=(8.0,) * 5, proportion_sd=0.1, spread=1.0, separation=1.0)
+    results = [make_result(cell, value, oracle=True) for cell, value in zip(bound, (0.7, 0.8), strict=True)]
+    wanted = Wanted(MetricStyle("auroc", words="AUROC"), ["bags"])
+    (table,) = worth_tables(None, [*plans, make_plan(guess)], [*results, make_result(guess, 0.75, card=card)], wanted)
+    assert table.columns == {8: "bag 8 (16 bags)"}
+    assert [entry.text for entry in table.row("guess")] == ["16"]
+    assert table.what == "labelled rows with which few-labels has the same AUROC"
