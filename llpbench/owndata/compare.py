@@ -7,7 +7,6 @@ counts (``owndata/judging/held_out.py``), relative to a constant: the overall sh
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from llpbench.owndata.comparison import CONSTANT, Comparison, MethodScores, summ
 from llpbench.owndata.fit import fit_table
 from llpbench.owndata.fitting import find_method
 from llpbench.owndata.judging.held_out import HeldOutCounts, sum_predictions
+from llpbench.owndata.progress import say_nothing, speaker
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table, read_whole
 from llpbench.plugins.options import expand, format_options, parse_options, split_list
 from llpbench.plugins.registry import Registry, load_registry, unmet_needs
@@ -106,8 +106,8 @@ def compare(
     candidates = choose_methods(registry, methods, len(table.classes))
     options = {"validation": validation, "encoding": encoding, "plugins": files}
     cuts = [fold_numbers(n, folds, derive_seed("folds", seed=seed, repeat=r)) for r in range(repeats)]
-    say = progress if callable(progress) else _say if progress else _say_nothing
-    constant = run_trial(CONSTANT, predict_constant, table, cuts, seed, _say_nothing)
+    say = speaker(progress)
+    constant = run_trial(CONSTANT, predict_constant, table, cuts, seed, say_nothing)
     trials = [
         run_trial(c.label, _fit_and_predict(c, registry, backend, options), table, cuts, seed, say) for c in candidates
     ]
@@ -230,11 +230,3 @@ def _fit_and_predict(
             return model.predict_proba(test.features)
 
     return predict
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)
-
-
-def _say_nothing(line: str) -> None:
-    del line

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -246,6 +247,7 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     return registry
 
 
+@cache
 def method_spec(name: str) -> MethodSpec:
     """The spec of an installed method, for a method that builds on another one; ``--plugin`` files are not searched.
 
