@@ -93,9 +93,20 @@ class HeldOutScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def better(self) -> bool:
-        """Whether the model is clearly better than a constant: by likelihood (one-sided, 1 %), on bags and on rows."""
-        agreed = self.agreement is None or self.agreement >= LEAST_AGREED
-        return agreed and self.z > CLEAR and self.gains[0] > 0.0 and self.slope > 0.0
+        """Whether the model is clearly better than a constant."""
+        return clearly_better(self.z, self.gains[0], self.slope, self.agreement)
+
+
+def clearly_better(z: float, least_gain: float, slope: float, agreement: float | None) -> bool:
+    """Whether a model is clearly better than a constant: by likelihood (one-sided, 1 %), on most bags, and on rows.
+
+    Args:
+        z: gain over the constant, in standard deviations.
+        least_gain: lower end of the interval of the gain per bag.
+        slope: the slope of its logits.
+        agreement: agreement of fits on single rows; None for random bags.
+    """
+    return z > CLEAR and least_gain > 0.0 and slope > 0.0 and (agreement is None or agreement >= LEAST_AGREED)
 
 
 class CalibrationPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
