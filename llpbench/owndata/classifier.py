@@ -51,6 +51,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backend: backend of the networks.
         encoding: ``table``, or ``none`` for features of one space.
         plugins: single-file plugins to load first.
+        verbose: whether to report the progress of fits; by default above 100,000 rows.
 
     Attributes:
         model_: the fitted ``LLPModel``, which can be saved.
@@ -72,6 +73,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backend: str = "",
         encoding: str = "table",
         plugins: str | Path | Sequence[str | Path] = (),
+        verbose: bool | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -83,6 +85,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.backend = backend
         self.encoding = encoding
         self.plugins = plugins
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, bag_of: Any = None) -> Self:
         """Fit the classifier to bags.
@@ -113,11 +116,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = table if counted else checked
         with _value_errors():
             given = self._counts_of_labels(table, y, bag_of) if labelled else {"bag_of": bag_of, self.target: y}
-            chosen: dict[str, Any] = {} if self.method is None else {"method": self.method}
             self.model_ = fit(
                 table,
                 **{"classes": self.classes, **given},
-                **chosen,
+                method=self.method,
                 params=self.params,
                 count_sd=self.count_sd,
                 validation=self.validation,
@@ -125,6 +127,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 backend=self.backend,
                 encoding=self.encoding,
                 plugins=self.plugins,
+                progress=self.verbose,
             )
         if not labelled:
             self.classes_ = self.model_.classes_

@@ -14,7 +14,8 @@ from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameErr
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.owndata.fitting import FitRecord, choose_backend, find_method
-from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
+from llpbench.owndata.judging.assessment import agreement
+from llpbench.owndata.judging.facts import PERCENTILES, FitFacts, is_random
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.known_bags import label_rows, row_logits
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
@@ -25,6 +26,8 @@ from llpbench.plugins.registry import load_registry
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ROWS_COMPARED = 5_000
 
 
 def load(path: str | Path, *, backend: str = "", plugins: str | Path | Sequence[str | Path] = ()) -> LLPModel:
@@ -246,6 +249,23 @@ class LLPModel:
     def _logits(self, X: Any) -> FloatArray:
         """(n, C) logits of the rows of a table, shrunk."""
         return row_logits(self._header, self._predictor, self._header.encoder.transform(X))
+
+
+def unshrunk(model: LLPModel, X: Any) -> FloatArray:
+    """(n, C) probabilities of the rows of a table, calibrated but not shrunk."""
+    return model._predictor.probabilities(model._header.encoder.transform(X))
+
+
+def agreement_of_halves(model: LLPModel) -> float | None:
+    """Agreement on single rows of fits on two halves of the training bags; None for random bags, 0 without halves."""
+    memory, facts = model._memory, model._header.facts
+    assert memory is not None
+    assert facts is not None
+    if is_random(facts.card):
+        return None
+    halves = memory.trainer.halve(memory.train, memory.held_out, 0)
+    features = memory.trainer.features
+    return 0.0 if halves is None else agreement([halves], features[:: -(-len(features) // _ROWS_COMPARED)])
 
 
 def _check_header(path: Path, header: Header) -> None:

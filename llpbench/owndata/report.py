@@ -178,7 +178,7 @@ class Report:
 
 
 def _score_rows(score: HeldOutScore) -> list[tuple[str, str]]:
-    bags = "held-out bags and both halves of the others" if score.halved else "the bags that also selected the model"
+    bags = "held-out bags and halves of the others" if score.halved else "the bags that also selected the model"
     rows = [
         ("scored on", f"{score.bags:,} bags: {bags}"),
         (
@@ -193,7 +193,7 @@ def _score_rows(score: HeldOutScore) -> list[tuple[str, str]]:
         ("logits kept", f"{100 * score.slope:.0f} %"),
     ]
     if score.agreement is not None:
-        rows.append(("agreement of halves on rows", f"{100 * score.agreement:.0f} %"))
+        rows.append(("agreement on rows", f"{100 * score.agreement:.0f} %"))
     return rows
 
 

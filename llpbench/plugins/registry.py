@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -250,6 +251,11 @@ _METHODS_OF_FILES: dict[str, MethodSpec] = {}
 """The methods of single-file plugins that this process has loaded."""
 
 
+@cache
+def _installed_methods() -> Catalog[MethodSpec]:
+    return load_registry().methods
+
+
 def method_spec(name: str) -> MethodSpec:
     """The spec of an installed method, or of a single-file plugin of this process, for a method that runs another one.
 
@@ -258,7 +264,7 @@ def method_spec(name: str) -> MethodSpec:
     Raises:
         UnknownNameError: no method has that name.
     """
-    installed = load_registry().methods
+    installed = _installed_methods()
     return installed[name] if name in installed.entries or name not in _METHODS_OF_FILES else _METHODS_OF_FILES[name]
 
 
