@@ -25,6 +25,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.setting import given_settings, takes
 from llpbench.experiment.tuned import TunedParams
+from llpbench.plugins.from_objects import name_objects
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import make_view, stopped
 from llpbench.report.render import choose
@@ -45,6 +46,7 @@ def run(methods: object = None, **settings: Any) -> Results:
 
     Every argument means what the option of the same name means on the command line (``llpbench run --help``). Lists may
     be given as lists or as texts with commas. Finished cells are kept: the same call again runs only what is missing.
+    Methods may also be classes, and datasets pandas tables or functions ``load(files, *, seed)``, also of a notebook.
 
     Returns:
         The results of this request, old and new: ``results.cells`` is a pandas table, ``results.table()`` the table a
@@ -53,7 +55,7 @@ def run(methods: object = None, **settings: Any) -> Results:
     Raises:
         UsageError: the request cannot be served; the message says what to change.
     """
-    return plan_run({"methods": methods, **settings}, python=True).run()
+    return plan_run(name_objects({"methods": methods, **settings}), python=True).run()
 
 
 @dataclass(frozen=True)

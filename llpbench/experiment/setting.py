@@ -127,8 +127,8 @@ def _numbers(kind: type[int] | type[float], wanted: str) -> Callable[[str], Any]
     return staticmethod(numbers)
 
 
-class Names(SettingField[str | Sequence[str] | None, list[str]]):
-    """Several names, options in brackets: ``"bp,dllp[lr=1e-3;1e-2]"`` or a list."""
+class Names(SettingField[str | Sequence[Any] | Any | None, list[str]]):
+    """Several names, options in brackets: ``"bp,dllp[lr=1e-3;1e-2]"`` or a list; Python calls may pass objects."""
 
     metavar, from_text, wanted = "NAMES", staticmethod(split_list), "a text or a list of texts"
 
