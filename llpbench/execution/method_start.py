@@ -38,7 +38,8 @@ def prepare(assignment: Assignment) -> None:
         os.environ["KERAS_BACKEND"] = assignment.backend
     move_home(assignment.scratch, assignment.cache)
     tempfile.tempdir = None
-    code = (*sys.path, sys.prefix, sys.base_prefix, Path(__file__).parents[2], *assignment.plugins)
+    here = str(Path(__file__).parents[2])  # on no path if it is installed as editable
+    code = (*sys.path, sys.prefix, sys.base_prefix, here, *assignment.plugins)
     lock_away(
         map(Path, assignment.locked),
         readable=map(Path, filter(None, code)),
