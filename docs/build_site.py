@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BOARD = "leaderboards/index.html"
 BOARD_FOLDER = "leaderboard-page"
 BOARD_PAGE = f"{BOARD_FOLDER}/index.html"
-TUTORIALS = ("quickstart", "own-data", "new-method")
+TUTORIALS = ("quickstart", "own-data", "new-method", "notebooks")
 
 USE = {
     "Running a benchmark": ("run", "tune", "Results"),

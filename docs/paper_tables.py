@@ -27,7 +27,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -276,7 +276,7 @@ def _difference(claim: Mapping[str, Any], where: str, numbers: Numbers, options:
     places = [place.moved(options) for place in places_of(where)]
     for place in places:
         a = _side(claim["a"], place, numbers)
-        b = _side(claim["b"], place, numbers, of=claim["a"])
+        b = _side(claim["b"], place, numbers, of=claim.get("printed_as", claim["a"]))
         shared = sorted(a.keys() & b.keys())
         if len(shared) < 2:
             continue
@@ -388,10 +388,11 @@ def _reproduction_table(what: str, numbers: Numbers) -> str:
     """A line for each bag size and method: the paper's number, ours tuned by each rule, and at the defaults."""
     head = _head("bag", "method", "paper", "tuned, `instances`", "tuned, `bags`", "defaults, `bags`")
     places = places_of(what)
+    bounds = [r for r in references() if r.bound and r.dataset == places[0].dataset]
+    at_first = partial(numbers.seeds, place=places[0])
     lines = [
-        _row("any", f"bound `{r.method}`", _printed(r), MISSING, MISSING, _mean_text(numbers.seeds(r.method, places[0])))
-        for r in references()
-        if r.bound and r.dataset == places[0].dataset
+        _row("any", f"bound `{bound.method}`", _printed(bound), MISSING, MISSING, _mean_text(at_first(bound.method)))
+        for bound in bounds
     ]
     for place in places:
         for r in references():

@@ -25,12 +25,14 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.setting import given_settings, takes
 from llpbench.experiment.tuned import TunedParams
+from llpbench.plugins.from_objects import name_objects
 from llpbench.plugins.registry import Registry
 from llpbench.report.progress import make_view, stopped
 from llpbench.report.render import choose
 from llpbench.report.results import Results
 from llpbench.report.run_log import RunLog
 from llpbench.results.metric_style import MetricStyle
+from llpbench.results.provenance import Provenance
 from llpbench.results.request import Request
 from llpbench.results.store import Store
 
@@ -44,6 +46,7 @@ def run(methods: object = None, **settings: Any) -> Results:
 
     Every argument means what the option of the same name means on the command line (``llpbench run --help``). Lists may
     be given as lists or as texts with commas. Finished cells are kept: the same call again runs only what is missing.
+    Methods may also be classes, and datasets pandas tables or functions ``load(files, *, seed)``, also of a notebook.
 
     Returns:
         The results of this request, old and new: ``results.cells`` is a pandas table, ``results.table()`` the table a
@@ -52,7 +55,7 @@ def run(methods: object = None, **settings: Any) -> Results:
     Raises:
         UsageError: the request cannot be served; the message says what to change.
     """
-    return plan_run({"methods": methods, **settings}, python=True).run()
+    return plan_run(name_objects({"methods": methods, **settings}), python=True).run()
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,20 @@ def _plan_grid(given: Mapping[str, Any], registry: Registry) -> AskedFor:
     settings = combine(read_run_file(find_run_file(config, registry)) if config else {}, given, RunSettings)
     tuned = TunedParams(Path(settings.params), settings.params_rule) if settings.params else None
     planned = plan_cells(settings, registry, tuned)
+    _refuse_outdated(tuned, registry)
     return AskedFor(settings, planned, settings.name, [*_tuning_notes(tuned), *unused_sizes(settings, planned)])
+
+
+def _refuse_outdated(tuned: TunedParams | None, registry: Registry) -> None:
+    """Reject parameters of a search whose trials were computed by other code, as ``tune`` does."""
+    provenance = Provenance(registry)
+    for chosen in tuned.used.values() if tuned is not None else ():
+        reason = provenance.outdated_search(chosen)
+        if tuned is not None and reason:
+            raise UsageError(
+                f"{tuned.path} holds a study of {chosen.setting.cell.method} whose trials {reason}. Tune again, into "
+                "another folder (llpbench tune --out)."
+            )
 
 
 def _tuning_notes(tuned: TunedParams | None) -> list[str]:

@@ -23,13 +23,14 @@ MOST_CELLS = 2000
 
 @hookimpl
 def llpbench_commands(group: click.Group) -> None:
-    """Add ``report``, ``leaderboard``, ``rerun`` and ``cite``."""
+    """Add ``report``, ``versus``, ``leaderboard``, ``rerun`` and ``cite``."""
     from llpbench.board.verbs.cite import cite
     from llpbench.board.verbs.leaderboard import leaderboard
     from llpbench.board.verbs.report import report
     from llpbench.board.verbs.rerun import rerun
+    from llpbench.board.verbs.versus import versus
 
-    for command in (report, leaderboard, rerun, cite):
+    for command in (report, versus, leaderboard, rerun, cite):
         group.add_command(command)
 
 

@@ -290,16 +290,32 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The learning curve of one fit: its values on held-out data by selection rule, at some of its reports.
+
+    Reports are counted from 1; ``selected`` has the report that each rule selected.
+    """
+
+    dataset: str
+    method: str
+    noise: str
+    bag: int
+    seed: int
+    reports: list[int]
+    values: dict[str, list[float | None]]
+    selected: dict[str, int]
+
+
 class Board(msgspec.Struct, kw_only=True):
     """A leaderboard. ``built`` is the date of the newest result, not of the building.
 
     ``overall`` are the standings over all datasets, ``coverage`` says how much of each block there is, ``suites``
     how much of each suite; ``methods`` and ``sources`` are what methods and datasets say of themselves, by
-    registered name.
+    registered name. ``curves`` are those of the page of a results folder; published cells have none.
     """
 
     schema: int
-    protocol: int = 1
+    protocol: int
     title: str
     metrics: list[Metric]
     rules: list[Rule]
@@ -313,6 +329,7 @@ class Board(msgspec.Struct, kw_only=True):
     methods: dict[str, MethodAbout] = {}
     sources: dict[str, DatasetAbout] = {}
     about: About = About()
+    curves: list[Curve] | UnsetType = UNSET
 
 
 def encode_board(board: Board) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ _VERBS = {
     "show": "llpbench.cli.listing:show",
     "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
+    "plot": "llpbench.cli.plot:plot",
 }
 
 
@@ -72,3 +74,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except LLPBenchError as error:
         click.echo(f"error: {printable(str(error), lines=True)}", err=True)
         sys.exit(1 if isinstance(error, DataUnavailableError | ExecutorError) else 2)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        click.echo(f"error: the file name is too long: {printable(str(error.filename))[:100]}...", err=True)
+        sys.exit(2)

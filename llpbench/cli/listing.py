@@ -68,6 +68,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     help="Of a dataset: the bag card for these ways of forming bags.",
 )
 @click.option("--split", type=click.Choice(["rows", "bags"]), help="Of a dataset: the bag card for this split.")
+@click.option("--bounds", is_flag=True, help="With the bag card: the AUROC that as many labelled rows as bags give.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -76,6 +77,7 @@ def show(
     bags: list[int] | None,
     schemes: list[str] | None,
     split: str | None,
+    bounds: bool,
     data: str | None,
     as_json: bool,
     plugins: tuple[Path, ...],
@@ -95,7 +97,7 @@ def show(
     registry = load_registry(plugins, override)
     asked = {key: value for key, value in (("bags", bags), ("schemes", schemes), ("split", split)) if value}
     if asked:
-        _show_cards(registry, name, asked, data or "", as_json)
+        _show_cards(registry, name, asked, bounds, data or "", as_json)
         return
     catalogs = [getattr(registry, kind) for kind in KINDS]
     found = [catalog.entry(name) for catalog in catalogs if name in catalog.entries]
@@ -121,24 +123,35 @@ def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
     print_json(msgspec.structs.replace(suite, parts={of: suite.parts[of] for of in suite.part_names(part)}))
 
 
-def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:
+def _show_cards(
+    registry: Registry, dataset: str, asked: dict[str, Any], bounds: bool, data: str, as_json: bool
+) -> None:
     """Print the bag card of each requested setting of a dataset."""
     from llpbench.contracts.cell import setting_name
     from llpbench.experiment.bag_card import survey_bags
-    from llpbench.report.cards import card_words
+    from llpbench.experiment.label_bounds import as_many_labels
+    from llpbench.report.cards import card_words, grouping_lines
 
-    cards = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
+    surveyed = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
+    shown = []
+    for plan, formed, card, groupings in surveyed:
+        reached = as_many_labels(formed, plan.cell, registry) if bounds else {}
+        facts = {
+            "dataset": plan.dataset_name,
+            "bag_size": plan.cell.bag_size,
+            "scheme": plan.cell.scheme_name,
+            "card": card,
+            **({"groupings": groupings} if groupings else {}),
+        }
+        shown.append({**facts, "as_many_labels": reached} if bounds else facts)
+        if not as_json:
+            say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
+            words = [f"AUROC {100 * value:.1f} % of {bound} with as many labels" for bound, value in reached.items()]
+            say(f"  {'; '.join([card_words(card, len(groupings)), *words])}")
+            for line in grouping_lines(groupings):
+                say(f"  {line}")
     if as_json:
-        print_json(
-            [
-                {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
-                for plan, card in cards
-            ]
-        )
-        return
-    for plan, card in cards:
-        say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
-        say(f"  {card_words(card)}")
+        print_json(shown)
 
 
 def _facts(entry: Entry[Any]) -> dict[str, Any]:

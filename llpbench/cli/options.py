@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.experiment.run_settings import RunSettings
-from llpbench.experiment.setting import FilePaths, Names, SettingField, Settings, Switch, described
+from llpbench.experiment.setting import FilePaths, Names, SettingField, Settings, Switch, described, listed_seeds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,3 +125,20 @@ def published_option(command: F) -> F:
         help="With --suite: also read the published results of this leaderboard folder. `leaderboards` falls back to "
         "the board that comes with llpbench.",
     )(command)
+
+
+def filter_options(command: F) -> F:
+    """``--methods``, ``--datasets``, ``--bags`` and ``--seeds`` of what is shown, passed as ``shown``: a ``Filter``."""
+
+    @functools.wraps(command)
+    def run(*given: Any, methods: Any, datasets: Any, bags: Any, seeds: Any, **options: Any) -> Any:
+        from llpbench.report.filter import Filter
+
+        wanted = listed_seeds(seeds) if seeds else ()
+        return command(*given, shown=Filter(methods or (), datasets or (), bags or (), wanted), **options)
+
+    for setting in (RunSettings.seeds, RunSettings.bags, RunSettings.datasets, RunSettings.methods):
+        flags = [f"-{setting.short}", setting.flags or ""]
+        text = f"Only these {setting.name.replace('bags', 'bag sizes')}."
+        run = click.option(*flags, type=SettingType(setting), help=text)(run)
+    return run  # type: ignore[return-value]

@@ -97,7 +97,7 @@ def table(
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
-    _warn_of_mixture(results)
+    warn_of_mixture(planned, results)
     registry = load_registry(plugins, override)
     others = registry.table_kinds()
     if kind not in (*KINDS, *others):
@@ -130,16 +130,28 @@ def _note_what_is_not_there(
             say("note: no published values are known for these methods, datasets and bags", err=True)
 
 
-def _warn_of_mixture(results: list[CellResult]) -> None:
-    """Say when numbers of several protocols stand in one table, or of an older one alone."""
+def warn_of_mixture(planned: list[Planned], results: list[CellResult]) -> None:
+    """Say when seeds of a row were computed by different code, or numbers under several protocols, or an older one."""
     from llpbench.contracts.result import PROTOCOL
+    from llpbench.results.table import mixed_rows
 
+    if rows := mixed_rows(planned, results):
+        say(f"warning: {mixture_in_words(rows)}", err=True)
     made = Counter(result.protocol for result in results)
     if not set(made) - {PROTOCOL}:
         return
     words = " and ".join(f"{plural(n, 'cell')} of protocol {protocol}" for protocol, n in sorted(made.items()))
     what = "not comparable; repeat the run to recompute the older ones" if len(made) > 1 else f"this is {PROTOCOL}"
     say(f"warning: {words} ({what})", err=True)
+
+
+def mixture_in_words(rows: list[str]) -> str:
+    """That the seeds of these rows were computed by different code, and what to do."""
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return (
+        f"the seeds of {plural(len(rows), 'row')} were computed by different code: {rows[0]}{more}; "
+        "recompute them with: llpbench run --rerun stale"
+    )
 
 
 def plural(n: int, noun: str) -> str:

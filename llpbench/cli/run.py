@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 @setting_options(RunSettings, "override", "plugins")
 @click.option("--dry-run", is_flag=True, help="List the cells that would run, and exit.")
 @click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
+@click.option("--pdb", "post_mortem", is_flag=True, help="As --debug; where the cell fails, start the debugger.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
 @click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON (as table --format json).")
 @plugin_options
-def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:
+def run(
+    dry_run: bool, debug: bool, post_mortem: bool, verbose: bool, quiet: bool, as_json: bool, **settings: Any
+) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
     With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites).
@@ -49,8 +52,8 @@ def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, *
     if dry_run:
         _print_plan(request)
         return
-    if debug:
-        _debug(request)
+    if debug or post_mortem:
+        _debug(request, post_mortem)
         return
     with exit_on_interrupt():
         results = request.run(verbose_view(verbose, request.metric))
@@ -86,15 +89,28 @@ def _line(plan: Planned) -> str:
     return printable(f"{cell.id}  {where}  seed {cell.seed}  {plan.method_name}{noise}")
 
 
-def _debug(request: RunRequest) -> None:
-    """Run the first cell that would run (or the first of all) in this process; its errors are raised as they are."""
+def _debug(request: RunRequest, post_mortem: bool) -> None:
+    """Run the first cell that would run (or the first of all) in this process; its errors are raised as they are.
+
+    With ``post_mortem``, an error is printed and examined in ``pdb``.
+    """
     from llpbench.report.progress import QuietView, describe_result
 
     plan = (request.wanted(QuietView())[0] or request.planned)[0]
     if len(request.planned) > 1:
         say(f"--debug runs one cell, the first of {len(request.planned)}:", err=True)
     say(_line(plan), err=True)
-    result = request.debug(plan)
+    try:
+        result = request.debug(plan)
+    except Exception:
+        if not post_mortem:
+            raise
+        import pdb
+        import traceback
+
+        traceback.print_exc()
+        pdb.post_mortem()
+        sys.exit(1)
     say(describe_result(result, request.metric))
 
 
@@ -111,12 +127,13 @@ def _print_failures(results: Results, most: int = 5) -> None:
 
 
 def _print_results(results: Results, as_json: bool) -> None:
-    from llpbench.cli.results import show_tables
+    from llpbench.cli.results import show_tables, warn_of_mixture
     from llpbench.report.render import choose
 
     if as_json:
         click.echo(results.table(rule="all", format="json"))
     else:
+        warn_of_mixture(results.planned, results.results)
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
             say(line)

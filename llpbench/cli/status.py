@@ -12,7 +12,7 @@ import msgspec
 
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
-from llpbench.cli.results import describe_cell, open_store, plural
+from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
 
@@ -50,15 +50,17 @@ def status(
 
     A failure says where: the last line of the plugin's own code, and the file that has the whole traceback.
 
-    Also counts the results of another protocol, and those computed by other code than is installed now (give --plugin
-    for plugins in single files). A run recomputes those of another protocol and of other plugin code; run --rerun stale
-    also those of other versions.
+    Also names a row whose seeds were computed by different code, and counts the results of another protocol and those
+    computed by other code than is installed now (give --plugin for plugins in single files). A run recomputes those of
+    another protocol and of other plugin code; run --rerun stale also those of other versions.
 
     With --suite it says instead how much of a suite the folder, or the leaderboard of --board, holds.
     """
     if suite is not None or board is not None:
         _suite_status(suite, folder, board, as_json, plugins, override)
         return
+    from llpbench.results.table import mixed_rows
+
     store = open_store(folder)
     planned, commands = store.manifest().planned, store.manifest().commands
     damaged: dict[str, str] = {}
@@ -71,6 +73,7 @@ def status(
         {"id": i, "cell": describe_cell(planned[i]), "status": "damaged", "reason": d} for i, d in damaged.items()
     ]
     older = sum(result.protocol != PROTOCOL for result in results)
+    mixed = mixed_rows(planned.values(), results)
     other = _made_by_other_code(results, plugins, override)
     if as_json:
         content = {
@@ -80,6 +83,7 @@ def status(
             "troubles": troubles,
             "other_protocol": older,
             "other_code": other,
+            "mixed_rows": mixed,
             "commands": [str(command) for command in commands],
         }
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
@@ -87,6 +91,8 @@ def status(
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
+    if mixed:
+        say(mixture_in_words(mixed))
     here = [command if isinstance(command, str) else command.into(store.root) for command in commands]
     _print_advice(counts, here, older, other)
 

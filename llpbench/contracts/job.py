@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llpbench.contracts.cell import Cell
+from llpbench.contracts.specs import MethodSpec
 
 
 class Prune(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
         oracle: whether it is given labels of training rows (a bound).
         tasks, inputs: what it is for.
         seed_name: the name that its seeds are derived from; empty for its own.
+        overlapping: whether it takes several groupings as they are; otherwise bags are unrolled for it.
         origin: the plugin that provides it, as a name of a folder; methods of one origin share compiled code.
     """
 
@@ -37,7 +39,14 @@ class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ("binary",)
     inputs: tuple[str, ...] = ("features",)
     seed_name: str = ""
+    overlapping: bool = False
     origin: str = ""
+
+    @classmethod
+    def of(cls, spec: MethodSpec, origin: str) -> MethodFacts:
+        """The facts of a method."""
+        given = {name: getattr(spec, name) for name in cls.__struct_fields__ if name != "origin"}
+        return cls(**given, origin=origin)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,11 +133,4 @@ def method_facts(entry: Entry[MethodSpec]) -> MethodFacts:
     if plugin.from_file:
         path = Path(origin).resolve()
         origin = f"{path.stem[:40]}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
-    return MethodFacts(
-        scores=spec.scores,
-        oracle=spec.oracle,
-        tasks=spec.tasks,
-        inputs=spec.inputs,
-        seed_name=spec.seed_name,
-        origin=origin,
-    )
+    return MethodFacts.of(spec, origin)

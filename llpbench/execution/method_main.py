@@ -32,7 +32,9 @@ from llpbench.execution.messages import (
 )
 from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
-from llpbench.experiment.monitor import MethodView, PhaseClock
+from llpbench.experiment.monitor import PhaseClock, form_for_method
+from llpbench.plugins.fingerprint import code_folders
+from llpbench.system.opened import opened_files
 
 _LONGEST_TEXT = 20_000
 
@@ -111,6 +113,7 @@ def serve(connection: Connection, assignment: Assignment, trouble: Exception | N
             ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
         except Exception as error:
             ended = _failure(error, seconds)
+        ended.opened = opened_files(code_folders())
         more = more and ended.status == "ok"
         with contextlib.suppress(OSError):
             send(connection, ended)
@@ -127,8 +130,8 @@ def fit_once(
     monitor = RemoteMonitor(connection, arrays["valid.X"], arrays.pop("test.X", None))
     try:
         method: Method = factory(**assignment.params)
-        view = MethodView(monitor)
-        fitted = method.fit(bags_from(arrays, data), monitor=view, seed=assignment.seed, **oracle)
+        bags, view = form_for_method(bags_from(arrays, data), monitor, data.overlapping)
+        fitted = method.fit(bags, monitor=view, seed=assignment.seed, **oracle)
         if fitted is None:
             raise MethodError("fit returned None; it must return the fitted method (return self)")
         if not monitor.reports:

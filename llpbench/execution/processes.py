@@ -18,6 +18,8 @@ from llpbench.execution.kernel import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ROUNDS = 50
+SHOW_STACKS = signal.SIGUSR1
+"""Makes the process of a method print the stacks of its threads."""
 
 
 def fork(function: Callable[[], object]) -> int:
@@ -96,6 +98,15 @@ def end_tree(pid: int) -> None:
             process.kill()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
+
+
+def show_stacks(judge: int) -> None:
+    """Make the method of a cell print where it is. Its judge is stopped first, and must be killed afterwards."""
+    with contextlib.suppress(psutil.Error, OSError):
+        process = psutil.Process(judge)
+        process.suspend()
+        for method in process.children():
+            method.send_signal(SHOW_STACKS)
 
 
 def end_children(keep: Collection[int] = ()) -> None:

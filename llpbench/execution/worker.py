@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from llpbench.contracts.errors import Skip, describe, where_it_failed
+from llpbench.contracts.errors import Skip, StoreError, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.execution import sandbox
@@ -28,6 +28,7 @@ from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.execution.processes import adopt_orphans, children, die_with_parent, end_children
 from llpbench.execution.registries import shared_registry
+from llpbench.execution.watch import TROUBLE
 from llpbench.experiment.fit_cell import (
     CrossValidated,
     Predictions,
@@ -43,11 +44,15 @@ from llpbench.experiment.fit_cell import (
 )
 from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
+from llpbench.plugins.fingerprint import code_folders
 from llpbench.plugins.registry import Registry
 from llpbench.results.blank import blank_result
-from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
+from llpbench.results.provenance import recorded_code, recorded_versions
 from llpbench.results.store import Store
+from llpbench.system.environment import numeric_flags
+from llpbench.system.files import TRANSIENT
 from llpbench.system.machine import machine, machine_id
+from llpbench.system.opened import opened_files, watch_files
 
 
 def run_job(job: Job, *, fork: bool = False) -> CellResult:
@@ -59,6 +64,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     """
     store = Store(Path(job.out))
     started = time.perf_counter()
+    watch_files()
     result = blank_result(job, "failed")
     predictions: Predictions = {}
     with _scratch(job) as job:
@@ -74,7 +80,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
         if result.status in ("ok", "pruned"):
             with failures_recorded_in(result):
                 predictions = fill_result(result, judge, data, registry)
-    result.code = recorded_code(job)
+    result.code = recorded_code(job, method_read=process.opened, judge_read=opened_files(code_folders()))
     result.wall_seconds = time.perf_counter() - started
     write_files(store, job, result, predictions)
     return result
@@ -150,16 +156,24 @@ def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
 
 @contextlib.contextmanager
 def failures_recorded_in(result: CellResult) -> Iterator[None]:
-    """Record an exception raised inside in the result."""
+    """Record an exception raised inside in the result, unless it is a transient failure of a file system."""
     try:
         yield
     except Skip as skip:
         result.status, result.reason = "skipped", str(skip) or "the method declined this setting"
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        _record_failure(result, error)
     except MemoryError:
         result.status, result.reason = "memory", "an allocation failed inside the cell (MemoryError)"
     except Exception as error:
-        result.status, result.reason = "failed", describe(error)
-        result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
+        _record_failure(result, error)
+
+
+def _record_failure(result: CellResult, error: Exception) -> None:
+    result.status, result.reason = "failed", describe(error)
+    result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
 
 
 def _record_origin(result: CellResult, job: Job) -> None:
@@ -187,13 +201,24 @@ def choose_backend(job: Job) -> None:
         os.environ["KERAS_BACKEND"] = job.cell.backend
 
 
+@contextlib.contextmanager
+def trouble_reported() -> Iterator[None]:
+    """End this process with the exit code ``TROUBLE`` if the harness fails inside, so that the cell is run again."""
+    try:
+        yield
+    except (OSError, StoreError):
+        traceback.print_exc()
+        sys.exit(TROUBLE)
+
+
 def run_as_process(job: Job, *, fork: bool) -> None:
     """Run a cell in a process of its own, which adopts all processes that the method leaves behind."""
     adopt_orphans()
     choose_backend(job)
     if not sandbox.version():
         sandbox.hide_memory()  # without a sandbox, at least keep the method from reading this memory
-    run_job(job, fork=fork)
+    with trouble_reported():
+        run_job(job, fork=fork)
 
 
 def main() -> int:

@@ -71,6 +71,21 @@ def make_page(report: Report) -> str:
     return _page(title, parts)
 
 
+def make_frame(report: Report) -> str:
+    """The page of a report inside a notebook."""
+    return (
+        f'<iframe srcdoc="{escape(make_page(report))}" title="{_text(report.method)}" '
+        'style="width:100%;height:640px;border:0"></iframe>'
+    )
+
+
+def make_note(method: str, columns: int, classes: tuple[str, ...], verdict: str, warnings: tuple[str, ...]) -> str:
+    """A few lines about a model, for a notebook."""
+    items = "".join(f"<li>{_text(text)}</li>" for text in warnings)
+    names = ", ".join(map(_text, classes))
+    return f"<b>{_text(method)}</b>: {columns:,} columns, classes {names}<p>{_text(verdict)}</p><ul>{items}</ul>"
+
+
 def _page(title: str, parts: list[str]) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'

@@ -1,9 +1,7 @@
 """Totals of subgroups: how many rows of each class are expected among women, in the north, aged 30 to 40.
 
-**Known counts are kept.** If the count of a bag is known, its rows' logits are shifted by one number (one for each
-class) so that their probabilities add up to it. The totals of subgroups then add up to the known counts in every bag,
-and what all rows of a bag have in common (a bag effect) cancels. With noise of variance ``s²`` in a count the sum moves
-only part of the way, ``V / (V + s²)``, where ``V`` is the variance of the bag's total under the model.
+**Known counts are kept.** The probabilities of rows are those given the counts of their bags
+(``owndata/judging/posterior.py``). The totals of subgroups then add up to the known counts in every bag.
 
 **Variance**, for a subgroup ``g`` and one class:
 
@@ -31,15 +29,15 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order
-from llpbench.experiment.count_laws import all_classes
-from llpbench.experiment.levelling import class_shifts
 from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags
+from llpbench.owndata.judging.posterior import posterior_of_bag
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import make_shrinkage
+from llpbench.owndata.known_bags import KnownBags, bag_effect, read_bags, row_logits, table_of_fit
 from llpbench.owndata.model_file import Header
-from llpbench.owndata.reading.bag_counts import read_bag_ids
-from llpbench.owndata.reading.bagged_table import check_column, is_share, read_bagged_table, read_whole
+from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bagged_table import check_column, is_share, read_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,29 +66,25 @@ def subgroup_table(
     halvings = read_whole(halvings, "halvings", least=0)
     if X is not None:
         frame = as_frame(X)
-        bags = _given_bags(header, frame, bag_of, counts, proportions, count_sd)
+        bags = read_bags(header, frame, bag_of, counts, proportions, count_sd)
         features = header.encoder.transform(frame)
-    elif memory is None:
-        raise UsageError("a model that was loaded from a file has no table; pass one as X.")
     else:
-        frame, features, trainer = memory.table, memory.trainer.features, memory.trainer
+        own = table_of_fit(memory)
+        frame, features, given = own.table, own.trainer.features, len(own.every_row)
         if not (bag_of is None and counts is None and proportions is None):
             raise UsageError("bag_of, counts and proportions need X; without X those of the fit are used.")
-        known = all_classes(trainer.counts, trainer.bags.sizes[:, None])
-        bags = KnownBags(trainer.bags.numbers, known, trainer.count_sd)
-        if memory.given > len(frame):
-            by = _take_rows(by, memory)
+        bags = KnownBags(own.trainer.bags.numbers, own.known)
+        if given > len(frame):
+            by = _take_rows(by, own)
             warnings.warn(
-                f"{memory.given - len(frame):,} of {memory.given:,} rows are in bags with unknown counts and are not "
+                f"{given - len(frame):,} of {given:,} rows are in bags with unknown counts and are not "
                 "included in these totals; pass their table as X to get totals of them.",
                 LLPWarning,
                 stacklevel=3,
             )
     names, groups = read_groups(by, frame)
-    effect = _bag_effect(header)
-    logits = predictor.logits(features)
-    if header.shrinkage is not None:
-        logits = header.shrinkage.logits(logits)
+    effect = bag_effect(header)
+    logits = row_logits(header, predictor, features)
     found = expected_totals(logits, groups, len(names), bags, effect)
     memory = _with_halves(memory, halvings)
     pairs = []
@@ -109,7 +103,7 @@ def subgroup_table(
 
 def _take_rows(by: Any, memory: FitRecord) -> Any:
     """The subgroups of the rows that were used, if those of the whole table were given."""
-    if by is None or isinstance(by, str) or not hasattr(by, "__len__") or len(by) != memory.given:
+    if by is None or isinstance(by, str) or not hasattr(by, "__len__") or len(by) != len(memory.every_row):
         return by
     if hasattr(by, "iloc"):
         return by.iloc[memory.rows]
@@ -148,48 +142,6 @@ def read_groups(by: Any, frame: pd.DataFrame) -> tuple[list[Hashable], IntArray]
     place = np.empty(len(names), np.int64)
     place[order] = np.arange(len(names))
     return [names[i] for i in order], place[codes]
-
-
-@dataclass(frozen=True)
-class KnownBags:
-    """The bags of the rows.
-
-    Attributes:
-        numbers: (n,) bag of each row.
-        counts: (bags, C) known counts; None if unknown.
-        count_sd: standard deviation of their noise.
-    """
-
-    numbers: IntArray
-    counts: FloatArray | None
-    count_sd: float = 0.0
-
-
-def _given_bags(
-    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: float
-) -> KnownBags | None:
-    """The bags that were given; None if there are none."""
-    if bag_of is None:
-        if not (counts is None and proportions is None):
-            raise UsageError("counts and proportions need bag_of, the bag of each row.")
-        return None
-    if counts is None and proportions is None:
-        ids = frame[check_column(bag_of, frame)] if isinstance(bag_of, str) else bag_of
-        return KnownBags(read_bag_ids(ids, len(frame)).numbers, None)
-    found = read_bagged_table(
-        frame, bag_of, counts, proportions, classes=header.classes, count_sd=count_sd, to_learn=False
-    )
-    if len(found.rows) < len(frame):
-        raise UsageError("the counts of some bags are missing; remove their rows, or pass no counts.")
-    return KnownBags(found.bags.numbers, all_classes(found.counts, found.bags.sizes[:, None]), found.count_sd)
-
-
-def _bag_effect(header: Header) -> FloatArray:
-    """(C,) variance of a bag's proportions beyond chance."""
-    if header.facts is None:
-        return np.zeros(len(header.classes))
-    shares = np.array(header.facts.card.shares)
-    return np.asarray(header.facts.score.phi * shares * (1.0 - shares))
 
 
 def _with_halves(memory: FitRecord | None, wanted: int) -> FitRecord | None:
@@ -273,16 +225,16 @@ def expected_totals(
     order = np.argsort(bags.numbers, kind="stable")
     starts = np.flatnonzero(np.diff(bags.numbers[order], prepend=-1))
     for members in np.split(order, starts[1:]):
-        count = None if bags.counts is None else bags.counts[bags.numbers[members[0]]]
+        known = None if bags.known is None else bags.known.take(bags.numbers[members[:1]])
         inside, place = np.unique(groups[members], return_inverse=True)
-        found = _totals_of_bag(logits[members], place, len(inside), count, bags.count_sd, effect)
+        found = _totals_of_bag(logits[members], place, len(inside), known, effect)
         for whole, part in zip((total, variance, least, most), found, strict=True):
             whole[inside] += part
     return Totals(rows, total, variance, least, most)
 
 
 def _totals_of_bag(
-    logits: FloatArray, groups: IntArray, n_groups: int, count: FloatArray | None, count_sd: float, effect: FloatArray
+    logits: FloatArray, groups: IntArray, n_groups: int, known: KnownCounts | None, effect: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """(groups, C) totals in one bag: expected, variance, lower and upper bound."""
     sizes = np.bincount(groups, minlength=n_groups)[:, None].astype(np.float64)
@@ -290,47 +242,22 @@ def _totals_of_bag(
     least, most = np.zeros(shape), np.repeat(sizes, shape[1], axis=1)
     p = softmax(logits)
     noise: FloatArray = np.zeros(shape[1])
-    if count is not None:
-        p, noise = _respect(logits, p, count, count_sd, size**2 * effect)
-        if count_sd == 0:
-            at_least, at_most = np.floor(count + _WHOLE), np.ceil(count - _WHOLE)
+    if known is not None:
+        low, high, sd = known.low[0], known.high[0], float(known.sd[0])
+        prior = (p * (1.0 - p)).sum(axis=0) + size**2 * effect
+        doubt = sd**2 + (high - low) * (high - low + 2.0) / 12.0  # of a number noise; uniform on the interval
+        noise = prior * doubt / np.maximum(prior + doubt, 1e-300)
+        p = posterior_of_bag(logits, low, high, sd, effect)
+        if sd == 0:
+            at_least, at_most = np.floor(low + _WHOLE), np.ceil(high - _WHOLE)
             least, most = np.maximum(least, at_least - (size - sizes)), np.minimum(most, at_most)
     total, drawn = np.zeros(shape), np.zeros(shape)
     np.add.at(total, groups, p)
     np.add.at(drawn, groups, p * (1.0 - p))
-    if count is None:
+    if known is None:
         return total, drawn + sizes**2 * effect, least, most
     share = drawn / np.maximum(drawn.sum(axis=0), 1e-300)
     return total, drawn * (1.0 - share) + share**2 * noise, least, most
-
-
-def _respect(
-    logits: FloatArray, p: FloatArray, count: FloatArray, count_sd: float, effect: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of a bag's rows that add up to its count, and the variance that noise leaves in its totals."""
-    prior = (p * (1.0 - p)).sum(axis=0) + effect
-    trust = prior / np.maximum(prior + count_sd**2, 1e-300)
-    wanted = p.sum(axis=0) + trust * (count - p.sum(axis=0)) if count_sd > 0 else count
-    wanted = np.maximum(wanted, 0.0)
-    return level_to(logits, wanted), (1.0 - trust) * prior
-
-
-def level_to(logits: FloatArray, totals: FloatArray) -> FloatArray:
-    """(n, C) probabilities of rows whose sums are ``totals``: one shift of the logits for each class.
-
-    Args:
-        logits: (n, C) logits.
-        totals: (C,) wanted sums, 0 or more; scaled to add up to the number of rows.
-    """
-    shares = totals / max(float(totals.sum()), 1e-300)
-    there = shares > 1e-9
-    p = np.zeros_like(logits)
-    if there.sum() == 1:
-        p[:, there] = 1.0
-        return p
-    inner = logits[:, there]
-    p[:, there] = softmax(inner + class_shifts(inner, shares[there] / shares[there].sum()))
-    return p
 
 
 def quantile(level: float, chance: FloatArray, model: FloatArray, cuts: int) -> FloatArray:

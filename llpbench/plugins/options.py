@@ -15,6 +15,8 @@ from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, Metho
 
 Spec = MethodSpec | DatasetSpec | BagScheme | ExecutorSpec
 
+JOIN = "&"
+"""Joins bag schemes whose groupings are of the same rows: ``group-by[columns=a]&group-by[columns=b]``."""
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
 
@@ -31,6 +33,14 @@ def split_list(text: str) -> list[str]:
     if depth:
         raise UsageError(f"unbalanced brackets in {text!r}.")
     return [item.strip() for item in [*items, text[start:]] if item.strip()]
+
+
+def split_joined(text: str) -> list[str]:
+    """The bag schemes that a text joins by ``&`` outside brackets."""
+    found = [part.strip() for part in re.split(rf"{JOIN}(?![^\[]*\])", text)]
+    if not all(found):
+        raise UsageError(f"--schemes {text!r}: expected a bag scheme on either side of {JOIN}.")
+    return found
 
 
 def names_of(given: str | Iterable[str]) -> list[str]:

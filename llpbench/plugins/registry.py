@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -246,13 +247,25 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     return registry
 
 
+_METHODS_OF_FILES: dict[str, MethodSpec] = {}
+"""The methods of single-file plugins that this process has loaded."""
+
+
+@cache
+def _installed_methods() -> Catalog[MethodSpec]:
+    return load_registry().methods
+
+
 def method_spec(name: str) -> MethodSpec:
-    """The spec of an installed method, for a method that builds on another one; ``--plugin`` files are not searched.
+    """The spec of an installed method, or of a single-file plugin of this process, for a method that runs another one.
+
+    Such a method declares the parameter that holds the name with ``names_method=True``.
 
     Raises:
-        UnknownNameError: no installed method has that name.
+        UnknownNameError: no method has that name.
     """
-    return load_registry().methods[name]
+    installed = _installed_methods()
+    return installed[name] if name in installed.entries or name not in _METHODS_OF_FILES else _METHODS_OF_FILES[name]
 
 
 def _collect(registry: Registry, hook: str, kind: type[S], catalog: Catalog[S], override: set[str]) -> None:
@@ -268,6 +281,8 @@ def _collect(registry: Registry, hook: str, kind: type[S], catalog: Catalog[S], 
             continue
         for spec in specs:
             catalog.add(Entry(spec, plugin), spec.name in override)
+            if plugin.from_file and isinstance(spec, MethodSpec):
+                _METHODS_OF_FILES[spec.name] = spec
 
 
 T = TypeVar("T")

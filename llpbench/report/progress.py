@@ -1,10 +1,12 @@
-"""Progress of a run: a live view on a terminal, plain lines elsewhere, only warnings when quiet."""
+"""Progress of a run: a live view on a terminal, a widget in a notebook, plain lines elsewhere, warnings when quiet."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import deque
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,15 @@ def make_view(quiet: bool, metric: MetricStyle) -> QuietView:
     """The view that suits where standard error goes; finished cells are shown with ``metric``."""
     if quiet:
         return QuietView()
+    if _has_widgets():
+        return NotebookView(metric)
     return LiveView(metric) if sys.stderr.isatty() else LineView(metric)
+
+
+def _has_widgets() -> bool:
+    """Whether this is the kernel of a notebook that can show widgets."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel") and find_spec("ipywidgets") is not None
 
 
 def stopped(what: str, folder: Path, request: Request) -> str:
@@ -121,6 +131,34 @@ class LineView(QuietView):
             return
         for line in message.strip().splitlines():
             super().note(f"{stamp()}  {line}")
+
+
+class NotebookView(QuietView):
+    """A progress bar and the last result, as a widget of a notebook."""
+
+    def __init__(self, metric: MetricStyle) -> None:
+        self.metric = metric
+        self.failed = 0
+
+    def begin(self, total: int, kept: int) -> None:
+        """Show the bar."""
+        widgets = import_module("ipywidgets")
+        self.bar = widgets.IntProgress(value=kept, max=max(total, 1))
+        self.text = widgets.Label(f"{kept}/{total} cells")
+        import_module("IPython.display").display(widgets.HBox([self.bar, self.text]))
+
+    def finished(self, result: CellResult) -> None:
+        """Move the bar."""
+        self.failed += result.status in FAILURES
+        self.bar.value += 1
+        failed = f", {self.failed} failed" if self.failed else ""
+        self.text.value = f"{self.bar.value}/{self.bar.max} cells{failed} · {describe_result(result, self.metric)}"
+        self.bar.bar_style = "danger" if self.failed else ""
+
+    def end(self) -> None:
+        """Say how it ended."""
+        if self.bar.value == self.bar.max and not self.failed:
+            self.bar.bar_style = "success"
 
 
 class LiveView(QuietView):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llpbench.contracts.errors import UsageError
+from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.plugins.registry import Registry, load_registry
+from llpbench.report import charts
+from llpbench.report.filter import Filter
 from llpbench.report.render import choose, make_tables, render, table_rows
 from llpbench.report.tables import Table
 from llpbench.results.store import Store
+from llpbench.results.table import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+KINDS = ("bags", "curves", "time", "noise")
+"""Kinds of charts."""
 
 
 class Results:
@@ -40,6 +48,11 @@ class Results:
         """The results in a folder that ``run`` or ``llpbench run`` wrote."""
         store = Store(Path(folder))
         return cls(store, list(store.manifest().planned.values()), load_registry(map(Path, plugins or ())))
+
+    def where(self, wanted: Filter) -> Results:
+        """The results of the wanted methods and settings only."""
+        planned = [plan for plan in self.planned if wanted.keeps(plan)]
+        return Results(self.store, planned, self.registry, self.metric)
 
     @property
     def folder(self) -> Path:
@@ -84,41 +97,50 @@ class Results:
         return pd.concat(frames) if frames else pd.DataFrame()
 
     def curve(self, metric: str = "", rule: str = DEFAULT_RULE) -> pd.DataFrame:
-        """What ``plot`` draws: mean and standard deviation of each method in each setting, as numbers."""
+        """What ``plot`` draws: mean, standard deviation and seconds of a fit of each method in each setting."""
         import pandas as pd
 
         wanted = choose(self.registry, self.results, metric or self.metric, rule)
         columns = ["dataset", "method", "oracle", "noise", "epsilon", "bag_size", "rule", "metric", "mean", "sd"]
         columns += ["seeds"]
         rows = table_rows(self.planned, self.results, wanted)
-        return pd.DataFrame([{name: getattr(row, name) for name in columns} for row in rows], columns=columns)
+        seconds = {result.id: result.fit_seconds for result in self.results if result.status == "ok"}
+        facts = [{name: getattr(row, name) for name in columns} | _mean_seconds(row, seconds) for row in rows]
+        return pd.DataFrame(facts, columns=[*columns, "seconds"])
 
-    def plot(self, metric: str = "", rule: str = DEFAULT_RULE, *, ax: Any = None) -> Any:
-        """Draw means against bag size, one line for each method, with matplotlib; returns the axes.
+    def history(self, rule: str = DEFAULT_RULE) -> pd.DataFrame:
+        """The learning curves: for each cell and report its value on held-out data under a rule.
 
-        Several datasets or noise levels are drawn one beside the other; the bound is a dotted line.
+        ``selected`` marks the report that the rule selected. ``stage_best`` names the stage of which it is the best.
         """
-        try:
-            from matplotlib import pyplot as plt
-        except ImportError:
-            raise UsageError("plot() needs matplotlib: pip install 'llpbench[plot]'; curve() has the numbers") from None
+        import pandas as pd
+
+        name = self.registry.rules[rule].name
+        names = {plan.cell.id: plan for plan in self.planned}
+        rows = [row for result in self.results for row in _history_rows(names[result.id], result, name)]
+        columns = ["id", "dataset", "method", "oracle", "noise", "bag_size", "seed", "report", "value", "selected"]
+        return pd.DataFrame(rows, columns=[*columns, "stage_best"])
+
+    def plot(self, kind: str = "bags", metric: str = "", rule: str = DEFAULT_RULE, *, ax: Any = None) -> Any:
+        """Draw a chart with matplotlib and return its axes, one for each panel.
+
+        Args:
+            kind: ``bags`` (means against bag size), ``curves`` (held-out values by report), ``time`` (means against
+                seconds of a fit) or ``noise`` (means by noise level).
+            metric: name of a metric; that of the request by default.
+            rule: the selection rule.
+            ax: axes to draw on, one for each panel.
+        """
+        if kind not in KINDS:
+            raise UnknownNameError("kind of chart", kind, KINDS)
+        charts.pyplot()
+        if kind == "curves":
+            spec = self.registry.rules[rule]
+            return charts.learning_curves(self.history(rule), f"{spec.title or spec.name}, held-out data", ax)
         wanted = choose(self.registry, self.results, metric or self.metric, rule)
-        curve = self.curve(metric, rule).dropna(subset="mean")
-        panels = list(curve.groupby(["dataset", "noise"], sort=False))
-        if ax is None:
-            width = max(1, len(panels))
-            _, ax = plt.subplots(1, width, figsize=(5.5 * width, 4), squeeze=False, sharey=True, layout="constrained")
-            ax = ax[0]
-        for axis, ((dataset, noise), panel) in zip(ax if len(panels) > 1 else [_first(ax)], panels, strict=False):
-            for (method, oracle), line in panel.groupby(["method", "oracle"], sort=False):
-                style = {"linestyle": ":", "color": "gray"} if oracle else {"marker": "o", "capsize": 2}
-                sizes = line["bag_size"].clip(lower=1)  # bags that size themselves have no place on a logarithmic axis
-                axis.errorbar(sizes, line["mean"], yerr=line["sd"].fillna(0.0), label=method, **style)
-            axis.set_xscale("log", base=2)
-            title = f"{dataset}" if noise == "none" else f"{dataset}, noise {noise}"
-            axis.set(xlabel="bag size", ylabel=wanted.metric.title, title=title)
-            axis.legend(title=f"rule: {rule}")
-        return ax
+        frame = self.curve(metric, rule).dropna(subset="mean")
+        draw = {"bags": charts.against_bags, "time": charts.against_time, "noise": charts.against_noise}[kind]
+        return draw(frame, f"{wanted.metric.title}, rule {rule}", ax)
 
     def __repr__(self) -> str:
         fine = sum(result.status == "ok" for result in self.results)
@@ -137,7 +159,7 @@ def _cell_rows(plan: Planned, result: CellResult | None) -> list[dict[str, Any]]
         "dataset": plan.dataset_name,
         "method": plan.method_name,
         "bag_size": cell.bag_size,
-        "scheme": cell.scheme,
+        "scheme": cell.scheme_name,
         "split": cell.split,
         "noise": cell.noise,
         "epsilon": epsilon_of(cell.noise),
@@ -166,5 +188,26 @@ def _frame(table: Table) -> pd.DataFrame:
     return pd.DataFrame(body, index=index, columns=pd.Index(table.columns, name=table.what))
 
 
-def _first(ax: Any) -> Any:
-    return ax[0] if hasattr(ax, "__len__") else ax
+def _mean_seconds(row: Row, seconds: Mapping[str, float]) -> dict[str, float | None]:
+    found = [seconds[cell_id] for cell_id in row.cell_ids if cell_id in seconds]
+    return {"seconds": sum(found) / len(found) if found else None}
+
+
+def _history_rows(plan: Planned, result: CellResult, rule: str) -> list[dict[str, Any]]:
+    """The reports of a cell, with their value under a rule."""
+    cell = plan.cell
+    facts = {"id": cell.id, "dataset": plan.dataset_name, "method": plan.method_name, "oracle": plan.oracle}
+    facts |= {"noise": cell.noise, "bag_size": cell.bag_size, "seed": cell.seed}
+    chosen = result.selected.get(rule)
+    stages = {found[rule].report: stage for stage, found in result.stages.items() if rule in found}
+    return [
+        {
+            **facts,
+            "report": number,
+            "value": values[rule],
+            "selected": chosen is not None and chosen.report == number,
+            "stage_best": stages.get(number, ""),
+        }
+        for number, values in enumerate(result.history)
+        if values.get(rule) is not None
+    ]

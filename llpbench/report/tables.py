@@ -15,6 +15,7 @@ from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
+from llpbench.results.worth import bags_of, is_label_bound, label_curves
 
 Key = int | str
 """A column of a table: a bag size, a noise level, a dataset, a rule."""
@@ -174,10 +175,13 @@ def _noise_heading(row: Row) -> str:
 
 def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
     """The bounds with their values, one for each bag size if they differ; none for metrics of bags."""
+    if metric.measured_on != TEST_ROWS:
+        return []
     usual = usual_number(row.seeds for row in rows if not row.oracle)
-    values: dict[str, dict[str, str]] = {}
+    values = _at_as_many_labels(rows, metric)
+    one_by_one = not values
     for row in rows:
-        if row.oracle and metric.measured_on == TEST_ROWS:
+        if row.oracle and (one_by_one or not is_label_bound(row)):
             values.setdefault(row.method, {})[row.bags_name] = format_value(row, usual or None, told=told)
     bounds = []
     for method, found in values.items():
@@ -185,6 +189,21 @@ def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[s
         words = [f"{value} ({bags})" if several else value for bags, value in found.items()]
         bounds.append(f"{method} {', '.join(dict.fromkeys(words))}")
     return bounds
+
+
+def _at_as_many_labels(rows: list[Row], metric: MetricStyle) -> dict[str, dict[str, str]]:
+    """The values, by bags, of bounds with a number of labelled rows, where this is the number of training bags."""
+    settings: dict[str, list[Row]] = {}
+    for row in rows:
+        settings.setdefault(row.bags_name, []).append(row)
+    values: dict[str, dict[str, str]] = {}
+    for name, found in settings.items():
+        bags = bags_of(found)
+        for bound, curve in label_curves(found, higher_is_better=metric.higher_is_better).items():
+            value = None if bags is None else curve.at(bags)
+            if value is not None:
+                values.setdefault(f"{bound}, as many labels as bags", {})[name] = f"{value:.{found[0].digits}f}"
+    return values
 
 
 def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:
@@ -333,7 +352,7 @@ _ENTRY = ("table", "line", "column", "entry")
 
 def to_json(rows: Iterable[Row]) -> str:
     """A list of objects, one for each row."""
-    return _json(list(rows))
+    return json_text(list(rows))
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -341,7 +360,7 @@ def to_csv(rows: Iterable[Row]) -> str:
     rows = list(rows)
     published = any(row.paper is not None for row in rows)
     columns = [*_COLUMNS, *(["paper", "paper_sd", "paper_rule", "paper_source"] if published else [])]
-    return _csv(columns, ([getattr(row, name) for name in columns] for row in rows))
+    return csv_text(columns, ([getattr(row, name) for name in columns] for row in rows))
 
 
 def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
@@ -353,11 +372,12 @@ def entries_as_text(tables: Iterable[Table], fmt: str) -> str:
         for heading, entry in zip(t.columns.values(), t.row(line), strict=True)
     ]
     if fmt == "json":
-        return _json([dict(zip(_ENTRY, line, strict=True)) for line in lines])
-    return _csv(_ENTRY, lines)
+        return json_text([dict(zip(_ENTRY, line, strict=True)) for line in lines])
+    return csv_text(_ENTRY, lines)
 
 
-def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_text(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """Lines as CSV under a heading; None is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -365,7 +385,8 @@ def _csv(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def _json(content: object) -> str:
+def json_text(content: object) -> str:
+    """Indented JSON."""
     return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()
 
 

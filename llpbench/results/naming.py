@@ -1,4 +1,4 @@
-"""Display names of methods and noise levels."""
+"""Display names of methods, datasets and noise levels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from llpbench.contracts.cell import USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
 from llpbench.experiment.plan import Planned
-from llpbench.plugins.options import parse_options
+from llpbench.plugins.options import parse_options, split_list
 
 
 def home_backends(planned: Iterable[Planned]) -> dict[str, str]:
@@ -42,3 +42,22 @@ def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
     """The mechanism and delta of the noise on counts, in words, if these are not the defaults."""
     words = [mechanism] if mechanism not in ("", USUAL.mechanism) else []
     return words + ([f"delta {delta:g}"] if delta not in (None, USUAL.delta) else [])
+
+
+def dataset_title(label: str) -> str:
+    """A dataset with its bags in words: ``Adult by education`` for ``adult, group-by[columns=education;most=1000]``.
+
+    Values of the dataset's options are in brackets; options of the scheme other than its columns are left out.
+    """
+    try:
+        name, *conditions = split_list(label)
+        base, options = parse_options(name)
+        words = [base[:1].upper() + base[1:]]
+        words += [f"({', '.join(value for values in options.values() for value in values)})"] if options else []
+        for condition in conditions:
+            given = parse_options(condition)[1]
+            by = " + ".join(" + ".join(given.get("columns", ())).split("+"))
+            words.append(f"by {by.replace('_', ' ')}" if by else f"with {condition.replace('-', ' ', 1)}")
+    except (UsageError, ValueError):
+        return label
+    return " ".join(words)

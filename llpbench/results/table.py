@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.contracts.cell import USUAL, Cell, bag_words
+from llpbench.contracts.cell import USUAL, Cell, bag_words, setting_name
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.plan import Planned, without_trials
@@ -95,10 +95,25 @@ class Group:
         return [result for result in self.found if result.status == "ok"]
 
     @property
+    def mixed_code(self) -> list[str]:
+        """The parts of the code (``method``, ``harness``) that differ between its seeds."""
+        lines: dict[str, set[str]] = {}
+        for result in self.fine:
+            for part, line in result.code.items():
+                lines.setdefault(part, set()).add(line)
+        return [part for part, found in lines.items() if len(found) > 1]
+
+    @property
     def card(self) -> BagCard | None:
         """The bag card of the first seed that has one."""
         cards = {result.cell.seed: result.card for result in self.found if result.card is not None}
         return cards[min(cards)] if cards else None
+
+    @property
+    def groupings(self) -> dict[str, BagCard]:
+        """The cards of several groupings, of the first seed that has them."""
+        cards = {result.cell.seed: result.groupings for result in self.found if result.groupings}
+        return cards[min(cards)] if cards else {}
 
     def compared_under(self, rule: str) -> bool:
         """Whether it is compared with other methods under a rule (``results.shared``)."""
@@ -239,6 +254,15 @@ def group_cells(
     return list(groups.values())
 
 
+def mixed_rows(planned: Iterable[Planned], results: Iterable[CellResult]) -> list[str]:
+    """The rows whose seeds were computed by different code, in words, each with the parts that differ."""
+    return [
+        f"{group.method} on {setting_name(group.setting.dataset, group.setting.bag_size)} ({', '.join(parts)})"
+        for group in group_cells(planned, results)
+        if (parts := group.mixed_code)
+    ]
+
+
 def roles_of(shown: Iterable[Group | Row]) -> Roles:
     """The roles of groups or rows by their display names."""
     shown = list(shown)
@@ -250,7 +274,7 @@ def setting_of(plan: Planned | CellResult) -> Setting:
     """The setting of a cell."""
     cell = plan.cell
     noise = (cell.noise, cell.delta, cell.mechanism)
-    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, cell.scheme, cell.split)
+    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, cell.scheme_name, cell.split)
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
@@ -263,7 +287,7 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
     places: dict[tuple[Setting, str, str], dict[str, list[Cell]]] = {}
     for plan in plans:
         cell = plan.cell
-        kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options))
+        kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options, *cell.joined))
         places.setdefault((setting_of(plan), plan.method_name, cell.backend), {}).setdefault(kind, []).append(cell)
 
     def newest(cells: list[Cell]) -> tuple[str, str]:
@@ -298,7 +322,7 @@ def data_key(cell: Cell) -> str:
 
 def bags_key(cell: Cell) -> tuple[object, ...]:
     """The bags of a cell, apart from its data and seed."""
-    return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()))
+    return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()), *cell.joined)
 
 
 def repeat_bounds(groups: Iterable[Group]) -> list[Group]:

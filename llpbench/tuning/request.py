@@ -70,7 +70,7 @@ class TuneRequest:
         finally:
             work.release()
             notify(views, "end")
-        write_searches(self.store.root, searches)
+        write_searches(self.store, searches)
         return TuneResults(self.store.root, searches)
 
 

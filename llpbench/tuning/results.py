@@ -48,6 +48,9 @@ class TuneResults:
 
         return pd.DataFrame([chosen_row(search) for search in self.searches])
 
+    def _repr_html_(self) -> str:
+        return f"<p>{len(self.searches)} studies in {self.folder}</p>{self.chosen.to_html()}"
+
     @property
     def trials(self) -> pd.DataFrame:
         """One row per trial of each study."""

@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 import pytest
 from chromium import Chromium, find_chromium
 from fake_board import HOSTILE, fake_board, hostile_board, odd_boards
+from helpers import make_cell, make_result
 
+from llpbench.board.built.own_page import curves_of
 from llpbench.board.page import render_page
+from llpbench.contracts.result import Selected
 
 needs_browser = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
 CELLS = "[...document.querySelectorAll('table.board tbody tr[data-m]')]"
@@ -83,6 +87,30 @@ def test_the_table_shows_the_board(seen: Chromium, board: dict[str, Any]) -> Non
         "document.querySelector('.boundbox').textContent"
     )
     assert seen.run("document.querySelector('.controls-body').textContent").count("random-labels") == 1
+
+
+@needs_browser
+def test_a_run_has_learning_curves_with_the_selected_reports(
+    browser: Chromium, board: dict[str, Any], tmp_path: Path
+) -> None:
+    history = [{"bags": 1.0 / (n + 1), "instances": 0.5 + n / 1000} for n in range(200)]
+    selected = {"bags": Selected(report=150, value=0.1), "instances": Selected(report=199, value=0.6)}
+    cells = [make_cell(dataset="adult", method="dllp", bag_size=512, seed=seed) for seed in (0, 1)]
+    results = [make_result(cell, dataset_name="adult", history=history, selected=selected) for cell in cells]
+    once = make_result(make_cell(dataset="adult", method="mean-ridge", bag_size=512), history=history[:1])
+    curves = curves_of([*results, once])
+    assert [(c.method, c.seed, c.reports[-1], c.selected) for c in curves] == [
+        ("dllp", seed, 200, {"bags": 151, "instances": 200}) for seed in (0, 1)
+    ]
+    assert len(curves[0].reports) < 70
+    assert curves[0].values["bags"][curves[0].reports.index(151)] == pytest.approx(1 / 151, rel=1e-3)
+    path = written(tmp_path, {**board, "curves": msgspec.to_builtins(curves)})
+    browser.open(path)
+    assert browser.run("document.querySelectorAll('figure.curves .series').length") == 2
+    assert browser.run("document.querySelectorAll('figure.curves .mark').length") == 2
+    row = "[...document.querySelectorAll('figure.curves tbody tr')].map(r => r.textContent)"
+    assert browser.run(row) == ["dllp02001.001510.007", "dllp12001.001510.007"]
+    assert browser.problems == []
 
 
 @pytest.mark.slow

@@ -90,6 +90,30 @@ def test_unknown_names_are_reported_with_suggestions(tmp_path: Path, arguments: 
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["show", "{}.toml"], ["check", "{}.py"], ["status", "{}"], ["compare", "{}.csv", "--bag", "a", "--count", "b"]],
+)
+def test_file_name_that_is_too_long_is_an_error(tmp_path: Path, arguments: list[str]) -> None:
+    done = llpbench(*(word.format("x" * 300) for word in arguments), cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_column_of_a_csv_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("age,sick,shop\n" + "1,0,a\n2,1,b\n" * 50)
+    for options, message in (
+        ("label=sik", "unknown column of own.csv: 'sik'. Did you mean 'sick'"),
+        ("label=sick;bag=store", "unknown column of own.csv: 'store'"),
+        ("bag=shop", "set label=NAME. Columns of own.csv: age, sick, shop"),
+    ):
+        done = llpbench("run", "-m", "mean-ridge", "-d", f"csv[path=own.csv;{options}]", cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
 @pytest.mark.parametrize("verb", ["run", "list", "show", "status", "table", "data", "doctor", "completion"])
 def test_every_verb_has_help(tmp_path: Path, verb: str) -> None:
     done = llpbench(verb, "--help", cwd=tmp_path)

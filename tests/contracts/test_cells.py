@@ -13,7 +13,7 @@ from helpers import make_cell, make_result, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench.contracts.cell import Cell
+from llpbench.contracts.cell import Cell, JoinedScheme
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.results.sealing import Damaged, decode_result, encode_result
@@ -79,6 +79,7 @@ def test_id_does_not_depend_on_the_order_of_options(options: dict[str, object]) 
         {"tuning": True},
         {"folds": 5},
         {"split": "bags"},
+        {"joined": (JoinedScheme("own-bags"),)},
     ],
 )
 def test_every_field_is_part_of_the_id(change: dict[str, object]) -> None:

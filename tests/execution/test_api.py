@@ -107,7 +107,34 @@ def test_plot_has_a_line_for_each_method(results: Results) -> None:
     axes = results.plot()
     assert len(axes) == 2  # noise levels
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["mean-ridge", "best-feature"]
-    assert axes[0].get_ylabel() == "AUROC %"
+    assert axes[0].get_ylabel() == "AUROC %, rule bags"
+    assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["8", "32"]
+
+
+def test_every_kind_of_chart_has_a_panel_for_each_setting(results: Results, tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    panels = {"bags": 2, "noise": 2, "time": 4, "curves": 4}  # two bag sizes, two noise levels
+    for kind, number in panels.items():
+        assert sum(axis.get_visible() for axis in results.plot(kind)) == number
+    with pytest.raises(UsageError, match="unknown kind of chart 'pie'"):
+        results.plot("pie")
+    done = llpbench("plot", str(results.folder), "--bags", "8", "-o", "chart.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first = (tmp_path / "chart.svg").read_bytes()
+    assert llpbench("plot", str(results.folder), "-b", "8", "-o", "chart.svg", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "chart.svg").read_bytes() == first
+    nothing = llpbench("plot", str(results.folder), "--bags", "7", "-o", "chart.svg", cwd=tmp_path)
+    assert (nothing.returncode, "nothing to draw" in nothing.stderr) == (2, True)
+
+
+def test_history_has_every_report_and_marks_the_selected_one(results: Results) -> None:
+    history = results.history("instances")
+    by_id = {result.id: result for result in results.results}
+    assert history.groupby("id").size().to_dict() == {i: len(r.history) for i, r in by_id.items()}
+    chosen = history[history["selected"]].set_index("id")
+    assert chosen["report"].to_dict() == {i: r.selected["instances"].report for i, r in by_id.items()}
+    assert all(value == by_id[i].selected["instances"].value for i, value in chosen["value"].items())
 
 
 def test_folder_can_be_read_again(results: Results) -> None:

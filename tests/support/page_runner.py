@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OPERATORS = ("|", ">", "&")
 SMALL = "synthetic[rows=600]"
 REAL = ("adult", "marketing", "cifar-b", "cifar-s", "cifar10")
-AS_NOTEBOOK = ("own-data.md", "new-method.md")
+AS_NOTEBOOK = ("own-data.md", "new-method.md", "notebooks.md")
 """Pages that are run as notebooks (test_site.py) instead of pages (test_docs.py)."""
 INSTALLS = re.compile(r"(python3? -m venv|\. \.venv|(python -m )?pip install|pre-commit install|helm install)\b")
 

@@ -39,6 +39,8 @@ def dataset_spec(table: DeclaredTable) -> DatasetSpec:
         homepage=table.homepage,
         citation=table.citation,
         own_bags="bags" if table.bags else "",
+        source=table.source,
+        evaluation_only=list_of(table.source) == "evaluation",
     )
 
 

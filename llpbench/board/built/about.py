@@ -41,7 +41,7 @@ WORDS = {
     "bound": "a model trained on the true label of every row: about the best that bags can achieve",
     "control": "a baseline that methods should beat: one column, labels drawn from the counts, counts of other bags",
     "ε": "epsilon, the privacy budget of the noise on counts; smaller values mean more noise",
-    "block": "a part of the suite: random bags, natural bags, privacy (noise on counts), images",
+    "block": "a part of the suite: unseen (data for evaluation only), random or natural bags, privacy, images",
 }
 """The glossary of the page."""
 
@@ -74,7 +74,7 @@ def steps(results: Collection[CellResult]) -> tuple[tuple[str, str], ...]:
         ),
         (
             f"compare it with the published rows; to publish it, see the {GUIDES['../docs/submitting.md']}",
-            "llpbench report results/mine --with leaderboard",
+            "llpbench versus results/mine",
         ),
     )
 
@@ -105,7 +105,7 @@ def run_command(results: Collection[CellResult]) -> str:
 
 def _with_usual_bags(cell: Cell) -> bool:
     """Whether the bags of a cell are formed in the default way."""
-    conditions = ("scheme", "scheme_options", "noise", "feature_noise", "split")
+    conditions = ("scheme", "scheme_options", "joined", "noise", "feature_noise", "split")
     return all(getattr(cell, name) == getattr(USUAL, name) for name in conditions)
 
 

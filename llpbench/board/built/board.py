@@ -144,7 +144,7 @@ def _board_dataset(
         else {},
         claims=claims,
         base=setting.base_dataset,
-        block=block_of(setting.scheme, NO_NOISE, facts is not None and facts.images),
+        block=block_of(setting.scheme, NO_NOISE, facts),
         self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,
         protocol=[table_data(table) for table in protocol] or UNSET,

@@ -60,8 +60,8 @@ def compare_best(
     if len(ranked) < 2:
         return None
     best, second = ranked[:2]
-    sign = 1.0 if higher else -1.0
-    found = {m: paired(column[best], column[m], rule, replicates, METRIC, sign) for m in ranked[1:]}
+    scale = 100.0 if higher else -100.0
+    found = {m: paired(column[best], column[m], rule, replicates, METRIC, scale) for m in ranked[1:]}
     corrected = holm({m: interval.p for m, (interval, _) in found.items()})
     for method, p in corrected.items():
         scores[method].separated = None if p is None else p <= LEVEL
@@ -90,9 +90,12 @@ def paired(
     rule: str,
     replicates: Mapping[str, Replicates],
     metric: str,
-    sign: float = 1.0,
+    scale: float = 100.0,
 ) -> tuple[MeanDifference, str]:
-    """The interval of the difference (in percent) over the seeds that both have, and what it was computed from."""
+    """The interval of the difference over the seeds that both have, and what it was computed from.
+
+    Values are multiplied by ``scale``: 100 for percent, -100 if lower values are better.
+    """
     by_seed = {r.cell.seed: r for r in theirs}
     differences, variances, overlaps, tests = [], [], [], []
     for mine in ours:
@@ -101,8 +104,8 @@ def paired(
         b = None if other is None else value_of(other, metric, rule)
         if other is None or a is None or b is None:
             continue
-        differences.append(sign * 100 * (a - b))
-        variances.append(1e4 * _row_variance(replicates.get(mine.id), replicates.get(other.id), rule))
+        differences.append(scale * (a - b))
+        variances.append(scale**2 * _row_variance(replicates.get(mine.id), replicates.get(other.id), rule))
         overlaps.append(mine.rows.get("test", 0) / max(1, mine.rows.get("train", 0)))
         tests.append(replicates[mine.id].test if mine.id in replicates else mine.id)
     overlap = math.fsum(overlaps) / len(overlaps) if overlaps else 0.0

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from llpbench.board.content.facts import DatasetAbout
 from llpbench.board.content.searches import is_tuned
 from llpbench.contracts.cell import BOUND_BAGS, USUAL, Cell
 from llpbench.contracts.result import CellResult
@@ -92,16 +93,25 @@ def _moved(cell: Cell, setting: Setting, seed: int) -> Cell:
 
 NoiseAndBag = tuple[str, int]
 """The noise level and bag size of a column."""
-BLOCKS = ("random", "natural", "privacy", "images")
-"""The parts of a leaderboard, by what its bags, counts and rows are."""
+UNSEEN = "unseen"
+"""The block of datasets for evaluation only."""
+BLOCKS = (UNSEEN, "random", "natural", "privacy", "images")
+"""The parts of a leaderboard, by what its rows, bags and counts are."""
 NO_NOISE = "none"
 
 
-def block_of(scheme: str, noise: str, images: bool) -> str:
-    """The block of a column: privacy with noise on counts, else natural without random bags, else images or random."""
+def block_of(scheme: str, noise: str, data: DatasetAbout | None) -> str:
+    """The block of a column.
+
+    Datasets for evaluation only are unseen. Of the others, columns with noise on counts are privacy, those without
+    random bags natural, and the rest images or random.
+    """
+    data = data or DatasetAbout()
+    if data.evaluation_only:
+        return UNSEEN
     if noise != NO_NOISE:
         return "privacy"
-    return "natural" if scheme != USUAL.scheme else "images" if images else "random"
+    return "natural" if scheme != USUAL.scheme else "images" if data.images else "random"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from llpbench.board.built.groups import BLOCKS, DatasetGroups, block_of
+from llpbench.board.built.groups import BLOCKS, UNSEEN, DatasetGroups, block_of
 from llpbench.board.content.facts import Facts, MethodAbout
 from llpbench.board.maths import overall
 from llpbench.board.maths.bootstrap import METRIC as JUDGED
@@ -101,8 +101,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
 
 
 def _block(group: Group, facts: Facts) -> str:
-    about = facts.datasets.get(group.setting.base_dataset)
-    return block_of(group.setting.scheme, group.setting.noise_name, about is not None and about.images)
+    return block_of(group.setting.scheme, group.setting.noise_name, facts.datasets.get(group.setting.base_dataset))
 
 
 def _key(group: Group, result: CellResult, facts: Facts) -> CellKey:
@@ -114,6 +113,8 @@ def _key(group: Group, result: CellResult, facts: Facts) -> CellKey:
 def standings_of(cells: BoardCells, styles: Sequence[MetricStyle], rules: Sequence[str]) -> list[Overall]:
     """Standings by every metric under every rule, over all cells and over each block if there are several."""
     blocks = (ALL, *cells.blocks) if len(cells.blocks) > 1 else (ALL,)
+    if UNSEEN in blocks:  # what nothing was tuned on comes first
+        blocks = (UNSEEN, *(block for block in blocks if block != UNSEEN))
     found = (_standing(cells, style, rule, block) for style in styles for rule in rules for block in blocks)
     return [standing for standing in found if standing is not None]
 

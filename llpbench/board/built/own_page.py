@@ -17,16 +17,18 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import Line, compact, seal
 from llpbench.board.page import render_page
 from llpbench.board.publish import refresh_facts
-from llpbench.board.schema import Board
+from llpbench.board.schema import Board, Curve
 from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import StoreError, printable
 from llpbench.contracts.result import CellResult
 from llpbench.plugins.registry import Registry
 from llpbench.results.store import Store
-from llpbench.results.table import data_key, setting_of
+from llpbench.results.table import data_key, mixed_rows, setting_of
 from llpbench.system.files import write_atomically
 
 NAME = "report.html"
+MOST_POINTS = 60
+"""Reports of a learning curve on the page."""
 YOURS, PUBLISHED = "yours", "published"
 
 
@@ -64,11 +66,43 @@ def own_page(store: Store, registry: Registry, beside: Content | None = None) ->
         _put_beside(content, beside, results)
     refresh_facts(content, registry)
     board = make_board(content)
+    board.curves = curves_of(results)
     title = f"llpbench: {store.root.resolve().name}"
+    if rows := mixed_rows(store.manifest().planned.values(), results):
+        title += f" (seeds of {len(rows)} rows computed by different code: llpbench status)"
     if beside is not None:
         title += " beside the leaderboard"
         _mark(board, {result.id for result in results})
     return render_page(msgspec.structs.replace(board, title=printable(title)))
+
+
+def curves_of(results: Iterable[CellResult]) -> list[Curve]:
+    """The learning curves of fits that reported more than once, with at most ``MOST_POINTS`` reports each."""
+    curves = []
+    for r in (r for r in results if len(r.history) > 1):
+        chosen = {
+            rule: selected.report for rule, selected in r.selected.items() if 0 <= selected.report < len(r.history)
+        }
+        step = -(-len(r.history) // MOST_POINTS)
+        kept = sorted({*range(0, len(r.history), step), len(r.history) - 1, *chosen.values()})
+        rules = dict.fromkeys(rule for rule in r.history[0] if rule in r.selected)
+        curves.append(
+            Curve(
+                dataset=r.dataset_name,
+                method=r.method_name,
+                noise=setting_of(r).noise_name,
+                bag=r.cell.bag_size,
+                seed=r.cell.seed,
+                reports=[number + 1 for number in kept],
+                values={rule: [_rounded(r.history[number].get(rule)) for number in kept] for rule in rules},
+                selected={rule: number + 1 for rule, number in chosen.items()},
+            )
+        )
+    return curves
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
 
 
 def published_beside(published: Iterable[Line], results: Collection[CellResult]) -> dict[str, Line]:

@@ -69,6 +69,7 @@ class DatasetAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     classes: int | None = None
     balance: tuple[float, ...] = ()
     images: bool = False
+    evaluation_only: bool = False
     task: str = "binary"
 
 

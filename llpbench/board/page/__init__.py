@@ -33,6 +33,7 @@ SCRIPTS = (
     "chart_rules.js",
     "chart_cost.js",
     "chart_phases.js",
+    "chart_curves.js",
     "chart_noise.js",
     "chart_ranks.js",
     "protocol.js",

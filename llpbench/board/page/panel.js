@@ -85,6 +85,7 @@ function panel(view) {
     bagPicker(view),
     h('div', {class: 'pair uneven'}, costChart(view, styles, wide), ruleChart(view, styles, slim)),
     phaseChart(view, styles, inner - pad, actions),
+    curveChart(view, styles, inner - pad),
     list(dataset.noises).length > 1 ? noiseChart(view, styles, inner - pad) : null,
     many ? null : familyTable(view),
     protocolBlock(view),

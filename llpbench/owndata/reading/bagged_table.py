@@ -13,7 +13,8 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
-from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
+from llpbench.owndata.reading.arguments import check_width, read_classes
+from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
 from llpbench.owndata.reading.count_forms import looks_like_counts
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ class BaggedTable:
         given: number of rows of that table.
         bags: the bags of these rows.
         counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise.
+        known: the bounds of the counts of all classes, and their noise.
         classes: names of the classes.
         count_sd: standard deviation of the counts, including that of counts known within bounds.
+        every_row: the feature columns of all rows that were given.
         notes: sentences about bags that were left out, counts that were imputed, and columns that equal the counts.
     """
 
@@ -83,8 +86,10 @@ class BaggedTable:
     given: int
     bags: BagIds
     counts: FloatArray
+    known: KnownCounts
     classes: list[Any]
     count_sd: float
+    every_row: pd.DataFrame
     notes: tuple[str, ...] = ()
 
     def take(self, chosen: IntArray) -> BaggedTable:
@@ -99,6 +104,7 @@ class BaggedTable:
             rows=self.rows[rows],
             bags=BagIds(ids, numbers, self.bags.sizes[chosen], self.bags.ordered),
             counts=self.counts[chosen],
+            known=self.known.take(chosen),
         )
 
     def warn(self) -> None:
@@ -125,6 +131,8 @@ def read_bagged_table(
     """
     count_sd = read_count_sd(count_sd)
     frame = as_frame(X)
+    check_width(frame.shape[1], "columns")
+    classes = read_classes(classes)
     check_order(bag_of, frame, "bag_of")
     if (counts is None) == (proportions is None):
         raise UsageError("give either counts or proportions.")
@@ -163,8 +171,10 @@ def read_bagged_table(
         given=len(features),
         bags=bags,
         counts=found.counts,
+        known=found.within,
         classes=found.classes,
         count_sd=float(np.hypot(count_sd, found.sd)),
+        every_row=features,
         notes=(*_notes(found, bags, count_sd), *_notes_on_columns(features, bags, found.counts)),
     )
     return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
