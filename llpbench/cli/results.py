@@ -97,7 +97,7 @@ def table(
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
-    warn_of_mixed_code(planned, results)
+    warn_of_mixture(planned, results)
     _warn_of_mixed_protocols(results)
     registry = load_registry(plugins, override)
     others = registry.table_kinds()
@@ -131,7 +131,7 @@ def _note_what_is_not_there(
             say("note: no published values are known for these methods, datasets and bags", err=True)
 
 
-def warn_of_mixed_code(planned: list[Planned], results: list[CellResult]) -> None:
+def warn_of_mixture(planned: list[Planned], results: list[CellResult]) -> None:
     """Say when seeds of a row were computed by different code."""
     from llpbench.results.table import mixed_rows
 

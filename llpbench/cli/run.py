@@ -111,13 +111,13 @@ def _print_failures(results: Results, most: int = 5) -> None:
 
 
 def _print_results(results: Results, as_json: bool) -> None:
-    from llpbench.cli.results import show_tables, warn_of_mixed_code
+    from llpbench.cli.results import show_tables, warn_of_mixture
     from llpbench.report.render import choose
 
     if as_json:
         click.echo(results.table(rule="all", format="json"))
     else:
-        warn_of_mixed_code(results.planned, results.results)
+        warn_of_mixture(results.planned, results.results)
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
             say(line)

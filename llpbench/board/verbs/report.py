@@ -9,7 +9,7 @@ import click
 from llpbench.board.verbs.options import OR_SHIPPED, board_option, board_to_read, shipped_has
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
-from llpbench.cli.results import open_store, warn_of_mixed_code
+from llpbench.cli.results import open_store, warn_of_mixture
 
 
 @click.command(short_help="Make the HTML page of a results folder.")
@@ -47,7 +47,7 @@ def report(
     from llpbench.plugins.registry import load_registry
 
     store = open_store(folder)
-    warn_of_mixed_code(list(store.manifest().planned.values()), store.results())
+    warn_of_mixture(list(store.manifest().planned.values()), store.results())
     read = board_to_read(board) if beside or board else None
     published = None if read is None else read_folder(read)
     say(f"wrote {write_page(store, load_registry(plugins, override), out, published)}")
