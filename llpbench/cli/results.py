@@ -98,6 +98,7 @@ def table(
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
     warn_of_mixture(planned, results)
+    _warn_of_mixed_protocols(results)
     registry = load_registry(plugins, override)
     others = registry.table_kinds()
     if kind not in (*KINDS, *others):
@@ -131,12 +132,17 @@ def _note_what_is_not_there(
 
 
 def warn_of_mixture(planned: list[Planned], results: list[CellResult]) -> None:
-    """Say when seeds of a row were computed by different code, or numbers under several protocols, or an older one."""
-    from llpbench.contracts.result import PROTOCOL
+    """Say when seeds of a row were computed by different code."""
     from llpbench.results.table import mixed_rows
 
     if rows := mixed_rows(planned, results):
         say(f"warning: {mixture_in_words(rows)}", err=True)
+
+
+def _warn_of_mixed_protocols(results: list[CellResult]) -> None:
+    """Say when numbers of several protocols stand in one table, or of an older one alone."""
+    from llpbench.contracts.result import PROTOCOL
+
     made = Counter(result.protocol for result in results)
     if not set(made) - {PROTOCOL}:
         return

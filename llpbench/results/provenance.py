@@ -96,7 +96,7 @@ class Provenance:
     def _outdated_code(self, cell: Cell, code: Mapping[str, str]) -> str:
         for part, before, today in self._differing(cell, code):
             if part.startswith(READ):
-                return f"were computed with another {code_name(before)}"
+                return f"were computed with another {Path(part.rpartition(':')[2]).name}"
             for line in (today, before):  # also a plugin that replaces a released or built-in one
                 if not is_own(line) and not is_released(line):
                     return f"were computed by other code of {code_name(line)}"
