@@ -15,6 +15,7 @@ from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, Metho
 
 Spec = MethodSpec | DatasetSpec | BagScheme | ExecutorSpec
 
+QUOTING = "In a shell, quote brackets and semicolons: 'dllp[lr=1e-3;1e-2]'."
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
 
@@ -29,7 +30,7 @@ def split_list(text: str) -> list[str]:
             items.append(text[start:i])
             start = i + 1
     if depth:
-        raise UsageError(f"unbalanced brackets in {text!r}.")
+        raise UsageError(f"unbalanced brackets in {text!r}. {QUOTING}")
     return [item.strip() for item in [*items, text[start:]] if item.strip()]
 
 
@@ -45,7 +46,7 @@ def parse_options(text: str) -> tuple[str, dict[str, list[str]]]:
     if not bracket:
         return name, {}
     if not rest.endswith("]"):
-        raise UsageError(f"{text!r}: the options must end with ']', as in {name}[option=value].")
+        raise UsageError(f"{text!r}: the options must end with ']', as in {name}[option=value]. {QUOTING}")
     options: dict[str, list[str]] = {}
     current = ""
     for item in rest[:-1].split(";"):
