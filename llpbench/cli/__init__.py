@@ -18,6 +18,7 @@ _VERBS = {
     "show": "llpbench.cli.listing:show",
     "status": "llpbench.cli.status:status",
     "table": "llpbench.cli.results:table",
+    "logs": "llpbench.cli.status:logs",
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ from llpbench.cli.printing import say, verbose_view
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
 from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import printable
+from llpbench.contracts.errors import UsageError, printable
 from llpbench.contracts.result import FAILURES
 from llpbench.experiment.run_settings import RunSettings
 
@@ -38,6 +40,11 @@ LARGE_RUN = 2_000
     is_flag=True,
     help="Run one cell in this process, for a debugger; its result is not kept.",
 )
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the settings to a run file (run --config FILE), and exit.",
+)
 @click.option("--pdb", "post_mortem", is_flag=True, help="As --debug; where the cell fails, start the debugger.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the table only, without progress.")
@@ -50,6 +57,7 @@ def run(
     dry_run: bool,
     yes: bool,
     debug: bool,
+    save: Path | None,
     post_mortem: bool,
     verbose: bool,
     quiet: bool,
@@ -72,6 +80,9 @@ def run(
     if last_failed:
         settings["rerun"] = "failed"
     request = plan_run({**settings, "progress": not (quiet or as_json)})
+    if save is not None:
+        _save(request, save)
+        return
     if dry_run:
         _print_plan(request)
         return
@@ -92,6 +103,16 @@ def run(
         if not (quiet or as_json):
             say(line, err=True)
     sys.exit(1 if results.failed else 0)
+
+
+def _save(request: RunRequest, file: Path) -> None:
+    """Write the settings of a request to a run file."""
+    from llpbench.execution.settings import write_run_file
+
+    if request.settings.suite:
+        raise UsageError("--save does not go with --suite, which is a file of its own.")
+    write_run_file(file, request.settings)
+    say(f"wrote {file}. Run it with: llpbench run --config {shlex.quote(str(file))}")
 
 
 def _announce(request: RunRequest, ask: bool) -> None:
