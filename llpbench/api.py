@@ -18,7 +18,7 @@ from llpbench.contracts.errors import UsageError
 from llpbench.contracts.view import View, notify
 from llpbench.execution.driver import run_jobs
 from llpbench.execution.jobs import fetch_data, make_executor, make_jobs, wanted_cells
-from llpbench.execution.settings import combine, find_run_file, read_run_file, registry_of
+from llpbench.execution.settings import combine, open_run_file
 from llpbench.execution.suite_run import AskedFor, plan_suite_run
 from llpbench.experiment.grid import plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
@@ -131,20 +131,19 @@ def plan_run(values: Mapping[str, Any], *, python: bool = False) -> RunRequest:
     """
     given = given_settings(values, RunSettings)
     request = Request(verb="run", settings=given, python=python)
-    registry = registry_of(given)
     if "suite" in given and "config" in given:
         raise UsageError("--suite and --config both say what to run; give one of them.")
+    file, given, registry = open_run_file(given)
     full = {**given, "progress": values.get("progress")}
-    asked = plan_suite_run(full, registry) if "suite" in given else _plan_grid(full, registry)
+    asked = plan_suite_run(full, registry) if "suite" in given else _plan_grid(file, full, registry)
     settings = asked.settings
     store = Store(Path(settings.out) if settings.out else Path("results") / asked.name)
     metric = choose(registry, (), settings.metric).metric
     return RunRequest(request, settings, registry, asked.planned, store, metric, asked.notes)
 
 
-def _plan_grid(given: Mapping[str, Any], registry: Registry) -> AskedFor:
-    config = given.get("config")
-    settings = combine(read_run_file(find_run_file(config, registry)) if config else {}, given, RunSettings)
+def _plan_grid(file: Mapping[str, Any], given: Mapping[str, Any], registry: Registry) -> AskedFor:
+    settings = combine(file, given, RunSettings)
     tuned = TunedParams(Path(settings.params), settings.params_rule) if settings.params else None
     planned = plan_cells(settings, registry, tuned)
     _refuse_outdated(tuned, registry)

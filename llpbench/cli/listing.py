@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from llpbench.plugins.registry import Entry, Registry
 
 _WIDE = 120
-_SUITES = "suites"
+_SUITES, _RUNS = "suites", "runs"
 
 
-@click.command("list", short_help="List methods, datasets, metrics, bag schemes, selection rules, executors, suites.")
-@click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES)))
+@click.command("list", short_help="List methods, datasets, metrics, schemes, rules, suites, run files.")
+@click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES, _RUNS)))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
@@ -34,6 +34,9 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
+    if kind == _RUNS:
+        _list_run_files(registry, as_json)
+        return
     kinds = [name for name in KINDS if kind in (None, name)]
     suites = list_suites(registry) if kind in (None, _SUITES) else {}
     if as_json:
@@ -55,6 +58,24 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         for name, title in suites.items():
             say(f"  {name:<{max(18, *(len(n) + 2 for n in suites))}}{title}")
     report_troubles(registry)
+
+
+def _list_run_files(registry: Registry, as_json: bool) -> None:
+    """Print the run files of installed packages: their names and the comments that they begin with."""
+    from llpbench.execution.settings import run_files
+
+    found = {name: _first_comment(path) for name, path in run_files(registry).items()}
+    if as_json:
+        print_json({_RUNS: [{"name": name, "title": title} for name, title in found.items()]})
+        return
+    width = max(18, *(len(name) + 2 for name in found))
+    for name, title in found.items():
+        say(f"  {name:<{width}}{title}")
+
+
+def _first_comment(path: Path) -> str:
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
 
 
 @click.command(short_help="Show a method's parameters, a dataset's facts or the contents of a suite.")

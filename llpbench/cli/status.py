@@ -15,6 +15,7 @@ from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
+from llpbench.results.reading import read_regular
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -95,6 +96,36 @@ def status(
         say(mixture_in_words(mixed))
     here = [command if isinstance(command, str) else command.into(store.root) for command in commands]
     _print_advice(counts, here, older, other)
+
+
+@click.command(short_help="Print what the cells of a run printed.")
+@folder_argument
+@click.option("-k", "matching", default="", metavar="TEXT", help="Cells whose id or description contains TEXT.")
+def logs(folder: Path | None, matching: str) -> None:
+    """Print the log and the traceback of each cell that has one, failed cells first.
+
+    FOLDER is a results folder, by default the newest under results/.
+    """
+    store = open_store(folder)
+    planned = store.manifest().planned
+    status_of = {result.id: result.status for result in store.results()}
+    chosen = [i for i, plan in planned.items() if matching in i or matching in describe_cell(plan)]
+    shown = 0
+    for cell_id in sorted(chosen, key=lambda i: status_of.get(i, "missing") == "ok"):
+        texts = [_text(path) for path in (store.log_path(cell_id), store.traceback_path(cell_id))]
+        if any(texts):
+            shown += 1
+            say(f"{status_of.get(cell_id, 'missing')}  {describe_cell(planned[cell_id])}  ({cell_id})", bold=True)
+            say("\n".join(filter(None, texts)))
+    if not shown:
+        say(f"none of {plural(len(chosen), 'cell')} printed anything or failed", err=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode(errors="replace").rstrip()
+    except OSError:
+        return ""
 
 
 def _suite_status(

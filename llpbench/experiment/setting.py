@@ -51,6 +51,7 @@ class SettingField(Generic[Given, Kept]):
         repeated: whether the option is given once for each value.
         names: the registry's shelf that shell completion takes names from.
         choices: all possible values.
+        rare: whether ``--help`` leaves it to ``--help-all``.
         grid: whether it defines cells; other settings say how cells are run and shown.
     """
 
@@ -71,9 +72,10 @@ class SettingField(Generic[Given, Kept]):
         names: str = "",
         choices: Sequence[str] = (),
         grid: bool = False,
+        rare: bool = False,
     ) -> None:
         self.help, self.default, self.short, self.flags = help, default, short, flags
-        self.names, self.choices, self.grid, self.repeated = names, tuple(choices), grid, repeated
+        self.names, self.choices, self.grid, self.repeated, self.rare = names, tuple(choices), grid, repeated, rare
         self.shown = shown or _words(default)
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -5,6 +5,8 @@ A registry is created by ``load_registry`` and passed on; there is no global one
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, ExecutorSpec)
 log = logging.getLogger("llpbench")
 
+_MOST_FILES = 100  # of a folder that are searched for a plugin
 KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
 """The catalogs of a registry, in the order in which they are listed."""
 
@@ -72,6 +75,8 @@ class Catalog(Generic[S]):
         if name not in self.entries:
             names = ", ".join(plugin.name for plugin in self.broken)
             hint = f" Broken plugins: {names} (llpbench doctor)." if names else ""
+            file = file_that_registers(name)
+            hint += f" {file} seems to register it: add --plugin {file}." if file else ""
             raise UnknownNameError(self.kind, name, self.entries, hint)
         return self.entries[name]
 
@@ -307,6 +312,16 @@ def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec] | Entry[ExecutorSp
     if not missing:
         return ""
     return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing, entry.spec.name)}"
+
+
+def file_that_registers(name: str) -> str:
+    """A Python file of the working directory that mentions the hooks of llpbench and the name; empty if none does."""
+    for path in itertools.islice(sorted(Path().glob("*.py")), _MOST_FILES):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8")
+            if "hookimpl" in text and (f'"{name}"' in text or f"'{name}'" in text):
+                return str(path)
+    return ""
 
 
 def install_hint(plugin: Plugin, modules: Iterable[str], name: str = "") -> str:
