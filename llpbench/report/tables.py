@@ -15,7 +15,7 @@ from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
-from llpbench.results.worth import bags_of, is_label_bound, label_curves
+from llpbench.results.worth import at_as_many_labels, is_label_bound
 
 Key = int | str
 """A column of a table: a bag size, a noise level, a dataset, a rule."""
@@ -178,7 +178,7 @@ def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[s
     if metric.measured_on != TEST_ROWS:
         return []
     usual = usual_number(row.seeds for row in rows if not row.oracle)
-    values = _at_as_many_labels(rows, metric)
+    values = at_as_many_labels(rows, higher_is_better=metric.higher_is_better)
     one_by_one = not values
     for row in rows:
         if row.oracle and (one_by_one or not is_label_bound(row)):
@@ -189,21 +189,6 @@ def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[s
         words = [f"{value} ({bags})" if several else value for bags, value in found.items()]
         bounds.append(f"{method} {', '.join(dict.fromkeys(words))}")
     return bounds
-
-
-def _at_as_many_labels(rows: list[Row], metric: MetricStyle) -> dict[str, dict[str, str]]:
-    """The values, by bags, of bounds with a number of labelled rows, where this is the number of training bags."""
-    settings: dict[str, list[Row]] = {}
-    for row in rows:
-        settings.setdefault(row.bags_name, []).append(row)
-    values: dict[str, dict[str, str]] = {}
-    for name, found in settings.items():
-        bags = bags_of(found)
-        for bound, curve in label_curves(found, higher_is_better=metric.higher_is_better).items():
-            value = None if bags is None else curve.at(bags)
-            if value is not None:
-                values.setdefault(f"{bound}, as many labels as bags", {})[name] = f"{value:.{found[0].digits}f}"
-    return values
 
 
 def _picked_by_all(rows: list[Row]) -> tuple[int, ...]:

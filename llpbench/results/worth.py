@@ -97,6 +97,24 @@ def label_curves(rows: Iterable[Row], *, higher_is_better: bool = True) -> dict[
     return {name: LabelCurve.of(found, higher_is_better=higher_is_better) for name, found in points.items()}
 
 
+def at_as_many_labels(rows: Iterable[Row], *, higher_is_better: bool = True) -> dict[str, dict[str, str]]:
+    """The printed values, by bound and bags, of bounds with as many labelled rows as there are training bags.
+
+    ``rows`` are those of one dataset, noise level, metric and rule.
+    """
+    settings: dict[str, list[Row]] = {}
+    for row in rows:
+        settings.setdefault(row.bags_name, []).append(row)
+    values: dict[str, dict[str, str]] = {}
+    for name, found in settings.items():
+        bags = bags_of(found)
+        for bound, curve in label_curves(found, higher_is_better=higher_is_better).items():
+            value = None if bags is None else curve.at(bags)
+            if value is not None:
+                values.setdefault(f"{bound}, as many labels as bags", {})[name] = f"{value:.{found[0].digits}f}"
+    return values
+
+
 def _family(row: Row) -> str:
     """The name of a bound with its other options."""
     return format_options(row.base_method, {name: text for name, text in row.options.items() if name != LABELS})
