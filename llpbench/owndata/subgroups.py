@@ -13,7 +13,7 @@
 - the sensitivity: halves agree about an error that all of them make, for instance because a column works differently
   within bags than between them. If the log-odds of the subgroup are off by ``δ``, its total moves by ``δ`` times
   ``Σ p (1 − p)`` of its rows, in a bag of known total times the variance of the division. ``δ`` has the standard
-  deviation ``SENSITIVITY``, which was chosen on 18 tables with natural groups (development list, Adult, Marketing) so
+  deviation ``SENSITIVITY``, which was chosen on 17 tables with natural groups (development list, Adult, Marketing) so
   that nine of ten intervals contain the true total.
 
 **A test.** If ``δ`` is the same within all bags and between them, bags with more rows of the subgroup differ from what
