@@ -191,18 +191,21 @@ class LLPModel:
             counts: known counts of the bags, in the forms of ``fit``.
             proportions: known proportions instead.
             count_sd: standard deviation of the noise in the counts.
-            level: coverage of the interval if the model is correctly specified.
+            level: level of the interval.
             halvings: how often the bags of the fit are split into halves and fitted again, to estimate how far totals
                 depend on the sample of bags. The fits are kept for the next call. 0: intervals cover chance only.
 
         Returns:
             A DataFrame indexed by the subgroups (and the classes, if there are more than two; for two classes the
             totals are those of ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``, the
-            interval, which covers chance, bag effects (if counts are unknown) and the sample of bags, but no error
-            common to all bags; ``least`` and ``most``, bounds that follow from the known counts alone.
+            interval, which covers chance, bag effects (if counts are unknown), the sample of bags, and errors of the
+            usual size that all fits have in common; ``least`` and ``most``, bounds that follow from the known counts
+            alone.
 
         Warns:
-            LLPWarning: rows in bags with unknown counts are not included, or the intervals cover chance only.
+            LLPWarning: rows in bags with unknown counts are not included; the intervals cover chance only; or the model
+                is not better than a constant, or does not explain bags with more rows of a subgroup, so that only
+                ``least`` and ``most`` are certain.
 
         Raises:
             UsageError: an argument is invalid.

@@ -84,6 +84,11 @@ class Report:
         parts += [_section("Importance of columns", self._effect_lines(), wrap=self.effects is None)]
         return "\n\n".join(parts)
 
+    @property
+    def is_better(self) -> bool:
+        """Whether the model is clearly better than a constant."""
+        return self.facts is not None and self.facts.score.better
+
     def verdict(self) -> str:
         """One sentence: whether it is better than a constant, and how far its probabilities are shrunk."""
         if self.facts is None:
@@ -172,7 +177,7 @@ class Report:
         top = max(max(effect.loss for effect in self.effects), 1e-12)
         lines = ["loss of log-likelihood per held-out bag if the column is shuffled, in nats"]
         for effect in self.effects:
-            bar = "█" * round(_BAR * max(effect.loss, 0.0) / top)
+            bar = "█" * round(_BAR * max(effect.loss, 0.0) / top) if self.is_better else ""
             lines.append(f"{effect.column:<{width}}  {effect.loss:+8.3f} ± {effect.sd:.3f}  {bar}".rstrip())
         return lines
 

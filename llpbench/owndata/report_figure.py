@@ -27,7 +27,7 @@ def make_figure(report: Report) -> Figure:
     panels = [_draw_calibration]
     if report.proportions is not None:
         panels.insert(0, _draw_proportions)
-    if report.effects:
+    if report.effects and report.is_better:
         panels.append(_draw_columns)
     figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
     for draw, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):

@@ -56,7 +56,7 @@ def make_page(report: Report) -> str:
     if report.facts is None:
         head.append(f"<p>{NO_FACTS}</p>")
         return _page(title, [f"<header>{''.join(head)}</header>"])
-    good = " good" if report.facts.score.better else ""
+    good = " good" if report.is_better else ""
     head.append(f'<p class="verdict{good}">{_text(report.verdict())}</p>')
     parts = [f"<header>{''.join(head)}</header>"]
     if report.facts.warnings:
@@ -106,11 +106,12 @@ def _rows(rows: list[tuple[str, str]]) -> str:
 def _effects(report: Report) -> str:
     if report.effects is None:
         return f"<p>Unknown: {_text(report.why_no_effects)}.</p>"
-    top = max(max(effect.loss for effect in report.effects), 1e-12)
+    top, bars = max(max(effect.loss for effect in report.effects), 1e-12), report.is_better
     rows = "".join(
         f'<tr><td class="name">{_text(effect.column)}</td><td class="bars">'
-        f'<div class="bar" style="width:{100 * max(effect.loss, 0.0) / top:.1f}%"></div></td>'
-        f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
+        + (f'<div class="bar" style="width:{100 * max(effect.loss, 0.0) / top:.1f}%"></div>' if bars else "")
+        + "</td>"
+        + f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
         for effect in report.effects
     )
     note = "Loss of log-likelihood per held-out bag if the column is shuffled, in nats."

@@ -257,6 +257,16 @@ def test_notebooks_show_models_and_reports_with_escaped_names() -> None:
     assert "srcdoc" in model.report()._repr_html_()
 
 
+def test_report_of_a_worthless_model_draws_no_bars() -> None:
+    frame, y = table(40, 20)
+    model, told = fit(frame, np.random.default_rng(0).permutation(y), halvings=1)
+    report = model.report()
+    assert any("not clearly better" in text for text in told)
+    assert not report.is_better
+    assert "█" not in str(report)
+    assert 'class="bar"' not in report.html()
+
+
 def test_plot_draws_what_the_report_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     frame, y = table()

@@ -20,6 +20,10 @@ from llpbench.owndata.reading.count_forms import looks_like_counts
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_LEVELS = 20
+_LEAST_BAGS = 3
+"""Number of bags from which on the sums of a column do not equal the counts by chance."""
+
 
 def as_python(value: Any) -> Any:
     """A numpy scalar as a Python scalar; other values unchanged."""
@@ -195,9 +199,11 @@ def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
 
 
 def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) -> list[str]:
-    """A sentence for each column that equals the bags' counts or shares."""
+    """A sentence for each column that equals the bags' counts or shares, or whose sums do."""
     import pandas as pd
 
+    seen = ~np.isnan(counts).any(axis=1)
+    totals = list(counts.T) if seen.sum() >= _LEAST_BAGS and len(np.unique(counts[seen])) > 1 else []
     sizes = bags.sizes[:, None].astype(np.float64)
     known = np.hstack([counts, sizes - counts])
     known = np.hstack([known, known / sizes])
@@ -205,6 +211,15 @@ def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) 
     notes = []
     for place, name in enumerate(features.columns):
         column = features.iloc[:, place]
+        if any(
+            np.array_equal(np.bincount(bags.numbers, own, len(sizes))[seen], sums[seen])
+            for own in _as_labels(column)
+            for sums in totals
+        ):
+            notes.append(
+                f"column {str(name)!r} looks like the label: its sums over the bags are the counts. Remove it, or "
+                "every method looks better than it is."
+            )
         if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(column.dtype):
             continue
         own = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -214,6 +229,18 @@ def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) 
                 "it, or every method looks better than it is."
             )
     return notes
+
+
+def _as_labels(column: pd.Series[Any]) -> list[FloatArray]:
+    """The 0/1 indicators of the values of a column with few values."""
+    import pandas as pd
+
+    try:
+        codes, levels = pd.factorize(column)
+    except TypeError:  # values that are not hashable
+        return []
+    few = 1 < len(levels) <= _MOST_LEVELS
+    return [(codes == level).astype(np.float64) for level in range(len(levels))] if few else []
 
 
 def _agree(a: FloatArray, b: FloatArray) -> bool:
