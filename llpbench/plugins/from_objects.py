@@ -91,7 +91,7 @@ def _dataset_plugin(item: object, folder: Path) -> tuple[str, str]:
 
 
 def _table_plugin(frame: pd.DataFrame, folder: Path) -> tuple[str, str]:
-    """A table with labels, which is read as the dataset ``csv`` reads one."""
+    """A table with labels; it is read by the dataset that reads files of a user's own."""
     name, label, bag = (
         str(frame.attrs.get(key, usual)) for key, usual in (("name", "table"), ("label", "label"), ("bag", ""))
     )
@@ -105,9 +105,9 @@ def _table_plugin(frame: pd.DataFrame, folder: Path) -> tuple[str, str]:
     digest = hashlib.sha256(content).hexdigest()[:8]
     path = folder / f"{_identifier(name)}_{digest}.csv"
     write_atomically(path, content)
-    module, function = load_registry().datasets["csv"].factory.split(":")
+    module, function = _reader_of_tables().split(":")
     bags = f', own_bags="bag", params=(Param("bag", {bag!r}, doc="the column that identifies bags"),)' if bag else ""
-    text = f"""from {module} import {function} as load_csv
+    text = f"""from {module} import {function} as read_table
 from llpbench import DatasetSpec, Param, hookimpl
 
 
@@ -117,9 +117,18 @@ def llpbench_datasets():
 
 
 def load(files, *, seed, **options):
-    return load_csv(files, seed=seed, path={str(path.resolve())!r}, label={label!r}, **options)
+    return read_table(files, seed=seed, path={str(path.resolve())!r}, label={label!r}, **options)
 """
     return _kebab(name), _save(f"{text}# {digest}\n", _identifier(name), folder)
+
+
+def _reader_of_tables() -> str:
+    """The factory of the installed dataset that takes the path of a table and the names of its columns."""
+    for spec in load_registry().datasets.specs:
+        params = {p.name: p for p in spec.params}
+        if {"path", "label", "bag"} <= params.keys() and params["path"].names_file:
+            return spec.factory
+    raise UsageError("datasets: no installed dataset reads tables; give names or functions.")
 
 
 def _write(

@@ -44,7 +44,26 @@ def mlp(n_features: int, widths: Sequence[int], n_outputs: int) -> Any:
     layers.append(dense(n_outputs, None, "logits"))
     if n_outputs == 1:
         layers.append(keras.layers.Reshape((), name="flat"))
-    return keras.Sequential(layers, name="mlp")
+    kind = _DirectMLP if backend().name == "torch" else keras.Sequential
+    return kind(layers, name="mlp")
+
+
+class _DirectMLP(keras.Sequential):  # type: ignore[misc]
+    """The network on torch: the same layers and weights, called without Keras.
+
+    Torch runs eagerly, so Keras's checks and bookkeeping are repeated for every layer of every batch. There they take
+    longer than the arithmetic of a small batch; jax and tensorflow need them once, when a program is compiled.
+    """
+
+    def __call__(self, X: Any, training: bool = False) -> Any:  # noqa: ARG002
+        """The logits of rows; weights are those of the surrounding ``StatelessScope``, if there is one."""
+        import torch
+
+        hidden = [layer for layer in self.layers if hasattr(layer, "kernel")]
+        for layer in hidden:
+            X = torch.addmm(layer.bias.value, X, layer.kernel.value)
+            X = X if layer is hidden[-1] else torch.relu(X)
+        return X.reshape(-1) if len(self.output_shape) == 1 else X
 
 
 def draw_weights(variables: Sequence[Any], rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
