@@ -33,7 +33,7 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import check_result, compact, is_unreleased, seal
 from llpbench.board.content.searches import find_search, is_tuned, read_histories
 from llpbench.board.content.splits import Splits
-from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, read_plain, short_line
+from llpbench.board.validate import RESULT_BYTES, Unsound, read_plain, short_line
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, StoreError, UsageError
 from llpbench.contracts.result import PROTOCOL, CellResult
@@ -78,7 +78,6 @@ def add_results(
     reader = RunReader(run, content, registry, tuned)
     for cell_id, planned in manifest.planned.items():
         try:
-            check_id(cell_id)
             path = run / "cells" / f"{cell_id}.json"
             if not path.exists() and not path.is_symlink():
                 report.missing += 1

@@ -190,7 +190,7 @@ def _files_read(job: Job, opened: Iterable[str]) -> dict[str, str]:
 def _is_setting(path: Path) -> bool:
     """Whether a file is in a hidden folder of the user's home, where programs keep settings and caches."""
     home = Path.home()
-    return path.is_relative_to(home) and path.relative_to(home).parts[0].startswith(".")
+    return home in path.parents and path.relative_to(home).parts[0].startswith(".")
 
 
 def recorded_versions(job: Job) -> dict[str, str]:

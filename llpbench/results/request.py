@@ -28,7 +28,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     def __post_init__(self) -> None:
         for name in _REPEATED:
-            if not isinstance(self.settings.get(name, []), list):
+            if not (self.python or isinstance(self.settings.get(name, []), list)):
                 raise ValueError(f"{name} must be a list, got {self.settings[name]!r}")
 
     def __str__(self) -> str:

@@ -399,7 +399,7 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
     [
         ({"method": "supervised"}, "supervised needs the label of every row"),
         ({"method": "meanridge"}, "Did you mean 'mean-ridge'"),
-        ({"method": None}, "method: expected a text, got None"),
+        ({"method": 3}, "method: expected a text, got 3"),
         ({"params": 3}, "params: expected values by name, got 3"),
         ({"classes": "ab"}, "classes: expected a list of the names of the classes, got 'ab'"),
         ({"plugins": [1]}, "plugins: expected a path or a list of paths, got [1]"),
