@@ -133,7 +133,7 @@ def _note_what_is_not_there(
 
 def warn_of_mixture(planned: list[Planned], results: list[CellResult]) -> None:
     """Say when seeds of a row were computed by different code."""
-    from llpbench.results.table import mixed_rows
+    from llpbench.results.mixed_code import mixed_rows
 
     if rows := mixed_rows(planned, results):
         say(f"warning: {mixture_in_words(rows)}", err=True)

@@ -60,7 +60,7 @@ def status(
     if suite is not None or board is not None:
         _suite_status(suite, folder, board, as_json, plugins, override)
         return
-    from llpbench.results.table import mixed_rows
+    from llpbench.results.mixed_code import mixed_rows
 
     store = open_store(folder)
     planned, commands = store.manifest().planned, store.manifest().commands

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from llpbench.contracts.bag_card import BagCard
-from llpbench.contracts.cell import USUAL, Cell, bag_words, setting_name
+from llpbench.contracts.cell import USUAL, Cell, bag_words
 from llpbench.contracts.result import CellResult
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.plan import Planned, without_trials
@@ -93,15 +93,6 @@ class Group:
     def fine(self) -> list[CellResult]:
         """The results with numbers."""
         return [result for result in self.found if result.status == "ok"]
-
-    @property
-    def mixed_code(self) -> list[str]:
-        """The parts of the code (``method``, ``harness``) that differ between its seeds."""
-        lines: dict[str, set[str]] = {}
-        for result in self.fine:
-            for part, line in result.code.items():
-                lines.setdefault(part, set()).add(line)
-        return [part for part, found in lines.items() if len(found) > 1]
 
     @property
     def card(self) -> BagCard | None:
@@ -252,15 +243,6 @@ def group_cells(
         groups[key].plans.append(plan)
         groups[key].results.append(by_id.get(cell_id))
     return list(groups.values())
-
-
-def mixed_rows(planned: Iterable[Planned], results: Iterable[CellResult]) -> list[str]:
-    """The rows whose seeds were computed by different code, in words, each with the parts that differ."""
-    return [
-        f"{group.method} on {setting_name(group.setting.dataset, group.setting.bag_size)} ({', '.join(parts)})"
-        for group in group_cells(planned, results)
-        if (parts := group.mixed_code)
-    ]
 
 
 def roles_of(shown: Iterable[Group | Row]) -> Roles:

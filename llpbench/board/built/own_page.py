@@ -22,8 +22,9 @@ from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import StoreError, printable
 from llpbench.contracts.result import CellResult
 from llpbench.plugins.registry import Registry
+from llpbench.results.mixed_code import mixed_rows
 from llpbench.results.store import Store
-from llpbench.results.table import data_key, mixed_rows, setting_of
+from llpbench.results.table import data_key, setting_of
 from llpbench.system.files import write_atomically
 
 NAME = "report.html"
