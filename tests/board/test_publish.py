@@ -322,7 +322,7 @@ def test_add_refuses_cell_ids_that_are_paths(tmp_path: Path) -> None:
     manifest = json.loads(path.read_text())
     manifest["planned"] = dict.fromkeys(["../../secret", "\x1b[31mred"], *manifest["planned"].values())
     path.write_text(json.dumps(manifest))
-    with pytest.raises(StoreError, match="the id of a cell is 16 hexadecimal digits, got '../../secret'"):
+    with pytest.raises(StoreError, match="the id of a cell is 16 hexadecimal digits"):
         add(tmp_path / "run")
 
 
