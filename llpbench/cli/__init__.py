@@ -25,7 +25,7 @@ _VERBS = {
 
 _SECTIONS = {
     "Run": ("run", "tune", "status", "rerun"),
-    "Look at results": ("table", "report", "results", "logs", "cite"),
+    "Look at results": ("table", "plot", "versus", "report", "results", "logs", "cite"),
     "Your own data": ("compare",),
     "Extend": ("new", "check", "plugins", "suite"),
     "Publish": ("leaderboard",),
