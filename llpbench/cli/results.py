@@ -184,8 +184,8 @@ def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wante
     from rich.console import Console
 
     from llpbench.report.cards import card_lines
+    from llpbench.report.notes import merge_equal_rules
     from llpbench.report.render import make_tables
-    from llpbench.report.tables import merge_equal_rules
     from llpbench.report.terminal import print_cards
     from llpbench.results.table import group_cells
 

@@ -12,6 +12,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
 from llpbench.report import tables
 from llpbench.report.levels import across_levels, on_common_seeds
+from llpbench.report.notes import notes_on_defaults
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
 from llpbench.results.shared import RIVALS, Roles
@@ -83,7 +84,7 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
 
 def _with_published(table: tables.Table, wanted: Wanted) -> tables.Table:
     """The table with notes on defaults, and on publications that have numbers on the natural bags of its dataset."""
-    notes = tables.notes_on_defaults(table.methods, wanted.defaults)
+    notes = notes_on_defaults(table.methods, wanted.defaults)
     notes += published_on(wanted.references, table.about[0], table.rule, wanted.metric)
     return replace(table, notes=[*table.notes, *notes])
 

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from llpbench.plugins.registry import load_registry
+from llpbench.report.notes import merge_equal_rules, notes_on_defaults
 from llpbench.report.render import choose
 from llpbench.report.tables import (
     Table,
@@ -20,8 +21,6 @@ from llpbench.report.tables import (
     build_noise_tables,
     build_tables,
     format_value,
-    merge_equal_rules,
-    notes_on_defaults,
     to_csv,
     to_json,
     to_latex,
