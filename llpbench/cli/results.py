@@ -13,6 +13,7 @@ from llpbench.cli.options import complete_suites, folder_argument, plugin_option
 from llpbench.cli.printing import say
 from llpbench.contracts.cell import setting_name
 from llpbench.contracts.errors import UnknownNameError, UsageError
+from llpbench.contracts.result import FAILURES
 from llpbench.contracts.specs import import_attribute
 
 if TYPE_CHECKING:
@@ -189,16 +190,28 @@ def newest_folder() -> Path | None:
         return None
 
 
-def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wanted) -> None:
-    """Print tables on the terminal, and below them what the bags are like."""
+def show_tables(planned: list[Planned], results: list[CellResult], wanted: Wanted, *, failures: bool = True) -> None:
+    """Print tables on the terminal, and below them what the bags are like.
+
+    Args:
+        planned: the cells.
+        results: their results.
+        wanted: what to show.
+        failures: whether the notes include why cells failed.
+    """
     from rich.console import Console
 
     from llpbench.report.cards import card_lines
+    from llpbench.report.notes import merge_equal_rules
     from llpbench.report.render import make_tables
     from llpbench.report.terminal import print_cards
     from llpbench.results.table import group_cells
 
-    print_kind(make_tables(planned, results, wanted), wanted.kind)
+    made = merge_equal_rules(make_tables(planned, results, wanted))
+    if not failures:
+        words = [f": {status}: " for status in FAILURES]
+        made = [replace(t, notes=[note for note in t.notes if not any(w in note for w in words)]) for t in made]
+    print_kind(made, wanted.kind)
     print_cards(card_lines(group_cells(planned, results)), Console(highlight=False))
 
 

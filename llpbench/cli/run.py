@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -21,10 +22,12 @@ from llpbench.experiment.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from llpbench.api import RunRequest
+    from llpbench.contracts.result import CellResult
     from llpbench.experiment.plan import Planned
     from llpbench.report.results import Results
 
 
+_DIGITS = re.compile(r"\d+")
 LARGE_RUN = 2_000
 """Cells to run above which a run is announced, and confirmed on a terminal."""
 
@@ -185,15 +188,21 @@ def _debug(request: RunRequest, post_mortem: bool) -> None:
 
 
 def _print_failures(results: Results, most: int = 5) -> None:
-    """Where cells failed: the line in the plugin's own code, and the file that has the traceback."""
+    """Where cells failed: the line in the plugin's own code, and the file that has the traceback; each cause once."""
     plans = {plan.cell.id: plan for plan in results.planned}
     failed = [result for result in results.results if result.status in FAILURES]
     if not failed:
         return
     say(f"{plural(len(failed), 'cell')} failed:", err=True)
-    print_troubles([trouble_of(result, plans[result.id], results.store) for result in failed[:most]], err=True)
-    if len(failed) > most:
-        say(f"  … and {len(failed) - most} more: llpbench status {results.folder}", err=True)
+    causes: dict[tuple[str, str], list[CellResult]] = {}
+    for result in failed:
+        causes.setdefault((result.status, result.failed_at or _DIGITS.sub("#", result.reason)), []).append(result)
+    for first, *others in list(causes.values())[:most]:
+        print_troubles([trouble_of(first, plans[first.id], results.store)], err=True)
+        if others:
+            say(f"      the same in {plural(len(others), 'more cell')}", err=True)
+    if len(causes) > most:
+        say(f"  … and {len(causes) - most} other causes: llpbench status {results.folder}", err=True)
 
 
 def _print_results(results: Results, as_json: bool) -> None:
@@ -204,7 +213,9 @@ def _print_results(results: Results, as_json: bool) -> None:
         click.echo(results.table(rule="all", format="json"))
     else:
         warn_of_mixture(results.planned, results.results)
-        show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
+        show_tables(
+            results.planned, results.results, choose(results.registry, results.results, results.metric), failures=False
+        )
         for line in _tuning_times(results.planned):
             say(line)
 

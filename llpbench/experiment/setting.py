@@ -25,7 +25,7 @@ import msgspec
 
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.plugins.options import format_scalar, split_list
-from llpbench.system.quantities import parse_duration, parse_memory
+from llpbench.system.quantities import parse_duration, parse_memory, shown
 
 Given = TypeVar("Given")
 Kept = TypeVar("Kept")
@@ -35,7 +35,6 @@ R = TypeVar("R")
 MOST_SEEDS = 100_000
 _MOST_DIGITS = 9  # of a seed that is written as text
 _MOST_BYTES = 255  # of a file name
-_MOST_SHOWN = 80  # characters of a value in a message
 _SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 
 
@@ -115,7 +114,7 @@ class SettingField(Generic[Given, Kept]):
         try:
             read: Kept = msgspec.convert(parsed, kept)
         except msgspec.ValidationError:
-            raise UsageError(f"{self.name}: expected {self.wanted}, got {_shown(value)}.") from None
+            raise UsageError(f"{self.name}: expected {self.wanted}, got {shown(value)}.") from None
         return read
 
 
@@ -212,7 +211,7 @@ class _Amount(SettingField[float | str | None, float]):
         """Read an amount, which is positive, or the default."""
         amount = super().read(value)
         if not 0 < amount < float("inf") and amount != self.default:
-            raise UsageError(f"{self.name}: expected {self.wanted}, got {_shown(value)}.")
+            raise UsageError(f"{self.name}: expected {self.wanted}, got {shown(value)}.")
         return amount
 
 
@@ -329,17 +328,11 @@ def checked_path(path: str, what: str) -> str:
         UsageError: a name in it is longer than file systems allow, or it contains a NUL character.
     """
     if "\0" in path:
-        raise UsageError(f"{what}: a path cannot contain NUL characters, got {_shown(path)}.")
+        raise UsageError(f"{what}: a path cannot contain NUL characters, got {shown(path)}.")
     longest = max((len(os.fsencode(part)) for part in Path(path).parts), default=0)
     if longest > _MOST_BYTES:
-        raise UsageError(f"{what}: a file name has at most {_MOST_BYTES} bytes, got {longest} in {_shown(path)}.")
+        raise UsageError(f"{what}: a file name has at most {_MOST_BYTES} bytes, got {longest} in {shown(path)}.")
     return path
-
-
-def _shown(value: Any) -> str:
-    """A value as in Python, shortened."""
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def plain(value: Any) -> Any:

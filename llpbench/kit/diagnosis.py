@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -58,27 +59,36 @@ for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".", on
 """
 
 
-def diagnose(registry: Registry, *, imports: bool = True) -> dict[str, Any]:
+def diagnose(registry: Registry, *, imports: bool = True, on_step: Callable[[str], object] = str) -> dict[str, Any]:
     """All facts about this machine; ``problems`` lists what needs attention, in sentences.
 
-    With ``imports``, backends and the modules of plugins are imported, each in its own process.
+    With ``imports``, backends and the modules of plugins are imported, each in its own process. ``on_step`` is told
+    what is checked next.
     """
     from llpbench.execution.jobs import default_memory_mb
     from llpbench.execution.launch import FORK_IS_SAFE
     from llpbench.system.machine import machine, usable_cores
 
     problems: list[str] = []
+    checks: dict[str, tuple[str, Callable[[], Any]]] = {
+        "method_process": ("the sandbox of a method's process", lambda: check_sandbox(problems)),
+        "requirements": ("requirements", lambda: check_requirements(problems)),
+        "packages": ("backends and optional packages", lambda: check_packages(imports, problems)),
+        "plugins": ("plugins", lambda: _plugins(registry)),
+        "modules": ("modules of plugins", lambda: check_modules(registry, problems) if imports else []),
+        "data": (
+            "data files",
+            lambda: [_dataset(entry.spec, problems) for entry in registry.datasets if entry.spec.files],
+        ),
+    }
     report: dict[str, Any] = {
         "llpbench": __version__,
         "machine": {**machine(), "usable_cores": len(usable_cores())},
         "cells": {"start": "fork" if FORK_IS_SAFE else "spawn", "memory_mb": round(default_memory_mb())},
-        "method_process": check_sandbox(problems),
-        "requirements": check_requirements(problems),
-        "packages": check_packages(imports, problems),
-        "plugins": _plugins(registry),
-        "modules": check_modules(registry, problems) if imports else [],
-        "data": [_dataset(entry.spec, problems) for entry in registry.datasets if entry.spec.files],
     }
+    for name, (step, check) in checks.items():
+        on_step(step)
+        report[name] = check()
     existing = next(folder for folder in (Path("results"), *Path("results").resolve().parents) if folder.exists())
     if not os.access(existing, os.W_OK):
         problems.append("the results folder cannot be written; use --out")

@@ -25,7 +25,14 @@ def doctor(imports: bool, as_json: bool, plugins: tuple[Path, ...], override: tu
     from llpbench.kit.diagnosis import diagnose
     from llpbench.plugins.registry import load_registry
 
-    report = diagnose(load_registry(plugins, override), imports=imports)
+    live = sys.stderr.isatty()
+
+    def show(step: str = "") -> None:
+        if live:
+            click.echo(f"\r\x1b[K{f'checking {step} ...' if step else ''}", err=True, nl=False)
+
+    report = diagnose(load_registry(plugins, override), imports=imports, on_step=show)
+    show()
     if as_json:
         print_json(report)
     else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from llpbench.contracts.errors import UnknownNameError
 from llpbench.contracts.result import CellResult
-from llpbench.contracts.specs import Reference
+from llpbench.contracts.specs import Reference, Scalar
 from llpbench.experiment.plan import Planned
 from llpbench.plugins.registry import Registry
 from llpbench.report import tables
 from llpbench.report.levels import across_levels, on_common_seeds
+from llpbench.report.notes import notes_on_defaults
 from llpbench.results.metric_style import MetricStyle, known_styles
 from llpbench.results.references import published_on, with_references
 from llpbench.results.shared import RIVALS, Roles
@@ -26,7 +27,8 @@ ALL_RULES = "all"
 class Wanted:
     """What to show: a metric under some rules, or a kind of table that needs neither.
 
-    ``references`` are published values to show beside ours, ``roles`` says which registered names are controls.
+    ``references`` are published values to show beside ours, ``roles`` says which registered names are controls,
+    ``defaults`` are those of the parameters of each method.
     """
 
     metric: MetricStyle
@@ -34,6 +36,7 @@ class Wanted:
     kind: str = "scores"
     references: Sequence[Reference] = field(default=())
     roles: Roles = RIVALS
+    defaults: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
 
 def choose(
@@ -62,7 +65,8 @@ def choose(
     else:
         rules = [registry.rules[rule].name]
     references = registry.references() if paper else ()
-    return Wanted(styles[metric], rules, kind, references, Roles(controls=registry.controls))
+    defaults = {spec.name: {p.name: p.default for p in spec.params} for spec in registry.methods.specs}
+    return Wanted(styles[metric], rules, kind, references, Roles(controls=registry.controls), defaults)
 
 
 def table_rows(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wanted) -> list[Row]:
@@ -79,8 +83,9 @@ def make_tables(planned: Iterable[Planned], results: Iterable[CellResult], wante
 
 
 def _with_published(table: tables.Table, wanted: Wanted) -> tables.Table:
-    """The table with a note for each publication that has numbers on the natural bags of its dataset."""
-    notes = published_on(wanted.references, table.about[0], table.rule, wanted.metric)
+    """The table with notes on defaults, and on publications that have numbers on the natural bags of its dataset."""
+    notes = notes_on_defaults(table.methods, wanted.defaults)
+    notes += published_on(wanted.references, table.about[0], table.rule, wanted.metric)
     return replace(table, notes=[*table.notes, *notes])
 
 

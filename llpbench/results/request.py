@@ -28,8 +28,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     def __post_init__(self) -> None:
         for name in _REPEATED:
-            if not (self.python or isinstance(self.settings.get(name, []), list)):
-                raise ValueError(f"{name} must be a list, got {self.settings[name]!r}")
+            if not isinstance(self.settings.get(name, []), list | str):
+                raise ValueError(f"{name} must be a list or a text, got {self.settings[name]!r}")
 
     def __str__(self) -> str:
         """The command, or the call, that repeats the request."""
@@ -57,7 +57,8 @@ Command = Request | str
 def _words(name: str, value: Any) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     if name in _REPEATED:
-        return [word for item in value for word in (_REPEATED[name], str(item))]
+        items = [value] if isinstance(value, str) else value
+        return [word for item in items for word in (_REPEATED[name], str(item))]
     if isinstance(value, bool):
         return [flag if value else flag.replace("--", "--no-", 1)]
     if name == "seeds" and isinstance(value, list) and len(value) == 1:

@@ -39,3 +39,9 @@ def format_bytes(number: int) -> str:
         amount /= 1000
         units.pop(0)
     return f"{number} B" if units[0] == "B" else f"{amount:.1f} {units[0]}"
+
+
+def shown(value: object) -> str:
+    """A value as in Python, shortened, for messages."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -69,7 +69,7 @@ def test_logs_print_what_failed_cells_printed(tmp_path: Path) -> None:
     command = ["run", "--plugin", str(FAULTY), "-m", "faulty-raise,faulty-good", "-d", SMALL, "-b", "8", "-s", "1"]
     assert llpbench(*command, "-o", "out", cwd=tmp_path).returncode == 1
     said = llpbench("logs", "out", cwd=tmp_path).stdout
-    assert said.startswith(f"failed  faulty-raise on {SMALL}, bag 8, seed 0  (")
+    assert said.startswith("failed  faulty-raise on synthetic[dim=4;rows=400], bag 8, seed 0  (")
     assert "ValueError: the method is unhappy" in said
     nothing = llpbench("logs", "out", "-k", "faulty-good", cwd=tmp_path)
     assert "none of 1 cell printed anything" in nothing.stderr

@@ -12,6 +12,7 @@ from plugin_install import with_module
 
 from llpbench.execution import sandbox
 from llpbench.kit import diagnosis
+from llpbench.plugins.registry import load_registry
 
 
 def report(*arguments: str, cwd: Path, **environment: str) -> dict[str, object]:
@@ -107,3 +108,10 @@ def test_all_built_in_modules_import_here(tmp_path: Path) -> None:
     found = {item["package"]: item for item in content["modules"]}
     assert found["llpbench_methods"]["fine"] > 50  # engines of belief propagation among them
     assert all(item["state"] == "imports" for item in content["packages"] if item["version"])
+
+
+def test_diagnosis_names_each_step_before_it_runs() -> None:
+    steps: list[str] = []
+    diagnosis.diagnose(load_registry(), imports=False, on_step=steps.append)
+    assert steps[0] == "the sandbox of a method's process"
+    assert steps[-1] == "data files"

@@ -120,7 +120,10 @@ def test_unreadable_manifest_is_an_error(store: Store, tmp_path: Path, kind: str
             lambda content: content["planned"].update(x=content["planned"].popitem()[1]),
             "16 hexadecimal digits",
         ),
-        (lambda content: content["commands"].append({"verb": "run", "settings": {"plugins": 3}}), "must be a list"),
+        (
+            lambda content: content["commands"].append({"verb": "run", "settings": {"plugins": 3}}),
+            "must be a list",
+        ),
     ],
 )
 def test_foreign_value_in_a_manifest_is_an_error(

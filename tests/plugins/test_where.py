@@ -160,6 +160,15 @@ def test_debug_runs_one_cell_in_this_process(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_run_names_each_cause_of_failures_once(folder: Path) -> None:
+    done = llpbench("run", "--methods", "deep,fine", "--seeds", "3", *SMALL, cwd=folder)
+    said = done.stdout + done.stderr.partition("cells failed:")[2]
+    reason = status(folder / "out")["troubles"][0]["reason"]
+    assert said.count(reason) == 1
+    assert "the same in 2 more cells" in done.stderr
+
+
+@pytest.mark.slow
 def test_exitfirst_stops_at_the_first_failure(folder: Path) -> None:
     arguments = ["--methods", "loud,fine", "--seeds", "3", *SMALL, "--jobs", "1", "--quiet"]
     done = llpbench("run", *arguments, "-x", cwd=folder)

@@ -6,15 +6,18 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from llpbench.plugins.registry import load_registry
+from llpbench.report.notes import merge_equal_rules, notes_on_defaults
 from llpbench.report.render import choose
 from llpbench.report.tables import (
     Table,
+    TableEntry,
     build_noise_tables,
     build_tables,
     format_value,
@@ -62,6 +65,21 @@ def printed(table: Table, width: int = 120, terminal: bool = False) -> str:
     out = io.StringIO()
     print_tables([table], Console(file=out, width=width, force_terminal=terminal, no_color=True, highlight=False))
     return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+
+
+def test_rules_with_equal_numbers_share_a_table_and_notes_appear_once() -> None:
+    table = one_table(row("good", 8, 91.0), row("bad", 8, None, status="failed", reasons=["oh"]))
+    other = replace(table, entries={**table.entries, ("good", 8): TableEntry("90.0")})
+    third, same, differing = (replace(table, rule="counts"), replace(table, rule="one"), replace(other, rule="two"))
+    merged = merge_equal_rules([table, same, differing, third])
+    assert [t.rule for t in merged] == [f"{table.rule}, one, counts (equal)", "two"]
+    assert [t.notes for t in merged] == [table.notes, []]
+
+
+def test_default_of_a_varied_parameter_is_noted() -> None:
+    defaults = {"net": {"lr": 1e-3, "depth": 2, "loss": "log"}, "other": {"lr": 1.0}}
+    names = ["net", "net[lr=0.01]", "net[depth=3;lr=0.01]", "other", "third[lr=2]"]
+    assert notes_on_defaults(names, defaults) == ["net: lr=0.001, depth=2 (default)"]
 
 
 MIXED = (
