@@ -45,7 +45,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target: what ``y`` is: ``counts`` or ``proportions`` of bags, or ``labels`` of rows, of which only each bag's
             counts are used.
         classes: names of the classes, for counts and proportions.
-        count_sd: standard deviation of noise in the counts.
+        count_sd: standard deviation of noise in the counts, or one for each bag.
         validation: share of the bags to hold out for selecting the model.
         random_state: seed of everything random: a number, or a generator to draw one from.
         backend: backend of the networks.
@@ -67,7 +67,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params: Mapping[str, Scalar] | None = None,
         target: Target = "counts",
         classes: Sequence[Any] | None = None,
-        count_sd: float = 0.0,
+        count_sd: Any = 0.0,
         validation: float = 0.1,
         random_state: Any = 0,
         backend: str = "",

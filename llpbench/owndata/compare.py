@@ -72,7 +72,7 @@ def compare(
     proportions: Any = None,
     methods: str | Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
-    count_sd: float = 0.0,
+    count_sd: Any = 0.0,
     folds: int = FOLDS,
     repeats: int | None = None,
     validation: float = 0.1,
@@ -92,7 +92,7 @@ def compare(
         methods: names with options in brackets (``"mean-ridge,dllp[lr=0.01]"``, or a list of them); by default all
             methods that are declared quick.
         classes: names of the classes.
-        count_sd: standard deviation of noise in the counts.
+        count_sd: standard deviation of noise in the counts, or one for each bag.
         folds: number of folds; at most one per bag.
         repeats: number of random partitions into folds; by default 3 below 30 bags, otherwise 1.
         validation: share of the training bags that each fit holds out for selecting its model.

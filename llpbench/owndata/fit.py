@@ -43,7 +43,7 @@ def fit(
     method: str | None = None,
     params: Mapping[str, Scalar] | None = None,
     classes: Sequence[Any] | None = None,
-    count_sd: float = 0.0,
+    count_sd: Any = 0.0,
     validation: float = 0.1,
     halvings: int | None = None,
     seed: int = 0,
@@ -67,8 +67,8 @@ def fit(
         method: a registered method; by default ``average`` with ``members=quick``.
         params: its parameters, as listed by ``llpbench show METHOD``.
         classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
-        count_sd: standard deviation of noise added to the counts, for example for privacy; in rows, even if
-            ``proportions`` are given.
+        count_sd: standard deviation of noise added to the counts, for example for privacy, or one for each bag in the
+            forms of ``counts`` by bag; in rows, even if ``proportions`` are given.
         validation: share of the bags to hold out for selecting the model; at least one bag.
         halvings: how often the training bags are split into two halves to fit the method on each, in order to compare
             the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 3.

@@ -42,7 +42,7 @@ def table_of_fit(memory: FitRecord | None) -> FitRecord:
 
 
 def read_known(
-    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: float
+    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: Any
 ) -> BaggedTable | None:
     """The rows of a table whose bags have known counts; None if no bags were given."""
     if counts is None and proportions is None:
@@ -55,7 +55,7 @@ def read_known(
 
 
 def read_bags(
-    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: float
+    header: Header, frame: pd.DataFrame, bag_of: Any, counts: Any, proportions: Any, count_sd: Any
 ) -> KnownBags | None:
     """The bags of a table, with the counts of all of them or of none; None if no bags were given."""
     found = read_known(header, frame, bag_of, counts, proportions, count_sd)
@@ -92,7 +92,7 @@ def label_rows(
     bag_of: Any,
     counts: Any,
     proportions: Any,
-    count_sd: float,
+    count_sd: Any,
 ) -> FloatArray:
     """(n, C) probabilities of the rows of ``X`` given the counts of their bags, or of the rows of the fit.
 

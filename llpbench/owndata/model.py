@@ -111,7 +111,7 @@ class LLPModel:
         return self.predict()
 
     def predict_proba(
-        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: Any = 0.0
     ) -> FloatArray:
         """(n, C) probability of each class.
 
@@ -125,7 +125,7 @@ class LLPModel:
             bag_of: the bag of each row, or the name of a column, if counts are known.
             counts: counts of the bags, in the forms of ``fit``; rows of bags without one are predicted without.
             proportions: proportions instead of counts.
-            count_sd: standard deviation of noise in the counts.
+            count_sd: standard deviation of noise in the counts, or one for each bag.
         """
         if X is None or not (bag_of is None and counts is None and proportions is None):
             return label_rows(
@@ -143,7 +143,7 @@ class LLPModel:
         return softmax(self._logits(X))
 
     def predict(
-        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: Any = 0.0
     ) -> np.ndarray[Any, Any]:
         """(n,) the most probable class of each row; arguments as those of ``predict_proba``."""
         p = self.predict_proba(X, bag_of=bag_of, counts=counts, proportions=proportions, count_sd=count_sd)
@@ -175,7 +175,7 @@ class LLPModel:
         bag_of: Any = None,
         counts: Any = None,
         proportions: Any = None,
-        count_sd: float = 0.0,
+        count_sd: Any = 0.0,
         level: float = 0.9,
         halvings: int = 5,
     ) -> pd.DataFrame:
@@ -190,7 +190,7 @@ class LLPModel:
             bag_of: the bag of each row, or the name of a column.
             counts: known counts of the bags, in the forms of ``fit``.
             proportions: known proportions instead.
-            count_sd: standard deviation of the noise in the counts.
+            count_sd: standard deviation of the noise in the counts, or one for each bag.
             level: level of the interval.
             halvings: how often the bags of the fit are split into halves and fitted again, to estimate how far totals
                 depend on the sample of bags. The fits are kept for the next call. 0: intervals cover chance only.

@@ -69,7 +69,7 @@ def subgroup_table(
     bag_of: Any,
     counts: Any,
     proportions: Any,
-    count_sd: float,
+    count_sd: Any,
     level: float,
     halvings: int,
 ) -> tuple[pd.DataFrame, FitRecord | None]:

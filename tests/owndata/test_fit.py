@@ -429,7 +429,7 @@ COUNTS = pd.Series(LABELS).groupby(FRAME["shop"]).sum()
         ({"counts": np.ones((6, 3))}, "must add up to 20, got 3"),
         ({"counts": None, "proportions": COUNTS}, "between 0 and 1, got"),
         ({"classes": ["only"]}, "counts has 2 classes, but classes is ['only']"),
-        ({"count_sd": -1.0}, "must be a single number >= 0"),
+        ({"count_sd": -1.0}, "must be a number >= 0, or one for each bag, got -1"),
         ({"validation": 0.0}, "between 0 and 1"),
         ({"bag_of": [1] * 120, "counts": [60]}, "at least two bags are needed"),
         ({"encoding": "ordinal"}, "must be 'table' or 'none'"),

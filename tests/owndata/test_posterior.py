@@ -145,3 +145,20 @@ def test_classifier_uses_counts_in_the_form_of_its_target() -> None:
         np.testing.assert_allclose(classifier.predict_proba(), wanted, atol=1e-6)
         np.testing.assert_allclose(classifier.predict_proba(frame, bag_of="bag", counts=known), wanted, atol=1e-6)
         assert (classifier.labels_ == classifier.predict(X, bag_of=bag, counts=known)).all()
+
+
+def test_noise_may_differ_between_bags() -> None:
+    frame, _, counts = election()
+    sd = pd.Series(np.where(counts.index % 2 == 0, 0.0, 6.0), index=counts.index)
+    noisy = counts + np.where(sd > 0, 30, 0)  # more than there are rows
+    with pytest.raises(UsageError, match="between 0 and its 25 rows"):
+        llpbench.fit(frame, "bag", noisy, method="mean-ridge")
+    model = llpbench.fit(frame, "bag", noisy, count_sd=sd, method="mean-ridge", halvings=0)
+    sums = pd.Series(model.predict_proba()[:, 1]).groupby(frame["bag"]).sum()
+    np.testing.assert_allclose(sums[sd == 0], counts[sd == 0], atol=1e-6)
+    assert (sums[sd > 0] < noisy[sd > 0]).all()
+    assert model._memory is not None
+    assert model._memory.trainer.count_sd == pytest.approx(6 / np.sqrt(2))
+    same = llpbench.fit(frame, "bag", counts, count_sd=dict.fromkeys(range(40), 0.3), method="mean-ridge", halvings=0)
+    one = llpbench.fit(frame, "bag", counts, count_sd=0.3, method="mean-ridge", halvings=0)
+    assert np.array_equal(same.predict_proba(), one.predict_proba())

@@ -47,8 +47,9 @@ def test_numpy_seed_equals_python_seed(tmp_path: Path) -> None:
         ({"seed": 1.5}, "seed must be an integer, got 1.5"),
         ({"halvings": "two"}, "halvings must be an integer >= 0, got 'two'"),
         ({"validation": None}, r"validation must be between 0 and 1 \(a share of the bags\), got None"),
-        ({"count_sd": None}, "count_sd must be a single number >= 0, got None"),
-        ({"count_sd": pd.Series(np.ones(20))}, "must be a single number >= 0, got a Series"),
+        ({"count_sd": None}, "count_sd must be a number >= 0, or one for each bag, got None"),
+        ({"count_sd": [1.0, 2.0]}, "count_sd must have one value for each of the"),
+        ({"count_sd": "much"}, "count_sd must be a number >= 0, or one for each bag, got 'much'"),
     ],
 )
 def test_fit_rejects_invalid_numbers(option: dict[str, Any], message: str) -> None:

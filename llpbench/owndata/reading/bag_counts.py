@@ -134,7 +134,7 @@ def read_counts(
     bags: BagIds,
     *,
     proportions: bool,
-    count_sd: float,
+    count_sd: Any,
     classes: Sequence[Any] | None,
     per_row: bool = False,
     bag_column: str | None = None,
@@ -147,7 +147,7 @@ def read_counts(
             column of the table), the same for all rows of a bag.
         bags: the bags.
         proportions: whether ``given`` holds shares of the bag's rows.
-        count_sd: standard deviation of the noise in the counts; without noise they must be possible.
+        count_sd: standard deviation of the noise in the counts, or one for each bag; counts without must be possible.
         classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
         per_row: whether ``given`` has one value per row.
         bag_column: name of the bag column in the table of rows.
@@ -169,25 +169,42 @@ def read_counts(
     chosen, order = _choose_classes(form.names, low.shape[1], classes, what)
     low, high = low[:, order], high[:, order]
     known = ~np.isnan(low).all(axis=1)
-    if count_sd == 0:
-        _check_possible(low, high, bags, known, proportions)
+    noise = read_noise(count_sd, bags)
+    noisy = (noise > 0.0)[:, None]
+    _check_possible(np.where(noisy, np.nan, low), np.where(noisy, np.nan, high), bags, known, proportions)
     if proportions:
         low, high = low * bags.sizes[:, None], high * bags.sizes[:, None]
     known &= ~((low < high) & (low <= 0.0) & (high >= bags.sizes[:, None])).all(axis=1)  # bounds that say nothing
     if not known.any():
         raise UsageError(f"{what} is unknown for every bag.")
-    filled, sd, bounded, bounds = _fill_in(low[known], high[known], bags, known, count_sd)
+    filled, sd, bounded, bounds = _fill_in(low[known], high[known], bags, known, noise[known] > 0.0)
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
-    if to_learn and count_sd == 0 and not bounded.any():
+    if to_learn and not noisy[known].any() and not bounded.any():
         _check_classes(counts[known], bags.sizes[known], chosen)
     is_bounded = np.zeros(len(known), bool)
     is_bounded[np.flatnonzero(known)[bounded]] = True
     within = np.zeros((len(known), len(chosen))), np.repeat(bags.sizes[:, None].astype(np.float64), len(chosen), axis=1)
     for every, of_known in zip(within, bounds, strict=True):
         every[known] = of_known
-    noise = np.full(len(known), float(count_sd))
     return BagCounts(counts, chosen, known, is_bounded, sd, KnownCounts(*within, noise))
+
+
+def read_noise(given: Any, bags: BagIds) -> FloatArray:
+    """(bags,) standard deviation of the noise in each bag's counts, from one number or one for each bag."""
+    number = given.item() if isinstance(given, np.generic) else given
+    if isinstance(number, int | float):
+        values = np.full(len(bags.ids), float(number))
+    elif given is None or isinstance(given, str):
+        raise UsageError(f"count_sd must be a number >= 0, or one for each bag, got {given!r}.")
+    else:
+        form = read_form(given, "count_sd", bags.ids)
+        if form.low.shape[1] != 1 or not np.array_equal(form.low, form.high):
+            raise UsageError("count_sd must be one number for each bag.")
+        values = _values_of_bags(form, form.low, bags, "count_sd")[:, 0]
+    if not (np.isfinite(values) & (values >= 0.0)).all():
+        raise UsageError(f"count_sd must be a number >= 0, or one for each bag, got {values.min():g}.")
+    return values
 
 
 def _choose_classes(
@@ -205,7 +222,7 @@ def _choose_classes(
 
 
 def _fill_in(
-    low: FloatArray, high: FloatArray, bags: BagIds, known: BoolArray, count_sd: float
+    low: FloatArray, high: FloatArray, bags: BagIds, known: BoolArray, noisy: BoolArray
 ) -> tuple[FloatArray, float, BoolArray, tuple[FloatArray, FloatArray]]:
     """Counts in the form of ``Bags`` with imputed values, their spread, which are imputed, and the bounds."""
     sizes = bags.sizes[known].astype(np.float64)
@@ -214,7 +231,7 @@ def _fill_in(
     bounded: BoolArray = ~(low == high).all(axis=1)
     counts, sd = np.where(low == high, low, 0.0), 0.0
     if bounded.any():
-        tight = tighten(low[bounded], high[bounded], sizes[bounded], noisy=count_sd > 0)
+        tight = tighten(low[bounded], high[bounded], sizes[bounded], noisy=noisy[bounded])
         short = np.flatnonzero((tight[0] > tight[1] + 1e-9).any(axis=1))
         if len(short):
             b = int(np.flatnonzero(known)[np.flatnonzero(bounded)[short[0]]])

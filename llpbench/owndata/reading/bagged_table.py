@@ -40,14 +40,6 @@ def read_whole(value: Any, name: str, least: int | None = None) -> int:
     return int(number)
 
 
-def read_count_sd(value: Any) -> float:
-    """The standard deviation of the counts' noise, the same for all bags."""
-    number = as_python(value)
-    if not isinstance(number, int | float) or not 0.0 <= number < math.inf:
-        raise UsageError(f"count_sd must be a single number >= 0, got {_shown(value)}.")
-    return float(number)
-
-
 def is_share(value: Any) -> bool:
     """Whether a value is a number strictly between 0 and 1."""
     number = as_python(value)
@@ -124,16 +116,15 @@ def read_bagged_table(
     proportions: Any,
     *,
     classes: Sequence[Any] | None = None,
-    count_sd: float = 0.0,
+    count_sd: Any = 0.0,
     to_learn: bool = True,
 ) -> BaggedTable:
     """Read a table, its bags and their counts; arguments as those of ``llpbench.fit``.
 
     Rows of bags with unknown counts are left out. A count that is known within bounds is imputed
-    (``owndata/reading/censored.py``). All counts share one standard deviation, so its square is raised by the mean
-    variance between the bounds. With ``to_learn``, counts of a single class are an error.
+    (``owndata/reading/censored.py``). To methods all counts have one standard deviation, whose square is the mean of
+    those of the bags and of the variances between the bounds. With ``to_learn``, counts of a single class are an error.
     """
-    count_sd = read_count_sd(count_sd)
     frame = as_frame(X)
     check_width(frame.shape[1], "columns")
     classes = read_classes(classes)
@@ -168,6 +159,7 @@ def read_bagged_table(
         to_learn=to_learn,
         bag_column=bag_column,
     )
+    usual = _usual(found.within.sd[found.known])
     every_bag = BaggedTable(
         whole=frame,
         features=features,
@@ -177,11 +169,16 @@ def read_bagged_table(
         counts=found.counts,
         known=found.within,
         classes=found.classes,
-        count_sd=float(np.hypot(count_sd, found.sd)),
+        count_sd=float(np.hypot(usual, found.sd)),
         every_row=features,
-        notes=(*_notes(found, bags, count_sd), *_notes_on_columns(features, bags, found.counts)),
+        notes=(*_notes(found, bags, usual), *_notes_on_columns(features, bags, found.counts)),
     )
     return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
+
+
+def _usual(noise: FloatArray) -> float:
+    """The root mean square; exactly their value if all are equal."""
+    return float(noise[0]) if (noise == noise[0]).all() else float(np.sqrt(np.mean(noise**2)))
 
 
 def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:

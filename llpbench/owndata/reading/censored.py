@@ -15,6 +15,7 @@ between the bounds).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray, IntArray
 
@@ -101,7 +102,7 @@ def _concentration(counts: FloatArray, variance: FloatArray, sizes: FloatArray |
 
 
 def tighten(
-    low: FloatArray, high: FloatArray, sizes: FloatArray, *, noisy: bool = False
+    low: FloatArray, high: FloatArray, sizes: FloatArray, *, noisy: NDArray[np.bool_] | bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Tighten bounds by the sizes of the bags and the other classes, to whole numbers unless exact.
 
@@ -109,16 +110,16 @@ def tighten(
         low: (bags, C) lower bounds, NaN if unknown.
         high: (bags, C) upper bounds.
         sizes: (bags,) rows of each bag.
-        noisy: whether exact counts are noisy, so that they need not add up to the size.
+        noisy: whether the exact counts (of each bag) are noisy, so that they need not add up to the size.
     """
     exact = low == high
     low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), sizes[:, None], high)
     low = np.where(exact, low, np.ceil(np.clip(low, 0.0, None) - 1e-9))
     high = np.where(exact, high, np.floor(np.minimum(high, sizes[:, None]) + 1e-9))
     rest = np.where(exact, 0.0, sizes[:, None] - np.where(exact, low, 0.0).sum(axis=1, keepdims=True))
-    if noisy:
-        open_low, open_high = (np.where(exact, 0.0, x).sum(axis=1, keepdims=True) for x in (low, high))
-        rest = np.clip(rest, open_low, open_high)
+    open_low, open_high = (np.where(exact, 0.0, x).sum(axis=1, keepdims=True) for x in (low, high))
+    free = np.broadcast_to(noisy, len(low))[:, None]
+    rest = np.where(free, np.clip(rest, open_low, np.maximum(open_low, open_high)), rest)
     others_low = np.where(exact, 0.0, low).sum(axis=1, keepdims=True) - low
     others_high = np.where(exact, 0.0, high).sum(axis=1, keepdims=True) - high
     least, most = np.ceil(rest - others_high - 1e-9), np.floor(rest - others_low + 1e-9)
