@@ -7,6 +7,7 @@ from .contracts.data import FloatArray as FloatArray
 from .contracts.data import HeldBack as HeldBack
 from .contracts.data import HeldOut as HeldOut
 from .contracts.data import IntArray as IntArray
+from .contracts.data import Overlap as Overlap
 from .contracts.data import Part as Part
 from .contracts.data import Split as Split
 from .contracts.data import random_split as random_split

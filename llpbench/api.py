@@ -18,7 +18,7 @@ from llpbench.contracts.errors import UsageError
 from llpbench.contracts.view import View, notify
 from llpbench.execution.driver import run_jobs
 from llpbench.execution.jobs import fetch_data, make_executor, make_jobs, wanted_cells
-from llpbench.execution.settings import combine, find_run_file, read_run_file, registry_of
+from llpbench.execution.settings import combine, open_run_file
 from llpbench.execution.suite_run import AskedFor, plan_suite_run
 from llpbench.experiment.grid import plan_cells, unused_sizes
 from llpbench.experiment.plan import Planned
@@ -32,6 +32,7 @@ from llpbench.report.render import choose
 from llpbench.report.results import Results
 from llpbench.report.run_log import RunLog
 from llpbench.results.metric_style import MetricStyle
+from llpbench.results.provenance import Provenance
 from llpbench.results.request import Request
 from llpbench.results.store import Store
 
@@ -130,23 +131,35 @@ def plan_run(values: Mapping[str, Any], *, python: bool = False) -> RunRequest:
     """
     given = given_settings(values, RunSettings)
     request = Request(verb="run", settings=given, python=python)
-    registry = registry_of(given)
     if "suite" in given and "config" in given:
         raise UsageError("--suite and --config both say what to run; give one of them.")
+    file, given, registry = open_run_file(given)
     full = {**given, "progress": values.get("progress")}
-    asked = plan_suite_run(full, registry) if "suite" in given else _plan_grid(full, registry)
+    asked = plan_suite_run(full, registry) if "suite" in given else _plan_grid(file, full, registry)
     settings = asked.settings
     store = Store(Path(settings.out) if settings.out else Path("results") / asked.name)
     metric = choose(registry, (), settings.metric).metric
     return RunRequest(request, settings, registry, asked.planned, store, metric, asked.notes)
 
 
-def _plan_grid(given: Mapping[str, Any], registry: Registry) -> AskedFor:
-    config = given.get("config")
-    settings = combine(read_run_file(find_run_file(config, registry)) if config else {}, given, RunSettings)
+def _plan_grid(file: Mapping[str, Any], given: Mapping[str, Any], registry: Registry) -> AskedFor:
+    settings = combine(file, given, RunSettings)
     tuned = TunedParams(Path(settings.params), settings.params_rule) if settings.params else None
     planned = plan_cells(settings, registry, tuned)
+    _refuse_outdated(tuned, registry)
     return AskedFor(settings, planned, settings.name, [*_tuning_notes(tuned), *unused_sizes(settings, planned)])
+
+
+def _refuse_outdated(tuned: TunedParams | None, registry: Registry) -> None:
+    """Reject parameters of a search whose trials were computed by other code, as ``tune`` does."""
+    provenance = Provenance(registry)
+    for chosen in tuned.used.values() if tuned is not None else ():
+        reason = provenance.outdated_search(chosen)
+        if tuned is not None and reason:
+            raise UsageError(
+                f"{tuned.path} holds a study of {chosen.setting.cell.method} whose trials {reason}. Tune again, into "
+                "another folder (llpbench tune --out)."
+            )
 
 
 def _tuning_notes(tuned: TunedParams | None) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from llpbench.board.checks import check_derived
-from llpbench.board.content.bootstrap import check_replicates
 from llpbench.board.content.folder import Content
 from llpbench.board.content.lines import is_unreleased
 from llpbench.board.content.marks import check_marks
@@ -83,7 +82,6 @@ def _check_cell(result: CellResult, content: Content, splits: Splits) -> None:
     replicates = content.replicates.get(result.id)
     if replicates is None:
         raise Unsound("its bootstrap replicates are missing")
-    check_replicates(result, replicates)
     splits.check(result, replicates)
     splits.add(result, replicates)
 

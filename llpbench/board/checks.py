@@ -18,6 +18,7 @@ from llpbench.contracts.specs import NO_BAG, BagScheme, DatasetSpec, MethodSpec,
 from llpbench.experiment.metrics import kind_of_scores
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
+from llpbench.plugins.fingerprint import READ, code_name
 from llpbench.plugins.registry import Catalog, Entry, Registry
 from llpbench.results.request import Command
 
@@ -45,18 +46,18 @@ def derived_seeds(cell: Cell, seed_name: str = "") -> dict[str, int]:
     return {"split": split_seed(cell), "bags": bags_seed(cell), "method": method_seed(cell, seed_name)}
 
 
-def derived_count_sd(cell: Cell, classes: int) -> float:
+def derived_count_sd(cell: Cell, classes: int, groupings: int = 1) -> float:
     """Return the standard deviation of the noise on each count of a cell."""
     from llpbench.experiment.privacy import count_noise_sd, count_sensitivity, epsilon_of
 
-    return count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(classes))
+    return count_noise_sd(epsilon_of(cell.noise), cell.delta, cell.mechanism, count_sensitivity(classes, groupings))
 
 
 def derived_bags(cell: Cell, rows: int) -> int | None:
     """Return the number of bags that rows are divided into; None if the scheme draws their sizes."""
-    if cell.scheme not in _EVEN_SCHEMES or cell.bag_size == OWN_SIZES:
+    if not {each.scheme for each in cell.schemes} <= set(_EVEN_SCHEMES) or cell.bag_size == OWN_SIZES:
         return None
-    return -(-rows // cell.bag_size)
+    return -(-rows // cell.bag_size) * sum(int(str(each.scheme_options.get("times", 1))) for each in cell.schemes)
 
 
 def _check_seeds(result: CellResult, seed_name: str) -> None:
@@ -67,7 +68,7 @@ def _check_seeds(result: CellResult, seed_name: str) -> None:
 
 def _check_noise(result: CellResult, classes: Iterable[int]) -> None:
     try:
-        expected = [derived_count_sd(result.cell, number) for number in classes]
+        expected = [derived_count_sd(result.cell, number, len(result.groupings) or 1) for number in classes]
     except LLPBenchError as error:
         raise Unsound(f"invalid noise: {error}") from None
     if not any(math.isclose(result.count_sd, sd, rel_tol=1e-9, abs_tol=1e-12) for sd in expected):
@@ -84,7 +85,7 @@ def _check_bags(result: CellResult) -> None:
         parts = {part: (result.rows.get(part, 0), result.bags.get(part, 0)) for part in ("train", "valid")}
     for part, (rows, bags) in parts.items():
         expected = derived_bags(result.cell, rows)
-        if not 1 <= bags <= rows or (expected is not None and bags != expected):
+        if not 1 <= bags <= rows * (len(result.groupings) or 1) or (expected is not None and bags != expected):
             raise Unsound(f"it has {bags} bags of {rows} {part} rows, expected {expected or 'at least one'}")
 
 
@@ -169,6 +170,8 @@ def check_traced(result: CellResult, registry: Registry) -> None:
                 f"version {result.rules.get(rule)} of rule {rule!r} selected it, version {version} is installed"
             )
     for part, line in result.code.items():
+        if part.startswith(READ):
+            raise Unsound(f"it read {code_name(line)}, which belongs to no installed package")
         if line.startswith("file "):
             raise Unsound(f"its {part} is a single file; make it a package (llpbench new)")
     if result.status in ("timeout", "memory"):

@@ -33,12 +33,12 @@ from llpbench.board.content.folder import Content, read_machine
 from llpbench.board.content.lines import check_result, compact, is_unreleased, seal
 from llpbench.board.content.searches import find_search, is_tuned, read_histories
 from llpbench.board.content.splits import Splits
-from llpbench.board.validate import RESULT_BYTES, Unsound, check_id, read_plain, short_line
+from llpbench.board.validate import RESULT_BYTES, Unsound, read_plain, short_line
 from llpbench.contracts.cell import USUAL, Cell
 from llpbench.contracts.errors import LLPBenchError, StoreError, UsageError
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.contracts.specs import MethodSpec
-from llpbench.experiment.grid import Variant, shown_data
+from llpbench.experiment.grid import Schemes, Variant, shown_data
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.suites.coverage import suite_coverage
 from llpbench.experiment.suites.file import read_suite, suite_files
@@ -78,7 +78,6 @@ def add_results(
     reader = RunReader(run, content, registry, tuned)
     for cell_id, planned in manifest.planned.items():
         try:
-            check_id(cell_id)
             path = run / "cells" / f"{cell_id}.json"
             if not path.exists() and not path.is_symlink():
                 report.missing += 1
@@ -135,9 +134,8 @@ class RunReader:
         if not cell_id == result.id == planned.cell.id:
             raise Unsound(f"its file holds the result of cell {result.id}")
         result.method_name, result.dataset_name = planned.method_name, planned.dataset_name
-        if result.status != "ok":  # a cell that was stopped could not state these itself
+        if result.status != "ok":  # a cell that was stopped could not state it itself
             result.oracle = planned.oracle
-            result.protocol = result.protocol if result.versions else PROTOCOL
         check_result(compact(result))
         if result.protocol != PROTOCOL:
             raise Unsound(f"it was made under protocol {result.protocol}, expected {PROTOCOL}")
@@ -218,7 +216,10 @@ def _set_names(result: CellResult, registry: Registry) -> None:
     result.method_name = name_today(cell, registry.methods[cell.method]) or result.method_name
     dataset = Variant(registry.datasets[cell.dataset], cell.dataset_options)
     without = result.oracle and cell.split == USUAL.split
-    scheme = None if without else Variant(registered(registry.schemes, cell.scheme).spec, cell.scheme_options)
+    if not without:
+        for each in cell.schemes:
+            registered(registry.schemes, each.scheme)
+    scheme = None if without else Schemes.of(cell, registry.schemes)
     result.dataset_name = shown_data(cell, dataset, scheme)
 
 

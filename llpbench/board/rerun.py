@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -184,7 +184,7 @@ def changes(before: CellResult, now: CellResult, made_on: str = "") -> tuple[lis
 
 
 def compare(before: CellResult, now: CellResult, tolerance: float | None = None, made_on: str = "") -> Verdict:
-    """Compare the metrics under every rule.
+    """Compare every number that is published of a cell: metrics, also of stages, pseudo-labels and the bag card.
 
     Equal bits are required, unless something that can change them has changed (``changes``): then each number may
     differ by ``tolerance`` in the metric's own unit, by default ``TOLERANCE``.
@@ -195,15 +195,14 @@ def compare(before: CellResult, now: CellResult, tolerance: float | None = None,
     exact = tolerance is None and not excused
     allowed = 0.0 if exact else TOLERANCE if tolerance is None else tolerance
     lines, wrong, equal = [], 0, True
-    for rule, chosen in sorted(before.selected.items()):
-        again = now.selected.get(rule)
-        for name, was in sorted(chosen.metrics.items()):
-            value = None if again is None else again.metrics.get(name)
-            same = value == was
-            near = same or (was is not None and value is not None and abs(value - was) <= allowed)
-            wrong += not near
-            equal &= same
-            lines.append(f"{rule:<10} {name:<18} {_digits(was)} {_digits(value)}  {_word(same, near)}")
+    found = dict(_numbers(now))
+    for (of, name), was in _numbers(before):
+        value = found.get((of, name))
+        same = value == was
+        near = same or (was is not None and value is not None and abs(value - was) <= allowed)
+        wrong += not near
+        equal &= same
+        lines.append(f"{of:<22} {name:<18} {_digits(was)} {_digits(value)}  {_word(same, near)}")
     facts = _other_facts(before, now)
     if facts:
         return Verdict(exact, False, f"not reproduced: {facts}", lines, changed)
@@ -213,6 +212,22 @@ def compare(before: CellResult, now: CellResult, tolerance: float | None = None,
         return Verdict(exact, False, text, lines, changed)
     text = "reproduced, bit for bit" if equal else f"reproduced within {allowed:g}"
     return Verdict(exact, True, text, lines, changed, equal)
+
+
+def _numbers(result: CellResult) -> Iterator[tuple[tuple[str, str], float | None]]:
+    """The numbers of a result that do not depend on time, by what they are of and their name."""
+    parts = {"": result.selected, **dict(sorted(result.stages.items()))}
+    for stage, chosen in parts.items():
+        for rule, selected in sorted(chosen.items()):
+            for name, value in sorted(selected.metrics.items()):
+                yield (f"{stage} {rule}".strip(), name), value
+    for stage, value in sorted(result.pseudo_labels.items()):
+        yield ("pseudo-labels", stage or "auroc"), value
+    for number, share in enumerate(result.rate):
+        yield ("rate", str(number)), share
+    for name, fact in asdict(result.card).items() if result.card is not None else ():
+        for number, one in enumerate(fact if isinstance(fact, tuple) else (fact,)):
+            yield ("bag card", f"{name} {number}" if isinstance(fact, tuple) else name), one
 
 
 def _other_facts(before: CellResult, now: CellResult) -> str:

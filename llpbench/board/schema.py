@@ -316,7 +316,7 @@ class Board(msgspec.Struct, kw_only=True):
     """
 
     schema: int
-    protocol: int = 1
+    protocol: int
     title: str
     metrics: list[Metric]
     rules: list[Rule]

@@ -225,7 +225,7 @@ def _needs(result: CellResult, registry: Registry) -> list[tuple[str, Mapping[st
     return [
         (result.cell.method, registry.methods.entries),
         (result.cell.dataset, registry.datasets.entries),
-        (result.cell.scheme, registry.schemes.entries),
+        *((each.scheme, registry.schemes.entries) for each in result.cell.schemes),
     ]
 
 

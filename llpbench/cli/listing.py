@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from llpbench.plugins.registry import Entry, Registry
 
 _WIDE = 120
-_SUITES = "suites"
+_SUITES, _RUNS = "suites", "runs"
 
 
-@click.command("list", short_help="List methods, datasets, metrics, bag schemes, selection rules, executors, suites.")
-@click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES)))
+@click.command("list", short_help="List methods, datasets, metrics, schemes, rules, suites, run files.")
+@click.argument("kind", required=False, type=click.Choice((*KINDS, _SUITES, _RUNS)))
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
 def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: tuple[str, ...]) -> None:
@@ -34,6 +34,9 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     from llpbench.plugins.registry import load_registry
 
     registry = load_registry(plugins, override)
+    if kind == _RUNS:
+        _list_run_files(registry, as_json)
+        return
     kinds = [name for name in KINDS if kind in (None, name)]
     suites = list_suites(registry) if kind in (None, _SUITES) else {}
     if as_json:
@@ -57,6 +60,24 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     report_troubles(registry)
 
 
+def _list_run_files(registry: Registry, as_json: bool) -> None:
+    """Print the run files of installed packages: their names and the comments that they begin with."""
+    from llpbench.execution.settings import run_files
+
+    found = {name: _first_comment(path) for name, path in run_files(registry).items()}
+    if as_json:
+        print_json({_RUNS: [{"name": name, "title": title} for name, title in found.items()]})
+        return
+    width = max(18, *(len(name) + 2 for name in found))
+    for name, title in found.items():
+        say(f"  {name:<{width}}{title}")
+
+
+def _first_comment(path: Path) -> str:
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
 @click.command(short_help="Show a method's parameters, a dataset's facts or the contents of a suite.")
 @click.argument("name", type=str, shell_complete=SettingType(RunSettings.methods).shell_complete)
 @click.option(
@@ -68,6 +89,7 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
     help="Of a dataset: the bag card for these ways of forming bags.",
 )
 @click.option("--split", type=click.Choice(["rows", "bags"]), help="Of a dataset: the bag card for this split.")
+@click.option("--bounds", is_flag=True, help="With the bag card: the AUROC that as many labelled rows as bags give.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data files (or LLPBENCH_DATA).")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @plugin_options
@@ -76,6 +98,7 @@ def show(
     bags: list[int] | None,
     schemes: list[str] | None,
     split: str | None,
+    bounds: bool,
     data: str | None,
     as_json: bool,
     plugins: tuple[Path, ...],
@@ -95,7 +118,7 @@ def show(
     registry = load_registry(plugins, override)
     asked = {key: value for key, value in (("bags", bags), ("schemes", schemes), ("split", split)) if value}
     if asked:
-        _show_cards(registry, name, asked, data or "", as_json)
+        _show_cards(registry, name, asked, bounds, data or "", as_json)
         return
     catalogs = [getattr(registry, kind) for kind in KINDS]
     found = [catalog.entry(name) for catalog in catalogs if name in catalog.entries]
@@ -121,24 +144,35 @@ def _show_suite(registry: Registry, name: str, as_json: bool) -> None:
     print_json(msgspec.structs.replace(suite, parts={of: suite.parts[of] for of in suite.part_names(part)}))
 
 
-def _show_cards(registry: Registry, dataset: str, asked: dict[str, Any], data: str, as_json: bool) -> None:
+def _show_cards(
+    registry: Registry, dataset: str, asked: dict[str, Any], bounds: bool, data: str, as_json: bool
+) -> None:
     """Print the bag card of each requested setting of a dataset."""
     from llpbench.contracts.cell import setting_name
     from llpbench.experiment.bag_card import survey_bags
-    from llpbench.report.cards import card_words
+    from llpbench.experiment.label_bounds import as_many_labels
+    from llpbench.report.cards import card_words, grouping_lines
 
-    cards = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
+    surveyed = survey_bags(RunSettings(methods=["-"], datasets=[dataset], seeds=1, **asked), registry, data=data)
+    shown = []
+    for plan, formed, card, groupings in surveyed:
+        reached = as_many_labels(formed, plan.cell, registry) if bounds else {}
+        facts = {
+            "dataset": plan.dataset_name,
+            "bag_size": plan.cell.bag_size,
+            "scheme": plan.cell.scheme_name,
+            "card": card,
+            **({"groupings": groupings} if groupings else {}),
+        }
+        shown.append({**facts, "as_many_labels": reached} if bounds else facts)
+        if not as_json:
+            say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
+            words = [f"AUROC {100 * value:.1f} % of {bound} with as many labels" for bound, value in reached.items()]
+            say(f"  {'; '.join([card_words(card, len(groupings)), *words])}")
+            for line in grouping_lines(groupings):
+                say(f"  {line}")
     if as_json:
-        print_json(
-            [
-                {"dataset": plan.dataset_name, "bag_size": plan.cell.bag_size, "scheme": plan.cell.scheme, "card": card}
-                for plan, card in cards
-            ]
-        )
-        return
-    for plan, card in cards:
-        say(setting_name(plan.dataset_name, plan.cell.bag_size), bold=True, nl=False)
-        say(f"  {card_words(card)}")
+        print_json(shown)
 
 
 def _facts(entry: Entry[Any]) -> dict[str, Any]:

@@ -58,19 +58,53 @@ _CLICK_TYPES = {
 }
 
 
+_ALL = "llpbench.help_all"
+
+
+class RareOption(click.Option):
+    """An option that ``--help`` leaves out and ``--help-all`` shows."""
+
+
+class BriefCommand(click.Command):
+    """A command with many options: ``--help`` shows the common ones, ``--help-all`` all of them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+        def show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+            del param
+            if value and not ctx.resilient_parsing:
+                ctx.meta[_ALL] = True
+                click.echo(ctx.get_help())
+                ctx.exit()
+
+        text = "Show all options and exit."
+        flag = click.Option(
+            ["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=show_all, help=text
+        )
+        self.params.append(flag)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the common options, or all."""
+        shown = [p for p in self.get_params(ctx) if ctx.meta.get(_ALL) or not isinstance(p, RareOption)]
+        with formatter.section("Options"):
+            formatter.write_dl([record for p in shown if (record := p.get_help_record(ctx)) is not None])
+
+
 def option(setting: SettingField[Any, Any], *, default_text: str = "") -> Callable[[F], F]:
     """The option of a setting; None, or an empty tuple, when it is not given."""
     flags = [f"-{setting.short}"] * bool(setting.short) + [*(setting.flags or "").split(","), setting.name]
     text = f"{setting.help}  [default: {default_text}]" if default_text else described(setting)
+    cls = RareOption if setting.rare else click.Option
     if isinstance(setting, Switch):
-        return click.option(*flags, is_flag=True, default=None, help=text)
+        return click.option(*flags, cls=cls, is_flag=True, default=None, help=text)
     if setting.repeated:
         files = click.Path(path_type=Path, dir_okay=False) if isinstance(setting, FilePaths) else None
-        return click.option(*flags, multiple=True, type=files, metavar=None if files else "NAME", help=text)
+        return click.option(*flags, cls=cls, multiple=True, type=files, metavar=None if files else "NAME", help=text)
     kind = (
         click.Choice(setting.choices) if setting.choices else _CLICK_TYPES.get(setting.metavar) or SettingType(setting)
     )
-    return click.option(*flags, type=kind, help=text)
+    return click.option(*flags, cls=cls, type=kind, help=text)
 
 
 def setting_options(settings: type[Settings], *without: str) -> Callable[[F], F]:

@@ -97,7 +97,8 @@ def table(
     store = open_store(folder)
     planned = list(store.manifest().planned.values())
     results = store.results(lambda path, damage: say(f"warning: {path}: {damage}", err=True))
-    _warn_of_mixture(results)
+    warn_of_mixture(planned, results)
+    _warn_of_mixed_protocols(results)
     registry = load_registry(plugins, override)
     others = registry.table_kinds()
     if kind not in (*KINDS, *others):
@@ -130,7 +131,15 @@ def _note_what_is_not_there(
             say("note: no published values are known for these methods, datasets and bags", err=True)
 
 
-def _warn_of_mixture(results: list[CellResult]) -> None:
+def warn_of_mixture(planned: list[Planned], results: list[CellResult]) -> None:
+    """Say when seeds of a row were computed by different code."""
+    from llpbench.results.mixed_code import mixed_rows
+
+    if rows := mixed_rows(planned, results):
+        say(f"warning: {mixture_in_words(rows)}", err=True)
+
+
+def _warn_of_mixed_protocols(results: list[CellResult]) -> None:
     """Say when numbers of several protocols stand in one table, or of an older one alone."""
     from llpbench.contracts.result import PROTOCOL
 
@@ -140,6 +149,15 @@ def _warn_of_mixture(results: list[CellResult]) -> None:
     words = " and ".join(f"{plural(n, 'cell')} of protocol {protocol}" for protocol, n in sorted(made.items()))
     what = "not comparable; repeat the run to recompute the older ones" if len(made) > 1 else f"this is {PROTOCOL}"
     say(f"warning: {words} ({what})", err=True)
+
+
+def mixture_in_words(rows: list[str]) -> str:
+    """That the seeds of these rows were computed by different code, and what to do."""
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return (
+        f"the seeds of {plural(len(rows), 'row')} were computed by different code: {rows[0]}{more}; "
+        "recompute them with: llpbench run --rerun stale"
+    )
 
 
 def plural(n: int, noun: str) -> str:

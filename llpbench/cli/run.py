@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt
-from llpbench.cli.options import plugin_options, setting_options
+from llpbench.cli.options import BriefCommand, RareOption, plugin_options, setting_options
 from llpbench.cli.printing import say, verbose_view
 from llpbench.cli.results import plural
 from llpbench.cli.status import print_troubles, trouble_of
 from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import printable
+from llpbench.contracts.errors import UsageError, printable
 from llpbench.contracts.result import FAILURES
 from llpbench.experiment.run_settings import RunSettings
 
@@ -23,15 +25,45 @@ if TYPE_CHECKING:
     from llpbench.report.results import Results
 
 
-@click.command(short_help="Run a grid of cells and print its table.")
+LARGE_RUN = 2_000
+"""Cells to run above which a run is announced, and confirmed on a terminal."""
+
+
+@click.command(cls=BriefCommand, short_help="Run a grid of cells and print its table.")
 @setting_options(RunSettings, "override", "plugins")
-@click.option("--dry-run", is_flag=True, help="List the cells that would run, and exit.")
-@click.option("--debug", is_flag=True, help="Run one cell in this process, for a debugger; its result is not kept.")
+@click.option("--lf", "last_failed", is_flag=True, help="Run cells that failed again, as --rerun failed.")
+@click.option("-y", "--yes", is_flag=True, help="Start a large run without asking.")
+@click.option("-n", "--dry-run", is_flag=True, help="List the cells that would run, and exit.")
+@click.option(
+    "--debug",
+    cls=RareOption,
+    is_flag=True,
+    help="Run one cell in this process, for a debugger; its result is not kept.",
+)
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the settings to a run file (run --config FILE), and exit.",
+)
+@click.option("--pdb", "post_mortem", is_flag=True, help="As --debug; where the cell fails, start the debugger.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
-@click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON (as table --format json).")
+@click.option("-q", "--quiet", is_flag=True, help="Print the table only, without progress.")
+@click.option(
+    "--json", "as_json", cls=RareOption, is_flag=True, help="Print the table as JSON (as table --format json)."
+)
 @plugin_options
-def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:
+def run(
+    last_failed: bool,
+    dry_run: bool,
+    yes: bool,
+    debug: bool,
+    save: Path | None,
+    post_mortem: bool,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
     With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites).
@@ -45,13 +77,19 @@ def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, *
     """
     from llpbench.api import plan_run
 
+    if last_failed:
+        settings["rerun"] = "failed"
     request = plan_run({**settings, "progress": not (quiet or as_json)})
+    if save is not None:
+        _save(request, save)
+        return
     if dry_run:
         _print_plan(request)
         return
-    if debug:
-        _debug(request)
+    if debug or post_mortem:
+        _debug(request, post_mortem)
         return
+    _announce(request, ask=not yes)
     with exit_on_interrupt():
         results = request.run(verbose_view(verbose, request.metric))
     if settings["suite"] and not as_json:
@@ -65,6 +103,41 @@ def run(dry_run: bool, debug: bool, verbose: bool, quiet: bool, as_json: bool, *
         if not (quiet or as_json):
             say(line, err=True)
     sys.exit(1 if results.failed else 0)
+
+
+def _save(request: RunRequest, file: Path) -> None:
+    """Write the settings of a request to a run file."""
+    from llpbench.execution.settings import write_run_file
+
+    if request.settings.suite:
+        raise UsageError("--save does not go with --suite, which is a file of its own.")
+    write_run_file(file, request.settings)
+    say(f"wrote {file}. Run it with: llpbench run --config {shlex.quote(str(file))}")
+
+
+def _announce(request: RunRequest, ask: bool) -> None:
+    """Say how large a large run is, and ask on a terminal whether to start it."""
+    if len(request.planned) <= LARGE_RUN:
+        return
+    from llpbench.execution.local import cells_at_once
+    from llpbench.report.progress import QuietView, duration
+
+    run_now, kept = request.wanted(QuietView())
+    if len(run_now) <= LARGE_RUN:
+        return
+    settings = request.settings
+    words = f"{len(run_now):,} cells would run ({len(settings.seed_list):,} seeds), {len(kept):,} are kept"
+    if kept and settings.executor == "local":
+        each = sum(result.wall_seconds for result in kept) / len(kept)
+        seconds = each * len(run_now) / cells_at_once(settings.jobs, settings.threads)
+        words += f"; at {each:.1f} s each, as so far, about {duration(seconds)}"
+    say(words, err=True)
+    if ask and _on_a_terminal():
+        click.confirm("Start?", abort=True, err=True)
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _print_plan(request: RunRequest) -> None:
@@ -86,15 +159,28 @@ def _line(plan: Planned) -> str:
     return printable(f"{cell.id}  {where}  seed {cell.seed}  {plan.method_name}{noise}")
 
 
-def _debug(request: RunRequest) -> None:
-    """Run the first cell that would run (or the first of all) in this process; its errors are raised as they are."""
+def _debug(request: RunRequest, post_mortem: bool) -> None:
+    """Run the first cell that would run (or the first of all) in this process; its errors are raised as they are.
+
+    With ``post_mortem``, an error is printed and examined in ``pdb``.
+    """
     from llpbench.report.progress import QuietView, describe_result
 
     plan = (request.wanted(QuietView())[0] or request.planned)[0]
     if len(request.planned) > 1:
         say(f"--debug runs one cell, the first of {len(request.planned)}:", err=True)
     say(_line(plan), err=True)
-    result = request.debug(plan)
+    try:
+        result = request.debug(plan)
+    except Exception:
+        if not post_mortem:
+            raise
+        import pdb
+        import traceback
+
+        traceback.print_exc()
+        pdb.post_mortem()
+        sys.exit(1)
     say(describe_result(result, request.metric))
 
 
@@ -111,12 +197,13 @@ def _print_failures(results: Results, most: int = 5) -> None:
 
 
 def _print_results(results: Results, as_json: bool) -> None:
-    from llpbench.cli.results import show_tables
+    from llpbench.cli.results import show_tables, warn_of_mixture
     from llpbench.report.render import choose
 
     if as_json:
         click.echo(results.table(rule="all", format="json"))
     else:
+        warn_of_mixture(results.planned, results.results)
         show_tables(results.planned, results.results, choose(results.registry, results.results, results.metric))
         for line in _tuning_times(results.planned):
             say(line)

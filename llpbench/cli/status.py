@@ -12,9 +12,10 @@ import msgspec
 
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
-from llpbench.cli.results import describe_cell, open_store, plural
+from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
+from llpbench.results.reading import read_regular
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -50,15 +51,17 @@ def status(
 
     A failure says where: the last line of the plugin's own code, and the file that has the whole traceback.
 
-    Also counts the results of another protocol, and those computed by other code than is installed now (give --plugin
-    for plugins in single files). A run recomputes those of another protocol and of other plugin code; run --rerun stale
-    also those of other versions.
+    Also names a row whose seeds were computed by different code, and counts the results of another protocol and those
+    computed by other code than is installed now (give --plugin for plugins in single files). A run recomputes those of
+    another protocol and of other plugin code; run --rerun stale also those of other versions.
 
     With --suite it says instead how much of a suite the folder, or the leaderboard of --board, holds.
     """
     if suite is not None or board is not None:
         _suite_status(suite, folder, board, as_json, plugins, override)
         return
+    from llpbench.results.mixed_code import mixed_rows
+
     store = open_store(folder)
     planned, commands = store.manifest().planned, store.manifest().commands
     damaged: dict[str, str] = {}
@@ -71,6 +74,7 @@ def status(
         {"id": i, "cell": describe_cell(planned[i]), "status": "damaged", "reason": d} for i, d in damaged.items()
     ]
     older = sum(result.protocol != PROTOCOL for result in results)
+    mixed = mixed_rows(planned.values(), results)
     other = _made_by_other_code(results, plugins, override)
     if as_json:
         content = {
@@ -80,6 +84,7 @@ def status(
             "troubles": troubles,
             "other_protocol": older,
             "other_code": other,
+            "mixed_rows": mixed,
             "commands": [str(command) for command in commands],
         }
         click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
@@ -87,8 +92,40 @@ def status(
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
     print_troubles(troubles, traceback)
+    if mixed:
+        say(mixture_in_words(mixed))
     here = [command if isinstance(command, str) else command.into(store.root) for command in commands]
     _print_advice(counts, here, older, other)
+
+
+@click.command(short_help="Print what the cells of a run printed.")
+@folder_argument
+@click.option("-k", "matching", default="", metavar="TEXT", help="Cells whose id or description contains TEXT.")
+def logs(folder: Path | None, matching: str) -> None:
+    """Print the log and the traceback of each cell that has one, failed cells first.
+
+    FOLDER is a results folder, by default the newest under results/.
+    """
+    store = open_store(folder)
+    planned = store.manifest().planned
+    status_of = {result.id: result.status for result in store.results()}
+    chosen = [i for i, plan in planned.items() if matching in i or matching in describe_cell(plan)]
+    shown = 0
+    for cell_id in sorted(chosen, key=lambda i: status_of.get(i, "missing") == "ok"):
+        texts = [_text(path) for path in (store.log_path(cell_id), store.traceback_path(cell_id))]
+        if any(texts):
+            shown += 1
+            say(f"{status_of.get(cell_id, 'missing')}  {describe_cell(planned[cell_id])}  ({cell_id})", bold=True)
+            say("\n".join(filter(None, texts)))
+    if not shown:
+        say(f"none of {plural(len(chosen), 'cell')} printed anything or failed", err=True)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path).decode(errors="replace").rstrip()
+    except OSError:
+        return ""
 
 
 def _suite_status(

@@ -319,7 +319,7 @@ class DaskExecutor:
         """Submit a cell again after a failure of its worker."""
         troubled = [*sent.troubled, reply.worker]
         if len(troubled) >= _TRIES:
-            return [Outcome(sent.job, "crashed", f"no worker could run it ({_TRIES} tries): {reply.reason}")]
+            return [Outcome(sent.job, "trouble", f"no worker could run it ({_TRIES} tries): {reply.reason}")]
         who, why = printable(reply.worker), shortened(printable(reply.reason), 400)
         log.warning("the Dask worker %s could not run a cell (%s); trying again", who, why)
         self._send(sent.job, troubled)

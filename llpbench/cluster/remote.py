@@ -129,8 +129,7 @@ def job_on_this_machine(request: CellRequest, scratch: Path) -> Job:
     return msgspec.structs.replace(
         job,
         out=str(scratch / "results"),
-        locked=(job.out,) if Path(job.out).is_dir() else (),
-        network=False,
+        locked=(*job.locked, *([job.out] if Path(job.out).is_dir() else [])),
         data=data,
         plugins=tuple(moved.values()),
         judge_plugins=None if job.judge_plugins is None else tuple(moved[path] for path in job.judge_plugins),

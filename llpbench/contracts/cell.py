@@ -23,6 +23,13 @@ USUAL_BACKENDS = ("", "jax")
 """Backends that need not be named: none, and the default."""
 
 
+class JoinedScheme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A further bag scheme of a cell, whose groupings are added to those of the first."""
+
+    scheme: str
+    scheme_options: dict[str, Scalar] = {}
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One fit: a method with all its parameters on one draw of bags of a dataset.
 
@@ -30,7 +37,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     that new fields do not change old ids. (Two exceptions: feature noise always enters, delta if counts are noisy.) A
     cell with ``tuning`` is a trial of a search: it is evaluated on held-out data only, and its test rows are dropped.
     If the scheme sizes its bags itself, the bag size is ``OWN_SIZES``. With ``folds`` the method is also fitted on that
-    many folds over bags, for cross-validated rules.
+    many folds over bags, for cross-validated rules. ``joined`` are further schemes, with groupings of the same rows.
     """
 
     dataset: str
@@ -50,6 +57,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tuning: bool = False
     folds: int = 0
     split: SplitBy = "rows"
+    joined: tuple[JoinedScheme, ...] = ()
+
+    @property
+    def schemes(self) -> tuple[JoinedScheme, ...]:
+        """All its bag schemes with their options."""
+        return (JoinedScheme(self.scheme, self.scheme_options), *self.joined)
+
+    @property
+    def scheme_name(self) -> str:
+        """The names of its bag schemes: ``group-by``, or ``group-by&own-bags``."""
+        return "&".join(each.scheme for each in self.schemes)
 
     @property
     def id(self) -> str:
@@ -68,7 +86,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def bags_name(self) -> str:
         """Its bags in a line about it: ``bag 128``, or the scheme where it sizes its bags itself."""
-        return bag_words(self.bag_size, self.scheme)
+        return bag_words(self.bag_size, self.scheme_name)
 
 
 @functools.cache

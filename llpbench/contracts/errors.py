@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import sysconfig
 import traceback
@@ -77,6 +78,7 @@ class Skip(Exception):  # noqa: N818 - not an error: a method declines a setting
     """
 
 
+_DUMPED = re.compile(r'File "([^"]+)", line (\d+) in (.+)')
 MOST_TEXT = 2000
 """Characters of a reason that are kept and shown."""
 
@@ -117,6 +119,13 @@ def where_it_failed(error: BaseException) -> str:
         return ""
     code = f": {last.line.strip()}" if last.line else ""
     return shortened(printable(f"{Path(last.filename).name}:{last.lineno}{code}"), 300)
+
+
+def where_it_was(stacks: str) -> str:
+    """The innermost line of a user's own code in stacks that ``faulthandler`` printed: ``my.py:17 in fit``."""
+    frames = _DUMPED.findall(stacks.rpartition("Current thread")[2])
+    found = next((frame for frame in frames if _is_users(frame[0])), None)
+    return "" if found is None else shortened(printable(f"{Path(found[0]).name}:{found[1]} in {found[2]}"), 300)
 
 
 def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:

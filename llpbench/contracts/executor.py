@@ -12,12 +12,13 @@ from llpbench.contracts.job import Job
 class Outcome:
     """How a cell's process ended. The result itself is the file the process wrote.
 
-    ``finished`` means the process ended by itself with exit code 0; the others say what ended it. ``machine`` is the
-    id of the machine when it is not this one.
+    ``finished`` means the process ended by itself with exit code 0; the others say what ended it. ``trouble`` is a
+    failure of the harness or its machine, not of the cell, which is run again. ``machine`` is the id of the machine
+    when it is not this one.
     """
 
     job: Job
-    status: Literal["finished", "timeout", "memory", "crashed"]
+    status: Literal["finished", "timeout", "memory", "crashed", "trouble"]
     reason: str = ""
     seconds: float = 0.0
     peak_memory_mb: float = 0.0

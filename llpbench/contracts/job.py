@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llpbench.contracts.cell import Cell
+from llpbench.contracts.specs import MethodSpec
 
 
 class Prune(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,8 @@ class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
         oracle: whether it is given labels of training rows (a bound).
         tasks, inputs: what it is for.
         seed_name: the name that its seeds are derived from; empty for its own.
+        overlapping: whether it takes several groupings as they are; otherwise bags are unrolled for it.
+        origin: the plugin that provides it, as a name of a folder; methods of one origin share compiled code.
     """
 
     scores: str = "auto"
@@ -36,6 +39,14 @@ class MethodFacts(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ("binary",)
     inputs: tuple[str, ...] = ("features",)
     seed_name: str = ""
+    overlapping: bool = False
+    origin: str = ""
+
+    @classmethod
+    def of(cls, spec: MethodSpec, origin: str) -> MethodFacts:
+        """The facts of a method."""
+        given = {name: getattr(spec, name) for name in cls.__struct_fields__ if name != "origin"}
+        return cls(**given, origin=origin)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         out: the results folder; the method's process is kept from it.
-        locked: further folders that the method's process is kept from.
-        network: whether the method's process may open TCP connections; not where a scheduler runs what it is sent.
+        locked: further folders and files that the method's process is kept from.
         scratch: a private folder of the cell for its method; empty to have one made.
         plugins: single-file plugins that the method's process loads.
         judge_plugins: those of them that the judge needs (they bring its dataset, rules or metrics); None
@@ -61,7 +71,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     dataset_name: str
     out: str
     locked: tuple[str, ...] = ()
-    network: bool = True
     scratch: str = ""
     data: str = ""
     offline: bool = False

@@ -28,6 +28,8 @@ class Param:
 
     ``names_file`` is for a parameter whose value is the path of a file. A file of somebody's own is nothing that others
     can run, or should open: leaderboards take the default, and files that the dataset declares (``DatasetSpec.files``).
+
+    ``names_method`` is for a parameter whose value is the name of another method, which the method runs.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Param:
     tune: bool = True
     omit_default: bool = False
     names_file: bool = False
+    names_method: bool = False
 
     def __post_init__(self) -> None:
         if not self.kind:

@@ -47,6 +47,7 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         rate: the known overall rate for decisions: of class 1, or of every class.
         card: description of its training bags, computed from labels, so no method gets it. None for a bound and in old
             results.
+        groupings: if there are several groupings of its rows, the card of each by name; ``card`` is that of all bags.
         failed_at: for a failure, the last line in the plugin's own file (``file:line: code``).
     """
 
@@ -86,4 +87,5 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     flags: dict[str, str] = {}
     digests: dict[str, str] = {}
     rate: list[float] = []
+    groupings: dict[str, BagCard] = {}
     card: BagCard | None = None

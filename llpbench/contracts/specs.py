@@ -26,6 +26,10 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _ADDRESS = re.compile(r"https?://[^\s/]+\.[^\s]+\Z")
 
 
+LABELS = "labels"
+"""The parameter of a bound that is the number of labelled rows which it may use."""
+
+
 def import_attribute(path: str) -> Any:
     """The object that ``"module:attribute"`` names."""
     module, attribute = path.split(":")
@@ -71,9 +75,15 @@ class _Spec:
         raise UnknownNameError(f"parameter of {self.name}:", name, (p.name for p in self.params))
 
     def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The parameters of a cell: like ``complete``, without defaults of parameters with ``omit_default``."""
+        """The parameters of a cell: like ``complete``, without defaults of parameters with ``omit_default``.
+
+        Also validated together, if the spec names a function that does.
+        """
         values = self.complete(given)
-        return {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+        kept = {p.name: values[p.name] for p in self.params if not (p.omit_default and values[p.name] == p.default)}
+        if check := getattr(self, "check", ""):
+            import_attribute(check)(**kept)
+        return kept
 
     def complete(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """All parameters: the given ones, validated, and the others at their defaults."""
@@ -96,7 +106,8 @@ class MethodSpec(_Spec):
         preload: modules to import once, before cells are forked (never one that starts threads). Only well-known
             libraries and modules that ship with llpbench are preloaded (``fork_server.preloadable``), because judges
             are forked from the same process; others are imported in the method's process.
-        oracle: it is given the training labels. Not an LLP method but a bound, shown separately in every table.
+        oracle: it is given the training labels. Not an LLP method but a bound, shown separately in every table. If it
+            has a parameter ``labels``, it uses that many labelled rows, and tables read it at the number of bags.
         control: a reference that is not ranked: what selection alone can reach.
         quick: a fit on ten thousand rows takes seconds; ``llpbench compare`` includes it by default.
         presets: named settings, each ``(name, "module:function")`` with ``function(dataset, bag_size)`` giving
@@ -109,6 +120,8 @@ class MethodSpec(_Spec):
         paper: address of the publication; ``code`` is the address of its authors' code.
         seed_name: the name that its seeds are derived from, if not its own: a method that was renamed keeps its
             results. ``"{parameter}"`` uses the value of a parameter: a control that runs another method has its seeds.
+        overlapping: where a cell has several groupings of the same rows, it receives each row once (``Bags.overlap``).
+            Other methods receive rows repeated, once for each bag (``Bags.unrolled``).
     """
 
     tasks: tuple[Task, ...] = ("binary",)
@@ -125,6 +138,7 @@ class MethodSpec(_Spec):
     paper: str = ""
     code: str = ""
     seed_name: str = ""
+    overlapping: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,6 +150,15 @@ class MethodSpec(_Spec):
         for kind, amount in self.resources:
             if not _NAME.match(kind) or not finite(amount) or amount <= 0:
                 raise PluginError(f"{self.name}: resource {kind!r}: {amount!r} is not a positive amount.")
+
+    def names_of_methods(self, values: Mapping[str, Scalar]) -> list[str]:
+        """The methods that it runs at these parameters."""
+        return [str(values.get(p.name, p.default)) for p in self.params if p.names_method]
+
+    @property
+    def counts_labels(self) -> bool:
+        """Whether it is a bound with a number of labelled rows."""
+        return self.oracle and any(p.name == LABELS for p in self.params)
 
     def preset(self, name: str, dataset: str = "", bag_size: int = 0) -> dict[str, Scalar]:
         """The parameters of a preset for a dataset and bag size; they need not be given if it is the same for all."""
@@ -157,6 +180,7 @@ class DatasetSpec(_Spec):
         columns: number of columns of the original table, or the shape of an image.
         balance: share of each class.
         own_bags: the option that, unless it is empty or ``none``, selects natural bags (``Part.bag_of``).
+        check: ``"module:function"`` of a function of the options that raises ``UsageError`` for invalid ones.
         source: where its rows come from, by default its own name. Datasets that share rows or images name the same
             source, and the leaderboard resamples sources.
         published_runs: its splits are published and numbered; ``load`` is also given ``run``, the requested seed.
@@ -176,6 +200,7 @@ class DatasetSpec(_Spec):
     homepage: str = ""
     embed: str = ""
     own_bags: str = ""
+    check: str = ""
     source: str = ""
     published_runs: bool = False
     images: bool = False
@@ -271,8 +296,9 @@ OWN_BAGS = "own-bags"
 class BagScheme(_Spec):
     """A way of forming bags: ``factory`` names ``assign(X, bag_size, *, columns, rng, **options) -> bag_of``.
 
-    ``assign`` returns a bag number for each row, -1 (``NO_BAG``) for rows that are left out. It sees features only,
-    unless it declares more. (An option called ``columns`` is passed as ``columns_``.)
+    ``assign`` returns a bag number for each row, -1 (``NO_BAG``) for rows that are left out; for several groupings of
+    the same rows, a dictionary of such arrays by the grouping's name. It sees features only, unless it declares more.
+    (An option called ``columns`` is passed as ``columns_``.)
 
     Attributes:
         own: it is also given ``bag_of``: the natural bags of the dataset, or None.
@@ -286,13 +312,6 @@ class BagScheme(_Spec):
     sizes_itself: bool = False
     uses_labels: bool = False
     check: str = ""
-
-    def resolve(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """All options with their values, also validated together."""
-        values = super().resolve(given)
-        if self.check:
-            import_attribute(self.check)(**values)
-        return values
 
 
 @dataclass(frozen=True, kw_only=True)

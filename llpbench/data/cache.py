@@ -13,8 +13,8 @@ from llpbench.system.environment import CACHE
 from llpbench.system.files import write_atomically
 
 CACHE_VARIABLE = CACHE.name
-COMPILED = "compiled"
-"""The folder of the cache for machine code that methods compile; a method's process can write to no other."""
+COMPILED, METHODS = "compiled", "methods"
+"""Machine code that methods compiled outside of the sandbox, and the caches of processes inside, by origin."""
 
 
 def cache_root() -> Path:

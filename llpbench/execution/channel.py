@@ -24,9 +24,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """What a method's process is to do. Nothing in it depends on a label.
 
     Attributes:
-        locked, writable: folders it cannot read, and the only ones it can write to (see ``confines``).
-        scratch: its private folder.
-        network: whether it may open TCP connections.
+        locked: what it cannot read (see ``confines``).
+        scratch, cache: its private folder and its part of the cache, the only folders it can write to.
     """
 
     method: str
@@ -36,9 +35,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
     override: tuple[str, ...]
     locked: tuple[str, ...]
-    writable: tuple[str, ...]
     scratch: str
-    network: bool
+    cache: str
 
 
 class InvalidMessage(Exception):  # noqa: N818 - the other process's error

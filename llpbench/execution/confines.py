@@ -1,7 +1,8 @@
-"""What a method's process may read and write: it writes to its own folder only and cannot read results.
+"""What a method's process may read and write: its own folders only, and neither results nor data.
 
 A method that could write elsewhere could change how the next cell is judged: the code of the harness, cached data, or a
-module in the working directory.
+module in the working directory. Machine code that a method compiles and keeps is loaded by later processes, so methods
+of each origin have a cache of their own, and processes outside of the sandbox use none of them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llpbench.contracts.job import Job
-from llpbench.data.cache import CACHE_VARIABLE, COMPILED, cache_root
+from llpbench.data.cache import CACHE_VARIABLE, METHODS, cache_root
 from llpbench.results.store import is_results_folder
+from llpbench.system.environment import DATA
 
 SCRATCH = "llpbench-cell-"
 """Prefix of the names of private folders of cells."""
@@ -22,11 +24,12 @@ _FOLDERS_OF_A_USER = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG
 
 
 def out_of_reach(job: Job) -> tuple[str, ...]:
-    """Folders a method cannot read: results folders, which hold labels of test rows, and folders of other cells."""
+    """What a method cannot read: results, which hold labels of test rows, data files, and folders of other cells."""
+    data = [cache_root(), *(Path(folder).expanduser() for folder in (job.data or DATA.value,) if folder)]
     own = [Path(folder) for folder in (job.out, *job.locked)]
-    results = [*own, *(other for folder in own for other in _beside(folder))]
+    results = [*own, *(other for folder in own if folder.is_dir() for other in _beside(folder))]
     private = [other for folder in (Path(job.scratch), Path(job.out).parent) for other in _of_other_cells(folder)]
-    return tuple(dict.fromkeys(map(str, [*results, *private])))
+    return tuple(dict.fromkeys(map(str, [*results, *private, *data])))
 
 
 def _beside(folder: Path) -> Iterator[Path]:
@@ -51,21 +54,21 @@ def _of_other_cells(folder: Path) -> Iterator[Path]:
         yield folder.parent / f"{SCRATCH}*"
 
 
-def to_be_written(job: Job) -> tuple[str, ...]:
-    """Folders that a method can write to: its private folder and the part of the cache for machine code."""
-    compiled = cache_root() / COMPILED
+def method_cache(job: Job) -> str:
+    """The cache of the methods of this origin: the only part of llpbench's cache that its processes can access."""
+    folder = cache_root() / METHODS / (job.method.origin or "unknown")
     with contextlib.suppress(OSError):
-        compiled.mkdir(parents=True, exist_ok=True)
-    return (job.scratch, str(compiled))
+        folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
 
 
-def move_home(scratch: str) -> None:
-    """Move temporary files, caches and settings of this process into its private folder, the only one it can write to.
+def move_home(scratch: str, cache: str) -> None:
+    """Move temporary files, caches and settings of this process to where it can write: its private folder, its cache.
 
-    llpbench's cache stays where it is, and so do the settings of Keras, which may have been read before a fork.
+    The settings of Keras stay where they are, since they may have been read before a fork.
     """
     home = Path(scratch, _HOME)
-    os.environ[CACHE_VARIABLE] = str(cache_root())
+    os.environ[CACHE_VARIABLE] = cache
     with contextlib.suppress(RuntimeError):  # the user has no home folder
         os.environ.setdefault("KERAS_HOME", str(Path("~/.keras").expanduser()))
     for name in _FOLDERS_OF_A_USER:

@@ -8,22 +8,24 @@ somebody else wrote meanwhile is taken over; and whatever happens, executor and 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Executor, Outcome
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.view import View, notify
 from llpbench.execution.settle import settle
 from llpbench.plugins.registry import Registry
-from llpbench.results.sealing import Damaged
+from llpbench.results.provenance import Provenance
 from llpbench.results.store import Stamp, Store
 from llpbench.system.locks import Claim
 
 _WAIT = 0.5  # seconds to wait for a running cell before looking for new work
+_MOST_TRIES = 3  # of a cell whose harness fails
 _PAUSE = 0.2  # seconds between two looks when all that is left runs elsewhere
 
 
@@ -62,6 +64,7 @@ class Driver:
     def __init__(self, store: Store, registry: Registry, executor: Executor, views: Sequence[View]) -> None:
         self.store, self.registry, self.executor, self.views = store, registry, executor, views
         self._running: dict[str, tuple[Task, Claim]] = {}
+        self._tries: Counter[str] = Counter()
 
     def run(self, work: Work) -> None:
         """Run until the work is over; stops what runs and gives all claims back when interrupted."""
@@ -106,13 +109,12 @@ class Driver:
         return True
 
     def _made_elsewhere(self, task: Task) -> CellResult | None:
-        """The sound result that somebody else wrote since the task was made, if any."""
+        """The sound result that somebody else wrote since the task was made, if it is what a run would make now."""
         if self.store.stamp(task.job.cell.id) == task.before:
             return None
-        try:
-            return self.store.read(task.job.cell.id)
-        except Damaged:
-            return None
+        result = self.store.sound(task.job.cell.id)
+        current = result is not None and Provenance(self.registry, task.job.plugins).current(result)
+        return result if current else None
 
     def _finish(self, work: Work, outcome: Outcome) -> None:
         task, claim = self._running[outcome.job.cell.id]
@@ -120,7 +122,22 @@ class Driver:
         result = settle(self.store, outcome, task.before)
         del self._running[outcome.job.cell.id]
         claim.release()
-        self._record(work, task, result)
+        if result is None:
+            self._try_again(work, task, outcome.reason)
+        else:
+            self._record(work, task, result)
+
+    def _try_again(self, work: Work, task: Task, reason: str) -> None:
+        """Run a cell again whose harness failed; it stays missing if that happens too often."""
+        cell_id = task.job.cell.id
+        self._tries[cell_id] += 1
+        if self._tries[cell_id] >= _MOST_TRIES:
+            raise StoreError(
+                f"cell {cell_id} could not be run ({_MOST_TRIES} tries): {reason}. Finished cells are kept; repeat the "
+                "command to run the missing cells."
+            )
+        notify(self.views, "warn", f"cell {cell_id} is run again: {reason}")
+        work.put_back(task)
 
     def _record(self, work: Work, task: Task, result: CellResult) -> None:
         notify(self.views, "finished", result)

@@ -131,10 +131,11 @@ def _fork(request: ForkRequest, connection: Connection, wake: tuple[int, int]) -
 
 def run_judge(job: Job) -> None:
     """Run the cell as its judge, whose output goes into the cell's log file."""
-    from llpbench.execution.worker import run_as_process
+    from llpbench.execution.worker import run_as_process, trouble_reported
     from llpbench.results.store import Store
 
-    print_to(Store(Path(job.out)).log_path(job.cell.id), os.O_TRUNC)
+    with trouble_reported():
+        print_to(Store(Path(job.out)).log_path(job.cell.id), os.O_TRUNC)
     faulthandler.enable()
     run_as_process(job, fork=True)
 

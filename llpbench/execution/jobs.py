@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from llpbench.contracts.executor import Executor, ExecutorSettings
 from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.contracts.specs import DatasetSpec, MethodSpec, Scalar
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import Rerun, RunSettings
-from llpbench.plugins.registry import Registry
+from llpbench.plugins.registry import Entry, Registry
 from llpbench.results.provenance import Provenance, count_reasons
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
+from llpbench.system.environment import DATA
 from llpbench.system.machine import total_memory_mb
 
 
@@ -88,12 +92,13 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
             method_name=plan.method_name,
             dataset_name=plan.dataset_name,
             out=str(store.root.resolve()),
+            locked=_files_of(registry.datasets[plan.cell.dataset], plan.cell.dataset_options, settings.data_folder),
             data=settings.data_folder,
             offline=settings.offline,
             plugins=settings.plugin_files,
             override=tuple(settings.override),
             judge_plugins=provenance.judge_files(plan.cell),
-            method=method_facts(registry, plan.cell.method),
+            method=method_facts(registry.methods.entry(plan.cell.method)),
             code=provenance.code(plan.cell),
             origins=provenance.origins(plan.cell),
             requires=provenance.requires(plan.cell),
@@ -109,9 +114,23 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
     ]
 
 
-def method_facts(registry: Registry, name: str) -> MethodFacts:
+def _files_of(spec: DatasetSpec, options: Mapping[str, Scalar], data: str) -> tuple[str, ...]:
+    """The files that a dataset may be read from: those that it declares, which may be links, and those of its options.
+
+    In an option, a checksum behind ``#`` is no part of the path.
+    """
+    given = [str(options[p.name]) for p in spec.params if p.names_file and options.get(p.name)]
+    paths = [path for text in given for path in (text, text.rpartition("#")[0]) if path]
+    if folder := data or DATA.value:
+        paths += [str(Path(folder, form.path)) for file in spec.files for form in (file, *file.forms)]
+    return tuple(str(Path(path).expanduser().absolute()) for path in paths)
+
+
+def method_facts(entry: Entry[MethodSpec]) -> MethodFacts:
     """What the judge of a cell knows of its method."""
-    spec = registry.methods[name]
-    return MethodFacts(
-        scores=spec.scores, oracle=spec.oracle, tasks=spec.tasks, inputs=spec.inputs, seed_name=spec.seed_name
-    )
+    spec, plugin = entry.spec, entry.plugin
+    origin = plugin.distribution
+    if plugin.from_file:
+        path = Path(origin).resolve()
+        origin = f"{path.stem[:40]}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
+    return MethodFacts.of(spec, origin)

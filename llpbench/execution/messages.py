@@ -11,22 +11,27 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from llpbench.contracts.data import Bags, Column
+from llpbench.contracts.data import Bags, Column, Overlap
 from llpbench.contracts.errors import MethodError
 from llpbench.execution.channel import SHORT, InvalidMessage
 from llpbench.execution.shared_arrays import SharedArray
+
+_OVERLAP = ("members", "grouping_of", "count_sd")
 
 
 class FitData(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a fit. Its arrays lie in shared memory, whose file descriptor follows the message.
 
-    ``last`` is false if another fit of the same method, on other bags, follows.
+    ``groupings`` are the names of several groupings. ``last`` is false if another fit of the same method, on other
+    bags, follows.
     """
 
     arrays: dict[str, SharedArray]
     classes: int
     count_sd: float
     columns: tuple[Column, ...]
+    groupings: tuple[str, ...] = ()
+    overlapping: bool = False
     last: bool = True
 
 
@@ -69,13 +74,14 @@ class Note(msgspec.Struct, tag=True, forbid_unknown_fields=True):
 
 
 class Ended(msgspec.Struct, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """The fit has ended, successfully or not."""
+    """The fit has ended, successfully or not; ``opened`` are the files that the process has read."""
 
     phases: dict[str, float]
     status: str = "ok"
     reason: str = ""
     traceback: str = ""
     failed_at: str = ""
+    opened: list[str] = []
 
 
 class JudgeReply(msgspec.Struct):
@@ -117,7 +123,9 @@ def arrays_of(bags: Bags) -> dict[str, np.ndarray]:
     """The arrays of training and held-out bags, by name."""
     assert bags.validation is not None
     parts = {"train": bags, "valid": bags.validation}
-    return {f"{name}.{key}": getattr(part, key) for name, part in parts.items() for key in ("X", "offsets", "counts")}
+    found = {f"{name}.{key}": getattr(part, key) for name, part in parts.items() for key in ("X", "offsets", "counts")}
+    overlaps = {name: part.overlap for name, part in parts.items() if part.overlap is not None}
+    return found | {f"{name}.{key}": getattr(of, key) for name, of in overlaps.items() for key in _OVERLAP}
 
 
 def bags_from(arrays: dict[str, np.ndarray], data: FitData) -> Bags:
@@ -125,6 +133,10 @@ def bags_from(arrays: dict[str, np.ndarray], data: FitData) -> Bags:
 
     def bags(name: str, validation: Bags | None = None) -> Bags:
         X, offsets, counts = (arrays[f"{name}.{key}"] for key in ("X", "offsets", "counts"))
-        return Bags(X, offsets, counts, data.classes, data.count_sd, data.columns, validation)
+        overlap = None
+        if data.groupings:
+            members, grouping_of, count_sd = (arrays[f"{name}.{key}"] for key in _OVERLAP)
+            overlap = Overlap(members, grouping_of, data.groupings, count_sd)
+        return Bags(X, offsets, counts, data.classes, data.count_sd, data.columns, validation, overlap)
 
     return bags("train", bags("valid"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import traceback
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
@@ -31,7 +32,9 @@ from llpbench.execution.messages import (
 )
 from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
-from llpbench.experiment.monitor import MethodView, PhaseClock
+from llpbench.experiment.monitor import PhaseClock, form_for_method
+from llpbench.plugins.fingerprint import code_folders
+from llpbench.system.opened import opened_files
 
 _LONGEST_TEXT = 20_000
 
@@ -110,6 +113,7 @@ def serve(connection: Connection, assignment: Assignment, trouble: Exception | N
             ended = Ended(phases=seconds, status="memory", reason="an allocation failed inside the cell (MemoryError)")
         except Exception as error:
             ended = _failure(error, seconds)
+        ended.opened = opened_files(code_folders())
         more = more and ended.status == "ok"
         with contextlib.suppress(OSError):
             send(connection, ended)
@@ -126,8 +130,8 @@ def fit_once(
     monitor = RemoteMonitor(connection, arrays["valid.X"], arrays.pop("test.X", None))
     try:
         method: Method = factory(**assignment.params)
-        view = MethodView(monitor)
-        fitted = method.fit(bags_from(arrays, data), monitor=view, seed=assignment.seed, **oracle)
+        bags, view = form_for_method(bags_from(arrays, data), monitor, data.overlapping)
+        fitted = method.fit(bags, monitor=view, seed=assignment.seed, **oracle)
         if fitted is None:
             raise MethodError("fit returned None; it must return the fitted method (return self)")
         if not monitor.reports:
@@ -138,14 +142,26 @@ def fit_once(
 
 def _failure(error: Exception, seconds: dict[str, float]) -> Ended:
     text = "".join(traceback.format_exception(error, limit=-12))
-    hint = "; a method's process cannot read results and can write temporary files only: use tempfile"
+    hint = (
+        "; a method's process has no network, cannot read results or data files, and can write temporary files only: "
+        "use tempfile"
+    )
     return Ended(
         phases=seconds,
         status="failed",
-        reason=describe(error)[:_LONGEST_TEXT] + (hint if isinstance(error, PermissionError) else ""),
+        reason=describe(error)[:_LONGEST_TEXT] + (hint if _is_denied(error) else ""),
         traceback=text[-_LONGEST_TEXT:],
         failed_at=where_it_failed(error),
     )
+
+
+def _is_denied(error: BaseException | None) -> bool:
+    """Whether an error began with an access that the sandbox denies, among them a host name that is not found."""
+    while error is not None:
+        if isinstance(error, PermissionError | socket.gaierror):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def load_method(assignment: Assignment) -> Any:

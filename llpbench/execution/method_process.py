@@ -16,10 +16,10 @@ from multiprocessing.reduction import send_handle
 from pathlib import Path
 
 from llpbench.contracts.errors import MethodError, printable
-from llpbench.contracts.job import Job
+from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.result import CellResult, Status
 from llpbench.execution.channel import Assignment, InvalidMessage, connection_pair, receive, send
-from llpbench.execution.confines import out_of_reach, to_be_written
+from llpbench.execution.confines import method_cache, out_of_reach
 from llpbench.execution.messages import (
     Ended,
     FitData,
@@ -40,6 +40,7 @@ from llpbench.execution.watch import describe_exit, end_of_log
 from llpbench.experiment.fit_cell import Prepared, method_seed
 from llpbench.experiment.judge import Judge, Pruned
 from llpbench.system.machine import python_command
+from llpbench.system.opened import MOST
 
 _POLL = 0.5  # seconds between two checks whether the process still runs
 _MOST_PHASES, _LONGEST_NAME = 100, 100
@@ -60,6 +61,7 @@ class MethodProcess:
         self.connection, theirs = connection_pair()
         self.log = Path(job.scratch, "method.log")
         self.peak_mb = 0.0
+        self.opened: list[str] = []
         self._code: int | None = None
         self._child: subprocess.Popen[bytes] | None = None
         assignment = Assignment(
@@ -70,9 +72,8 @@ class MethodProcess:
             plugins=job.plugins,
             override=job.override,
             locked=out_of_reach(job),
-            writable=to_be_written(job),
             scratch=job.scratch,
-            network=job.network,
+            cache=method_cache(job),
         )
         with theirs:
             self.pid = self._fork(assignment, theirs) if fork else self._spawn(assignment, theirs)
@@ -170,6 +171,7 @@ def run_fit(
     except InvalidMessage as error:
         result.status, result.reason = "failed", f"the method's process sent {error}"
     else:
+        process.opened = [path for path in ended.opened if path.isprintable()][:MOST]
         result.status, result.reason = _status(ended.status), printable(ended.reason[:_LONGEST_REASON])
         result.traceback = printable(ended.traceback[-_LONGEST_TRACEBACK:], lines=True)
         result.failed_at = printable(ended.failed_at[:_LONGEST_REASON])
@@ -193,7 +195,7 @@ def _judge_reports(
     phases: dict[str, float] = {}
     began = time.perf_counter()
     try:
-        with _shared(data, job.method.oracle, last) as (fit_data, handle):
+        with _shared(data, job.method, last) as (fit_data, handle):
             data.forget_rows()
             send(process.connection, fit_data)
             send_handle(process.connection, handle, process.pid)
@@ -265,16 +267,24 @@ def account(total: float, scoring: float, named: dict[str, float]) -> tuple[dict
 
 
 @contextlib.contextmanager
-def _shared(data: Prepared, oracle: bool, last: bool) -> Iterator[tuple[FitData, int]]:
+def _shared(data: Prepared, method: MethodFacts, last: bool) -> Iterator[tuple[FitData, int]]:
     """The message with the data of a fit, and the file descriptor of the shared memory with its arrays."""
     arrays = arrays_of(data.bags)
     if data.test_rows is not None:
         arrays["test.X"] = data.test_rows
-    if oracle:
+    if method.oracle:
         arrays["labels"] = data.train_labels
     handle, shared = share(arrays)
     bags = data.bags
-    message = FitData(arrays=shared, classes=bags.classes, count_sd=bags.count_sd, columns=bags.columns, last=last)
+    message = FitData(
+        arrays=shared,
+        classes=bags.classes,
+        count_sd=bags.count_sd,
+        columns=bags.columns,
+        groupings=bags.overlap.groupings if bags.overlap is not None else (),
+        overlapping=method.overlapping,
+        last=last,
+    )
     try:
         yield message, handle
     finally:

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive
 from llpbench.execution.confines import move_home
-from llpbench.execution.processes import die_with_parent
+from llpbench.execution.processes import SHOW_STACKS, die_with_parent
 from llpbench.execution.sandbox import lock_away
+from llpbench.system.environment import keep_variables
+from llpbench.system.opened import watch_files
 
 
 def start(connection: Connection, assignment: Assignment) -> None:
@@ -25,6 +27,7 @@ def start(connection: Connection, assignment: Assignment) -> None:
     trouble: Exception | None = None
     try:
         prepare(assignment)
+        faulthandler.register(SHOW_STACKS)
     except Exception as error:
         trouble = error
     from llpbench.execution.method_main import serve
@@ -33,12 +36,25 @@ def start(connection: Connection, assignment: Assignment) -> None:
 
 
 def prepare(assignment: Assignment) -> None:
-    """Set the backend of Keras, move into the private folder and enter the sandbox."""
+    """Set the environment, move into the private folder, enter the sandbox, and watch which files are read."""
+    keep_variables()
     if assignment.backend:
         os.environ["KERAS_BACKEND"] = assignment.backend
-    move_home(assignment.scratch)
+    move_home(assignment.scratch, assignment.cache)
     tempfile.tempdir = None
-    lock_away(map(Path, assignment.locked), writable=map(Path, assignment.writable), network=assignment.network)
+    code: tuple[str | Path, ...] = (
+        *sys.path,
+        sys.prefix,
+        sys.base_prefix,
+        Path(__file__).parents[2],
+        *assignment.plugins,
+    )
+    lock_away(
+        map(Path, assignment.locked),
+        readable=(Path(folder) for folder in code if folder),
+        writable=map(Path, (assignment.scratch, assignment.cache)),
+    )
+    watch_files()
 
 
 def main() -> int:

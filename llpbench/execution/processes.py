@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -15,8 +14,12 @@ from typing import NoReturn
 
 import psutil
 
+from llpbench.execution.kernel import prctl
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ROUNDS = 50
+SHOW_STACKS = signal.SIGUSR1
+"""Makes the process of a method print the stacks of its threads."""
 
 
 def fork(function: Callable[[], object]) -> int:
@@ -65,12 +68,12 @@ def print_to(path: str | os.PathLike[str], flags: int = 0) -> None:
 
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (Linux), so that they can be found and killed."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def descendants(pid: int) -> list[psutil.Process]:
@@ -78,6 +81,11 @@ def descendants(pid: int) -> list[psutil.Process]:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).children(recursive=True)
     return []
+
+
+def children() -> set[int]:
+    """The processes that this one started or adopted."""
+    return {process.pid for process in psutil.Process().children()}
 
 
 def end_tree(pid: int) -> None:
@@ -92,15 +100,24 @@ def end_tree(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def show_stacks(judge: int) -> None:
+    """Make the method of a cell print where it is. Its judge is stopped first, and must be killed afterwards."""
+    with contextlib.suppress(psutil.Error, OSError):
+        process = psutil.Process(judge)
+        process.suspend()
+        for method in process.children():
+            method.send_signal(SHOW_STACKS)
+
+
 def end_children(keep: Collection[int] = ()) -> None:
     """Kill the children of this process, except ``keep``, with all their descendants, until none is left."""
     for _ in range(_ROUNDS):
-        children = [process.pid for process in psutil.Process().children() if process.pid not in keep]
-        for pid in children:
+        left = children().difference(keep)
+        for pid in left:
             end_tree(pid)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        if not children:
+        if not left:
             return
         time.sleep(0.02)
 
@@ -121,10 +138,3 @@ def _resident(process: psutil.Process) -> float:
     with contextlib.suppress(psutil.Error):
         return float(process.memory_info().rss) / 2**20
     return 0.0
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            zero = ctypes.c_ulong(0)
-            ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), zero, zero, zero)

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from llpbench.contracts.errors import StoreError
 from llpbench.contracts.executor import Outcome
-from llpbench.contracts.result import FAILURES, CellResult
+from llpbench.contracts.result import FAILURES, CellResult, Status
 from llpbench.results.blank import blank_result
 from llpbench.results.sealing import Damaged
 from llpbench.results.store import Stamp, Store
 
 
-def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
+def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult | None:
     """Return the result of a cell that ended; one is written if its process left none.
 
-    A sound result stands, also when its process was killed after it was written. A full disk is no fault of a cell: one
-    that failed for it stays missing.
+    A sound result stands, also when its process was killed after it was written. A failure of the harness or a full
+    disk is no fault of a cell: it stays missing (None), and is to be run again.
 
     Args:
         store: where results are.
@@ -26,6 +26,9 @@ def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
     Raises:
         StoreError: there is no room for results.
     """
+    if outcome.status == "trouble":
+        store.check_room()
+        return None
     if store.stamp(outcome.job.cell.id) == before:
         return _write_blank(store, outcome, outcome.reason or "the process ended without a result")
     try:
@@ -42,7 +45,9 @@ def settle(store: Store, outcome: Outcome, before: Stamp) -> CellResult:
 def _write_blank(store: Store, outcome: Outcome, reason: str) -> CellResult:
     """Write a result without numbers for a cell that left none of its own."""
     store.check_room()
-    status = "crashed" if outcome.status == "finished" else outcome.status
+    status: Status = "crashed"
+    if outcome.status == "timeout" or outcome.status == "memory":
+        status = outcome.status
     result = blank_result(outcome.job, status, reason)
     result.wall_seconds, result.peak_memory_mb = outcome.seconds, outcome.peak_memory_mb
     result.machine = outcome.machine or result.machine

@@ -18,13 +18,16 @@ from typing import Protocol
 import msgspec
 import psutil
 
-from llpbench.contracts.errors import printable
+from llpbench.contracts.errors import printable, where_it_was
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
-from llpbench.execution.processes import end_tree, memory_mb
+from llpbench.execution.processes import end_tree, memory_mb, show_stacks
 from llpbench.results.reading import open_regular
 
+TROUBLE = 75
+"""Exit code of a judge that could not do its part, as where its result cannot be written (``EX_TEMPFAIL``)."""
+_STACK_SECONDS = 1.0  # that a method has to print its stacks
 _OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
 _LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
 
@@ -88,10 +91,30 @@ class Watched:
             self.peak_mb = max(self.peak_mb, memory_mb(pid))
         elapsed = time.monotonic() - self.started
         if elapsed > self.job.timeout:
-            self.stop("timeout", f"stopped after {elapsed:.0f} s, over the limit (--timeout {self.job.timeout:g})")
+            where = self._where_it_is()
+            self.stop(
+                "timeout", f"stopped after {elapsed:.0f} s, over the limit (--timeout {self.job.timeout:g}){where}"
+            )
         elif self.peak_mb > self.job.memory_mb:
             used, limit = f"{self.peak_mb:.0f} MB", f"--memory {self.job.memory_mb:.0f}MB"
             self.stop("memory", f"stopped at {used} of resident memory, over the limit ({limit})")
+
+    def _where_it_is(self) -> str:
+        """Let the method print its stacks to its log; returns the line of the user's code, if it names one."""
+        log = self.scratch / "method.log"
+        if self.pid is None or not log.is_file():
+            return ""
+        before = log.stat().st_size
+        show_stacks(self.pid)
+        printed, last = b"", None
+        deadline = time.monotonic() + _STACK_SECONDS
+        while time.monotonic() < deadline and (not printed or printed != last):  # until it prints no more
+            time.sleep(0.05)
+            with contextlib.suppress(OSError), open_regular(log, links=False) as file:
+                file.seek(before)
+                printed, last = file.read(_LOG_TAIL), printed
+        where = where_it_was(printed.decode(errors="replace"))
+        return f"; it was at {where}" if where else ""
 
     def stop(self, status: str, reason: str) -> None:
         """Kill the cell's processes, for the reason given."""
@@ -105,11 +128,14 @@ class Watched:
     def outcome(self, returncode: int, log: Path) -> Outcome:
         """How the cell ended, called once its process is gone. ``returncode`` is negative for a signal."""
         seconds = time.monotonic() - self.started
+        trouble = "the harness failed" + end_of_log(log) if returncode == TROUBLE else ""
         self.clean(log)
         if self.broken is not None:
             status, reason = self.broken
         elif returncode == 0:
             status, reason = "finished", ""
+        elif trouble:
+            status, reason = "trouble", trouble
         else:
             status, reason = "crashed", describe_exit(returncode) + end_of_log(log)
         return Outcome(self.job, status, reason, seconds, self.peak_mb)  # type: ignore[arg-type]

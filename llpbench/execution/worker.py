@@ -20,14 +20,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from llpbench.contracts.errors import Skip, describe, where_it_failed
+from llpbench.contracts.errors import Skip, StoreError, describe, where_it_failed
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import CellResult
 from llpbench.execution import sandbox
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, run_fit
-from llpbench.execution.processes import adopt_orphans, die_with_parent, end_children
+from llpbench.execution.processes import adopt_orphans, children, die_with_parent, end_children
 from llpbench.execution.registries import shared_registry
+from llpbench.execution.watch import TROUBLE
 from llpbench.experiment.fit_cell import (
     CrossValidated,
     Predictions,
@@ -43,11 +44,15 @@ from llpbench.experiment.fit_cell import (
 )
 from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
+from llpbench.plugins.fingerprint import code_folders
 from llpbench.plugins.registry import Registry
 from llpbench.results.blank import blank_result
-from llpbench.results.provenance import numeric_flags, recorded_code, recorded_versions
+from llpbench.results.provenance import recorded_code, recorded_versions
 from llpbench.results.store import Store
+from llpbench.system.environment import numeric_flags
+from llpbench.system.files import TRANSIENT
 from llpbench.system.machine import machine, machine_id
+from llpbench.system.opened import opened_files, watch_files
 
 
 def run_job(job: Job, *, fork: bool = False) -> CellResult:
@@ -59,10 +64,11 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     """
     store = Store(Path(job.out))
     started = time.perf_counter()
-    with _scratch(job) as job, _method_of(job, fork) as process:
-        result = blank_result(job, "failed")
-        predictions: Predictions = {}
-        with failures_recorded_in(result):
+    watch_files()
+    result = blank_result(job, "failed")
+    predictions: Predictions = {}
+    with _scratch(job) as job:
+        with _method_of(job, fork) as process, failures_recorded_in(result):
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
             _record_origin(result, job)
             data = prepare_cell(job, registry, result)
@@ -70,13 +76,13 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
             if of_place is not None:
                 judge = make_judge(job, data, registry, of_place)
                 run_fit(process, judge, data, job, result)
-            if result.status in ("ok", "pruned"):
-                predictions = fill_result(result, judge, data, registry)
-        process.end()
         result.peak_memory_mb = process.peak_mb
-    result.code = recorded_code(job)
+        if result.status in ("ok", "pruned"):
+            with failures_recorded_in(result):
+                predictions = fill_result(result, judge, data, registry)
+    result.code = recorded_code(job, method_read=process.opened, judge_read=opened_files(code_folders()))
     result.wall_seconds = time.perf_counter() - started
-    _write(store, job, result, predictions)
+    write_files(store, job, result, predictions)
     return result
 
 
@@ -138,25 +144,36 @@ def _scratch(job: Job) -> Iterator[Job]:
 
 @contextlib.contextmanager
 def _method_of(job: Job, fork: bool) -> Iterator[MethodProcess]:
+    """The method's process; at the end it is killed with all that it started, before anything depends on labels."""
+    others = children()
     process = MethodProcess(job, fork)
     try:
         yield process
     finally:
         process.end()
+        end_children(keep=others)
 
 
 @contextlib.contextmanager
 def failures_recorded_in(result: CellResult) -> Iterator[None]:
-    """Record an exception raised inside in the result."""
+    """Record an exception raised inside in the result, unless it is a transient failure of a file system."""
     try:
         yield
     except Skip as skip:
         result.status, result.reason = "skipped", str(skip) or "the method declined this setting"
+    except OSError as error:
+        if error.errno in TRANSIENT:
+            raise
+        _record_failure(result, error)
     except MemoryError:
         result.status, result.reason = "memory", "an allocation failed inside the cell (MemoryError)"
     except Exception as error:
-        result.status, result.reason = "failed", describe(error)
-        result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
+        _record_failure(result, error)
+
+
+def _record_failure(result: CellResult, error: Exception) -> None:
+    result.status, result.reason = "failed", describe(error)
+    result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
 
 
 def _record_origin(result: CellResult, job: Job) -> None:
@@ -165,11 +182,14 @@ def _record_origin(result: CellResult, job: Job) -> None:
     result.versions, result.flags = recorded_versions(job), numeric_flags()
 
 
-def _write(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
+def write_files(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:
     """Write the files of a cell, the result last."""
     buffer = io.BytesIO()
     if predictions and job.predictions:
-        np.savez_compressed(buffer, allow_pickle=False, **predictions)
+        # Not compressed, and padded to the widest type: the size of the file would tell later cells which report it is.
+        scores = [array for name, array in predictions.items() if name not in ("labels", "bag_of")]
+        padding = np.zeros(sum(8 * array.size - array.nbytes for array in scores), np.uint8)
+        np.savez(buffer, allow_pickle=False, **predictions, padding=padding)
     store.keep_predictions(job.cell.id, buffer.getvalue())
     store.write(result)
     store.write_machine(machine_id(), machine())
@@ -181,16 +201,24 @@ def choose_backend(job: Job) -> None:
         os.environ["KERAS_BACKEND"] = job.cell.backend
 
 
+@contextlib.contextmanager
+def trouble_reported() -> Iterator[None]:
+    """End this process with the exit code ``TROUBLE`` if the harness fails inside, so that the cell is run again."""
+    try:
+        yield
+    except (OSError, StoreError):
+        traceback.print_exc()
+        sys.exit(TROUBLE)
+
+
 def run_as_process(job: Job, *, fork: bool) -> None:
-    """Run a cell in a process of its own, which adopts and kills all processes that the method leaves behind."""
+    """Run a cell in a process of its own, which adopts all processes that the method leaves behind."""
     adopt_orphans()
     choose_backend(job)
     if not sandbox.version():
         sandbox.hide_memory()  # without a sandbox, at least keep the method from reading this memory
-    try:
+    with trouble_reported():
         run_job(job, fork=fork)
-    finally:
-        end_children()
 
 
 def main() -> int:

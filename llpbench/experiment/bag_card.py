@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from llpbench.contracts.bag_card import SIZE_PERCENTILES, BagCard
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.job import Job
-from llpbench.experiment.forming import Formed, form_bags
+from llpbench.experiment.forming import Formed, form_bags, uses_labels
 from llpbench.experiment.grid import plan_bags
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.run_settings import RunSettings
@@ -38,17 +40,31 @@ _ROWS_AT_ONCE = 8192
 
 def survey_bags(
     spec: RunSettings, registry: Registry, *, data: str = "", offline: bool = False
-) -> Iterator[tuple[Planned, BagCard]]:
-    """The bags that a request would form, each with its card; the methods of ``spec`` are ignored."""
+) -> Iterator[tuple[Planned, Formed, BagCard, dict[str, BagCard]]]:
+    """The bags of a request, their card and those of several groupings; the methods of ``spec`` are ignored."""
     for plan in plan_bags(spec, registry):
         job = Job(cell=plan.cell, method_name="", dataset_name=plan.dataset_name, out="", data=data, offline=offline)
         formed = form_bags(job, load_split(job, registry.datasets[plan.cell.dataset]), registry)
-        yield plan, card_of(formed, uses_labels=registry.schemes[plan.cell.scheme].uses_labels)
+        card = card_of(formed, uses_labels=uses_labels(plan.cell, registry))
+        yield plan, formed, card, grouping_cards(formed)
 
 
 def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
-    """The card of the training bags, from their true labels (counts may be noisy)."""
+    """The card of the training bags, from their true labels (counts may be noisy).
+
+    That of several groupings describes all their bags together and has no separation; ``grouping_cards`` has the rest.
+    """
     bags = formed.bags
+    if bags.overlap is not None:
+        labels = formed.train_labels[bags.members]
+        nothing = np.zeros((len(labels), 0), np.float32)
+        facts: dict[str, Any] = {
+            "classes": bags.classes,
+            "left_out": formed.left_out,
+            "uses_labels": uses_labels,
+        }
+        card = make_card(nothing, bags.offsets, labels, **facts)
+        return replace(card, rows=len(formed.train_labels))
     return make_card(
         bags.X,
         bags.offsets,
@@ -57,6 +73,22 @@ def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
         left_out=formed.left_out,
         uses_labels=uses_labels,
     )
+
+
+def grouping_cards(formed: Formed) -> dict[str, BagCard]:
+    """The card of each of several groupings by name; empty for a single one."""
+    bags = formed.bags
+    if bags.overlap is None:
+        return {}
+    rows = len(bags.X) / (1.0 - formed.left_out)
+    found = {}
+    for number, name in enumerate(bags.groupings):
+        first, last = np.searchsorted(bags.grouping_of, [number, number + 1])
+        offsets = bags.offsets[first : last + 1]
+        members = bags.members[offsets[0] : offsets[-1]]
+        labels, left_out = formed.train_labels[members], max(0.0, 1.0 - len(members) / rows)
+        found[name] = make_card(bags.X[members], offsets - offsets[0], labels, classes=bags.classes, left_out=left_out)
+    return found
 
 
 def make_card(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, Part
+from llpbench.contracts.data import Bags, Column, FloatArray, IntArray, Overlap, Part
 from llpbench.contracts.data import read_only as read_only
 from llpbench.contracts.errors import DatasetError
 from llpbench.contracts.specs import NO_BAG
@@ -35,6 +37,59 @@ def class_counts(labels: IntArray, offsets: IntArray, classes: int) -> FloatArra
     """(bags, 1) counts of class 1 for two classes, (bags, C) counts otherwise; ``labels`` in bag order."""
     indicator = (labels == 1)[:, None] if classes == 2 else labels[:, None] == np.arange(classes)
     return np.add.reduceat(indicator.astype(np.float64), offsets[:-1], axis=0)
+
+
+Groupings = dict[str, IntArray]
+"""For each grouping by name, the bag number of each row (or ``NO_BAG``). A single one may have an empty name."""
+
+
+def checked_groupings(found: IntArray | Mapping[str, IntArray], n: int) -> Groupings:
+    """The output of a scheme as groupings; an error unless each has a bag number (or ``NO_BAG``) for each row."""
+    given = found if isinstance(found, Mapping) else {"": found}
+    if not given:
+        raise DatasetError("a bag scheme returned no grouping")
+    return {name: checked_numbers(bag_of, n) for name, bag_of in given.items()}
+
+
+def gather_groupings(
+    part: Part, groupings: Groupings, *, classes: int, columns: tuple[Column, ...], rng: np.random.Generator
+) -> tuple[Bags, IntArray]:
+    """Put labelled rows into the bags of one or several groupings; returns the bags and the labels of their rows.
+
+    Several groupings: rows are shuffled, and those without a bag in every grouping are left out.
+    """
+    if len(groupings) == 1:
+        return gather(part, next(iter(groupings.values())), classes=classes, columns=columns, rng=rng)
+    covered = np.any([numbers != NO_BAG for numbers in groupings.values()], axis=0)
+    rows = rng.permutation(np.flatnonzero(covered))
+    overlap, offsets = overlap_of({name: numbers[rows] for name, numbers in groupings.items()})
+    labels = part.y[rows]
+    bags = Bags(
+        X=read_only(part.X[rows]),
+        offsets=offsets,
+        counts=read_only(class_counts(labels[overlap.members], offsets, classes)),
+        classes=classes,
+        columns=columns,
+        overlap=overlap,
+    )
+    return bags, labels
+
+
+def overlap_of(groupings: Groupings) -> tuple[Overlap, IntArray]:
+    """Several groupings as an incidence structure with exact counts, and the offsets of its bags."""
+    members, sizes = [], []
+    for numbers in groupings.values():
+        order = np.argsort(numbers, kind="stable")
+        members.append(order[numbers[order] != NO_BAG])
+        sizes.append(np.unique(numbers[members[-1]], return_counts=True)[1])
+    every = np.concatenate(sizes)
+    overlap = Overlap(
+        members=read_only(np.concatenate(members)),
+        grouping_of=read_only(np.repeat(np.arange(len(sizes)), [len(each) for each in sizes])),
+        groupings=tuple(groupings),
+        count_sd=read_only(np.zeros(len(every))),
+    )
+    return overlap, read_only(np.concatenate([[0], np.cumsum(every)]))
 
 
 def gather(

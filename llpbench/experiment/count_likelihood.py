@@ -49,6 +49,7 @@ def count_log_laws(p: Array, bags: Bags, column: int, taus: Array = TAUS) -> Arr
         column: of the counts.
         taus: standard deviations of the effect.
     """
+    p = np.asarray(bags.entries(p), np.float64)
     small = bags.sizes <= EXACT_ROWS
     counts = np.asarray(bags.counts[:, column], np.float64)
     logs = np.empty((len(taus), len(bags)))

@@ -17,11 +17,11 @@ from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.protocols import Method
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import DEFAULT_RULE, NO_BAG, DatasetSpec, RuleSpec
-from llpbench.experiment.bag_card import card_of
+from llpbench.experiment.bag_card import card_of, grouping_cards
 from llpbench.experiment.folds import make_folds
-from llpbench.experiment.forming import form_bags
+from llpbench.experiment.forming import form_bags, uses_labels
 from llpbench.experiment.judge import Best, Judge, finite, patience_of
-from llpbench.experiment.monitor import HarnessMonitor, MethodView
+from llpbench.experiment.monitor import HarnessMonitor, form_for_method
 from llpbench.experiment.rules import ReportPlace, bind, make_rules
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.experiment.seeds import derive_seed
@@ -78,7 +78,8 @@ def prepare_cell(job: Job, registry: Registry, result: CellResult) -> Prepared:
         result.bags["test"] = test_bags
         result.digests["test_bags"] = digest_of_bags(formed.test_bag_of)
     if not job.method.oracle:
-        result.card = card_of(formed, uses_labels=registry.schemes[cell.scheme].uses_labels)
+        result.card = card_of(formed, uses_labels=uses_labels(cell, registry))
+        result.groupings = grouping_cards(formed)
     _skip_mismatch(cell.method, job.method, entry.spec, split)
     tests = None if cell.tuning else split.test.X
     test_bag_of = formed.test_bag_of if test_bags else None
@@ -123,7 +124,8 @@ def fit_here(job: Job, data: Prepared, registry: Registry, monitor: HarnessMonit
     """Fit the method of a cell in this process, for debugging."""
     oracle = {"labels": data.train_labels} if job.method.oracle else {}
     method = registry.methods[job.cell.method].load()(**job.cell.params)
-    fit_method(method, data.bags, monitor, method_seed(job.cell, job.method.seed_name), **oracle)
+    seed = method_seed(job.cell, job.method.seed_name)
+    fit_method(method, data.bags, monitor, seed, overlapping=job.method.overlapping, **oracle)
 
 
 def _terms(
@@ -155,9 +157,12 @@ def method_seed(cell: Cell, name: str = "") -> int:
     return derive_seed("method", **axes)
 
 
-def fit_method(method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, **oracle: IntArray) -> None:
+def fit_method(
+    method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, *, overlapping: bool = False, **oracle: IntArray
+) -> None:
     """Fit in this process, and report the fitted model if the method never did."""
-    fitted = method.fit(bags, monitor=MethodView(monitor), seed=seed, **oracle)
+    given, view = form_for_method(bags, monitor, overlapping)
+    fitted = method.fit(given, monitor=view, seed=seed, **oracle)
     if fitted is None:
         raise MethodError("fit must return the fitted method (return self), got None")
     if not monitor.history:

@@ -64,21 +64,45 @@ def pool(bags: Bags) -> Bags:
     """Training and held-out bags as one set."""
     assert bags.validation is not None
     valid = bags.validation
-    return replace(
+    pooled = replace(
         bags,
         X=read_only(np.concatenate([bags.X, valid.X])),
         offsets=read_only(np.concatenate([bags.offsets, bags.offsets[-1] + valid.offsets[1:]])),
         counts=read_only(np.concatenate([bags.counts, valid.counts])),
         validation=None,
     )
+    if bags.overlap is None or valid.overlap is None:
+        return pooled
+    one, two = bags.overlap, valid.overlap
+    overlap = replace(
+        one,
+        members=read_only(np.concatenate([one.members, len(bags.X) + two.members])),
+        grouping_of=read_only(np.concatenate([one.grouping_of, two.grouping_of])),
+        count_sd=read_only(np.concatenate([one.count_sd, two.count_sd])),
+    )
+    order = np.argsort(overlap.grouping_of, kind="stable")
+    return take(replace(pooled, overlap=overlap), order)[0]
 
 
 def take(bags: Bags, chosen: IntArray) -> tuple[Bags, IntArray]:
-    """A subset of the bags, and the indices of their rows."""
-    rows = np.concatenate([np.arange(bags.offsets[b], bags.offsets[b + 1]) for b in chosen])
+    """A subset of the bags, and the indices of their rows (of overlapping bags: in ascending order)."""
+    rows = entries = np.concatenate([np.arange(bags.offsets[b], bags.offsets[b + 1]) for b in chosen])
+    overlap = bags.overlap
+    if overlap is not None:
+        rows, members = np.unique(overlap.members[entries], return_inverse=True)
+        overlap = replace(
+            overlap,
+            members=read_only(members.reshape(-1)),
+            grouping_of=read_only(overlap.grouping_of[chosen]),
+            count_sd=read_only(overlap.count_sd[chosen]),
+        )
     offsets = np.concatenate([[0], np.cumsum(bags.sizes[chosen])])
     part = replace(
-        bags, X=read_only(bags.X[rows]), offsets=read_only(offsets), counts=read_only(bags.counts[chosen].copy())
+        bags,
+        X=read_only(bags.X[rows]),
+        offsets=read_only(offsets),
+        counts=read_only(bags.counts[chosen].copy()),
+        overlap=overlap,
     )
     return part, rows
 

@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell
+from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, Cell, JoinedScheme
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.contracts.specs import OWN_BAGS, BagScheme, DatasetSpec, MethodSpec, Scalar
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import MECHANISMS, count_noise_sd, epsilon_of, noise_name
 from llpbench.experiment.run_settings import DEFAULT_BAGS, RunSettings
-from llpbench.plugins.options import expand, format_options, parse_options
+from llpbench.plugins.options import JOIN, expand, format_options, parse_options, split_joined
 from llpbench.plugins.registry import Catalog, Registry
 from llpbench.system.backend import BACKENDS
 
@@ -49,6 +49,30 @@ class Variant(Generic[S]):
 
 
 @dataclass(frozen=True)
+class Schemes:
+    """The bag schemes of a cell; several are of the same rows."""
+
+    parts: tuple[Variant[BagScheme], ...]
+
+    @property
+    def name(self) -> str:
+        """The names with the options that differ from the defaults, joined by ``&``."""
+        return JOIN.join(part.name for part in self.parts)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a cell."""
+        first, *others = (JoinedScheme(part.spec.name, part.resolved) for part in self.parts)
+        joined = {"joined": tuple(others)} if others else {}
+        return {"scheme": first.scheme, "scheme_options": first.scheme_options, **joined}
+
+    @classmethod
+    def of(cls, cell: Cell, catalog: Catalog[BagScheme]) -> Schemes:
+        """The schemes of a planned cell."""
+        return cls(tuple(Variant(catalog[each.scheme], dict(each.scheme_options)) for each in cell.schemes))
+
+
+@dataclass(frozen=True)
 class Tuned:
     """Parameters that a search chose for a cell, the name of their origin, and the duration of the search."""
 
@@ -74,7 +98,7 @@ def plan_cells(spec: RunSettings, registry: Registry, tuned: FindTuned | None = 
     check_axes(spec)
     registry.rules.entry(spec.params_rule)  # raises an error if there is no such rule
     methods = _methods(registry.methods, spec)
-    datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
+    datasets, schemes = _variants(registry.datasets, spec.datasets), _schemes(registry.schemes, spec.schemes)
     noises = list(dict.fromkeys(noise_name(text) for text in spec.noise))
     planned: dict[str, Planned] = {}
     axes = itertools.product(spec.seed_list, datasets, schemes, noises, spec.feature_noise, spec.bags, methods)
@@ -112,7 +136,7 @@ def plan_cells(spec: RunSettings, registry: Registry, tuned: FindTuned | None = 
 def plan_bags(spec: RunSettings, registry: Registry) -> list[Planned]:
     """The bags of a request as cells without a method: every dataset, scheme, size and seed once."""
     check_axes(spec)
-    datasets, schemes = _variants(registry.datasets, spec.datasets), _variants(registry.schemes, spec.schemes)
+    datasets, schemes = _variants(registry.datasets, spec.datasets), _schemes(registry.schemes, spec.schemes)
     planned: dict[str, Planned] = {}
     for seed, dataset, asked, bag_size in itertools.product(spec.seed_list, datasets, schemes, spec.bags):
         scheme = _scheme_for(dataset, asked, registry)
@@ -124,32 +148,34 @@ def plan_bags(spec: RunSettings, registry: Registry) -> list[Planned]:
     return list(planned.values())
 
 
-def _bags(
-    spec: RunSettings, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme], bag_size: int
-) -> dict[str, Any]:
-    size = OWN_SIZES if scheme.spec.sizes_itself else _checked_size(bag_size, dataset.spec)
+def _bags(spec: RunSettings, dataset: Variant[DatasetSpec], scheme: Schemes, bag_size: int) -> dict[str, Any]:
+    sized = all(part.spec.sizes_itself for part in scheme.parts)
+    size = OWN_SIZES if sized else _checked_size(bag_size, dataset.spec)
     split = {} if spec.split == USUAL.split else {"split": spec.split}
-    return {"bag_size": size, "scheme": scheme.spec.name, "scheme_options": scheme.resolved, **split}
+    if split and scheme.parts[1:]:
+        raise UsageError(f"--split bags assigns each row to one bag; {scheme.name} has several groupings of the rows.")
+    return {"bag_size": size, **scheme.fields, **split}
 
 
-def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Variant[BagScheme] | None) -> str:
+def shown_data(cell: Cell, dataset: Variant[DatasetSpec], scheme: Schemes | None) -> str:
     """The display name of a cell's data: the dataset with all options and conditions that are not the defaults.
 
     A bound does not depend on bags, so its name has no scheme, unless whole bags are split.
     """
-    conditions = [scheme.name] if scheme is not None and cell.scheme != USUAL.scheme else []
+    usual = (cell.scheme, cell.scheme_options, cell.joined) == (USUAL.scheme, {}, ())
+    conditions = [scheme.name] if scheme is not None and not usual else []
     conditions += [f"split={cell.split}"] if cell.split != USUAL.split else []
     conditions += [f"feature noise {cell.feature_noise:g}"] if cell.feature_noise else []
     conditions += [f"{cell.folds} folds"] if cell.folds else []
     return ", ".join([dataset.name, *conditions])
 
 
-def _scheme_for(dataset: Variant[DatasetSpec], asked: Variant[BagScheme], registry: Registry) -> Variant[BagScheme]:
+def _scheme_for(dataset: Variant[DatasetSpec], asked: Schemes, registry: Registry) -> Schemes:
     """The requested scheme; for a dataset with natural bags, these replace random ones."""
     option = dataset.spec.own_bags
     brings = bool(option) and dataset.resolved[option] not in (None, False, "", "none")
     if brings and asked.name == USUAL.scheme:
-        return Variant(registry.schemes[OWN_BAGS], {})
+        return Schemes((Variant(registry.schemes[OWN_BAGS], {}),))
     return asked
 
 
@@ -190,6 +216,12 @@ def _variants(catalog: Catalog[S], texts: Iterable[str]) -> list[Variant[S]]:
     return [Variant(catalog[name], given) for name, options in parsed for given in expand(catalog[name], options)]
 
 
+def _schemes(catalog: Catalog[BagScheme], texts: Iterable[str]) -> list[Schemes]:
+    """Every combination of the variants of schemes that are joined."""
+    parts = [[_variants(catalog, [part]) for part in split_joined(text)] for text in texts]
+    return [Schemes(combination) for each in parts for combination in itertools.product(*each)]
+
+
 def _methods(catalog: Catalog[MethodSpec], spec: RunSettings) -> list[Variant[MethodSpec]]:
     """The requested methods; ``bp[preset=paper]`` gives a preset to one of them, ``--preset`` to all that have it."""
     parsed = [parse_options(text) for text in spec.methods]
@@ -205,6 +237,9 @@ def _methods(catalog: Catalog[MethodSpec], spec: RunSettings) -> list[Variant[Me
             if preset and preset not in presets:
                 raise UnknownNameError(f"preset of {name}:", preset, presets)
         found += [Variant(method, given, preset) for preset in asked for given in expand(method, own)]
+    for variant in found:
+        for other in variant.spec.names_of_methods(variant.resolved):
+            catalog.entry(other)  # raises an error if there is no such method
     return found
 
 
@@ -218,6 +253,6 @@ def unused_sizes(spec: RunSettings, planned: Iterable[Planned]) -> list[str]:
     """Notes for bag sizes that were requested and are ignored, because a scheme sizes its bags itself."""
     if spec.bags == DEFAULT_BAGS:
         return []
-    schemes = dict.fromkeys(plan.cell.scheme for plan in planned if plan.cell.bag_size == OWN_SIZES)
+    schemes = dict.fromkeys(plan.cell.scheme_name for plan in planned if plan.cell.bag_size == OWN_SIZES)
     cut = " (own-bags[most=N] divides larger ones)" if OWN_BAGS in schemes else ""
     return [f"{scheme} sizes its bags itself: --bags is ignored for it{cut}" for scheme in schemes]

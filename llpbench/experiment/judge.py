@@ -128,7 +128,7 @@ class Judge:
         rules: the selection rules, bound to held-out data; one of them is ``bags``.
         valid: the held-out bags.
         tests: number of test rows; None during tuning, when they are not predicted.
-        train_labels: labels of the training rows in bag order, to evaluate pseudo-labels.
+        train_labels: labels of the training rows in their order, to evaluate pseudo-labels.
         score_kind: how to interpret the method's scores.
         patience: reports without improvement under ``bags`` after which a stage closes.
         prune: for a trial, the values to reach; the trial is pruned if it lags behind under all of them.
@@ -166,7 +166,7 @@ class Judge:
             raise MethodError(f"a fit may report at most {MOST_REPORTS:,} times; report every few steps only")
         if stage not in self.stages and len(self.stages) >= MOST_STAGES:
             raise MethodError(f"a fit may have at most {MOST_STAGES} stages; do not start one with every report")
-        scores = self._checked_report(valid_scores, int(self.valid.offsets[-1]))
+        scores = self._checked_report(valid_scores, len(self.valid.X))
         if self.tests is not None:
             if test_scores is None:
                 raise MethodError("a report must include the scores of the test rows")

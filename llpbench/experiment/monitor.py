@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from llpbench.contracts.data import FloatArray
+import numpy as np
+
+from llpbench.contracts.data import Bags, FloatArray
 from llpbench.contracts.errors import MethodError
 from llpbench.contracts.protocols import Monitor, Predict
 from llpbench.experiment.judge import Judge
@@ -55,11 +57,16 @@ class PhaseClock:
 
 
 class MethodView:
-    """The monitor as a method sees it: functions only, without access to the monitor behind them."""
+    """The monitor as a method sees it: functions only, without access to the monitor behind them.
+
+    Args:
+        monitor: the monitor.
+        unrolled_from: the bags that were unrolled for the method, if they were: a row's pseudo-labels are averaged.
+    """
 
     __slots__ = ("_stopped", "note", "phase", "pseudo_labels", "report")
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Monitor, unrolled_from: Bags | None = None) -> None:
         def report(predict: Predict, *, stage: str = "") -> bool:
             return monitor.report(predict, stage=stage)
 
@@ -67,6 +74,8 @@ class MethodView:
             return monitor.phase(name)
 
         def pseudo_labels(probabilities: FloatArray, *, stage: str = "") -> None:
+            if unrolled_from is not None:
+                probabilities = mean_of_entries(np.asarray(probabilities), unrolled_from)
             monitor.pseudo_labels(probabilities, stage=stage)
 
         def note(name: str, value: float | str | bool) -> None:
@@ -83,6 +92,25 @@ class MethodView:
     def should_stop(self) -> bool:
         """True when the current stage is closed."""
         return self._stopped()
+
+
+def form_for_method(bags: Bags, monitor: Monitor, overlapping: bool) -> tuple[Bags, MethodView]:
+    """The bags in the form that a method takes, and its view of the monitor; ``overlapping`` is declared in its spec.
+
+    Rows are unrolled for training only: the method's predictions are for each row once.
+    """
+    given = bags if overlapping else bags.unrolled
+    return given, MethodView(monitor, None if given is bags else bags)
+
+
+def mean_of_entries(values: FloatArray, bags: Bags) -> FloatArray:
+    """(n, ...) mean of the values (entries, ...) of each row; values of another length are returned as they are."""
+    if len(values) != len(bags.members):
+        return values  # the judge rejects them
+    order = np.argsort(bags.members, kind="stable")
+    counts = np.bincount(bags.members, minlength=len(bags.X))
+    sums = np.add.reduceat(values[order].astype(np.float64), np.cumsum(counts) - counts, axis=0)
+    return np.asarray(sums / counts.reshape(-1, *[1] * (values.ndim - 1)))
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Differential-privacy noise on bag counts: the Gaussian mechanism.
 
-Neighbours are two label tables that differ in the label of one row. Bags are disjoint, so one bag's counts change: the
-single count of two classes by 1, those of several classes by one up and one down. The sensitivity ``D`` (Euclidean) of
-the counts is 1 or ``sqrt(2)``, that of the proportions ``D / B``. Noise ``N(0, sd^2)`` is added to every count:
+Neighbours are two label tables that differ in the label of one row. The row is in one bag of each of ``g`` groupings
+(usually one), and the counts of these bags change: the single count of two classes by 1, those of several classes by
+one up and one down. The sensitivity ``D`` (Euclidean) of all counts together is ``sqrt(g)`` or ``sqrt(2 g)``, and
+epsilon is that of their whole release. Noise ``N(0, sd^2)`` is added to every count:
 
 ``gaussian``  ``sd = D sqrt(2 ln(1.25 / delta)) / epsilon`` (Dwork & Roth 2014, theorem A.1), proved to be
               (epsilon, delta)-private for epsilon < 1 only. Beyond it is a convention, not a guarantee.
@@ -49,9 +50,9 @@ def epsilon_of(text: str) -> float | None:
     return epsilon
 
 
-def count_sensitivity(classes: int) -> float:
-    """How far the counts of a bag move (Euclidean distance) when one row's label changes."""
-    return 1.0 if classes == 2 else math.sqrt(2.0)
+def count_sensitivity(classes: int, groupings: int = 1) -> float:
+    """How far all counts move (Euclidean distance) when one row's label changes."""
+    return (1.0 if classes == 2 else math.sqrt(2.0)) * math.sqrt(groupings)
 
 
 def count_noise_sd(epsilon: float | None, delta: float, mechanism: str = "gaussian", sensitivity: float = 1.0) -> float:

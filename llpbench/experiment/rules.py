@@ -50,8 +50,15 @@ class SelectionRule:
 
 def bag_means(probabilities: FloatArray, bags: Bags) -> FloatArray:
     """(bags, 1 or C) mean predicted probability of each bag."""
-    columns = probabilities.reshape(len(probabilities), -1)
+    columns = bags.entries(probabilities.reshape(len(probabilities), -1))
     return np.add.reduceat(columns, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
+
+
+def bag_weights(bags: Bags) -> FloatArray | IntArray:
+    """(bags,) sizes; with several groupings as shares of their grouping's, so that groupings weigh the same."""
+    if bags.overlap is None:
+        return bags.sizes
+    return np.asarray(bags.sizes / np.bincount(bags.grouping_of, bags.sizes)[bags.grouping_of])
 
 
 def bag_cross_entropy(held: HeldOut) -> float:
@@ -59,12 +66,12 @@ def bag_cross_entropy(held: HeldOut) -> float:
 
     First all logits are shifted by one number (one for each class, if there are several), so that the mean prediction
     of the held-out rows is the rate that their counts give. Then ``p̄_b`` is the mean prediction of bag ``b``, ``α_b``
-    its proportion (projected to the simplex if it is noisy) and ``B_b`` its size.
+    its proportion (projected to the simplex if it is noisy) and ``B_b`` its size. Several groupings weigh the same.
     """
     bags = held.bags
     rate = inner_rate(bags.prior, len(bags.X))
     p = level(log_odds(held.scores, held.probabilities), rate)
-    return weighted_cross_entropy(bag_means(p, bags), bags.clipped_proportions, bags.sizes)
+    return weighted_cross_entropy(bag_means(p, bags), bags.clipped_proportions, bag_weights(bags))
 
 
 def weighted_cross_entropy(means: FloatArray, shares: FloatArray, weights: FloatArray | IntArray) -> float:

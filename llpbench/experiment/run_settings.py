@@ -67,28 +67,34 @@ class RunSettings(_Methods):
         "rows",
         choices=["rows", "bags"],
         grid=True,
+        rare=True,
     )
     noise: Names = Names("Privacy noise on counts: none,medium,high.", ["none"], grid=True)
     epsilon: Floats = Floats(
-        "Noise levels by their epsilon, e.g. 3,0.5, in addition to those of --noise; without --noise, these alone.", []
+        "Noise levels by their epsilon, e.g. 3,0.5, in addition to those of --noise; without --noise, these alone.",
+        [],
+        rare=True,
     )
-    delta: Number = Number("Delta of the privacy noise.", 1e-5, shown="1e-5", grid=True)
+    delta: Number = Number("Delta of the privacy noise.", 1e-5, shown="1e-5", grid=True, rare=True)
     mechanism: Choice[str] = Choice(
         "How noise is sized: gaussian (the classic formula: no guarantee above epsilon 1) or analytic (the least valid "
         "noise at any epsilon).",
         "gaussian",
         choices=["gaussian", "analytic"],
         grid=True,
+        rare=True,
     )
-    feature_noise: Floats = Floats("Standard deviation of noise on features, e.g. 0.05,0.1.", [0.0], grid=True)
-    backend: Text = Text("Backend of the networks: jax, tensorflow or torch.", "jax", grid=True)
-    folds: Whole = Whole("Fit K more times, on K folds over the bags: adds the rule bags-cv.", 0, grid=True)
+    feature_noise: Floats = Floats(
+        "Standard deviation of noise on features, e.g. 0.05,0.1.", [0.0], grid=True, rare=True
+    )
+    backend: Text = Text("Backend of the networks: jax, tensorflow or torch.", "jax", grid=True, rare=True)
+    folds: Whole = Whole("Fit K more times, on K folds over the bags: adds the rule bags-cv.", 0, grid=True, rare=True)
     seeds: Seeds = Seeds("Number of seeds (3: seeds 0, 1 and 2), or which: 0,1,2 or 3-5.", 3, short="s", grid=True)
-    preset: Text = Text("Named settings of the methods that have them, e.g. paper.", "", grid=True)
+    preset: Text = Text("Named settings of the methods that have them, e.g. paper.", "", grid=True, rare=True)
     params: Location = Location(
         "Tuned parameters: the folder or file that llpbench tune wrote, e.g. tuned.", "", grid=True
     )
-    params_rule: Text = Text("Use the parameters tuned by this rule.", "bags", grid=True)
+    params_rule: Text = Text("Use the parameters tuned by this rule.", "bags", grid=True, rare=True)
     suite: Location = Location(
         "A frozen grid by name, or a part of it: llpbench-2026.1/random. --methods, --datasets, --schemes, --bags, "
         "--noise and --seeds select from it; a method that is not in the suite runs wherever all of its methods do.",
@@ -105,22 +111,29 @@ class RunSettings(_Methods):
         choices=get_args(Rerun),
     )
     exitfirst: Switch = Switch("Stop at the first cell that fails.", False, short="x")
-    executor: Text = Text("Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].", "local")
+    executor: Text = Text("Where cells run, e.g. local or dask[scheduler=tcp://HOST:8786].", "local", rare=True)
     jobs: Whole = Whole("Cells at once.", 0, short="j", shown="cores / threads")
-    threads: Whole = Whole("Threads (and cores) of each cell.", 1)
+    threads: Whole = Whole("Threads (and cores) of each cell.", 1, rare=True)
     timeout: Duration = Duration("Wall time a cell may take, e.g. 90, 30m, 2h.", 3600.0, shown="1h")
-    memory: Memory = Memory("Resident memory a cell may hold, e.g. 500MB.", 0.0, shown="8GB, less on a small machine")
-    start: Choice[str] = Choice("How processes start.", "", choices=["fork", "spawn"], shown="fork on Linux")
-    data: Folder = Folder("Folder with the data files (or LLPBENCH_DATA).", "")
-    offline: Switch = Switch("Never download data.", False)
+    memory: Memory = Memory(
+        "Resident memory a cell may hold, e.g. 500MB.", 0.0, shown="8GB, less on a small machine", rare=True
+    )
+    start: Choice[str] = Choice("How processes start.", "", choices=["fork", "spawn"], shown="fork on Linux", rare=True)
+    data: Folder = Folder("Folder with the data files (or LLPBENCH_DATA).", "", rare=True)
+    offline: Switch = Switch("Never download data.", False, rare=True)
     predictions: Switch = Switch(
-        "Keep test scores of every cell.", True, flags="--predictions/--no-predictions", shown="keep"
+        "Keep test scores of every cell.",
+        True,
+        flags="--predictions/--no-predictions",
+        shown="keep",
+        rare=True,
     )
     override: Names = Names(
         "Where two plugins claim NAME, the one loaded last wins instead of an error.",
         [],
         flags="--plugin-override",
         repeated=True,
+        rare=True,
     )
     plugins: FilePaths = FilePaths(
         "A plugin in a single Python file; may be repeated.", [], flags="--plugin", repeated=True

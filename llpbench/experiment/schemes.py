@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,15 @@ import numpy as np
 from llpbench.contracts.data import Column, FloatArray, IntArray
 from llpbench.contracts.errors import DatasetError, UnknownNameError, UsageError
 from llpbench.contracts.specs import NO_BAG
+
+
+def random_groupings(
+    X: FloatArray, bag_size: int, *, columns: tuple[Column, ...], rng: np.random.Generator, times: int = 1
+) -> IntArray | dict[str, IntArray]:
+    """``random_bags``; with ``times`` above 1 that many groupings, drawn independently."""
+    if times == 1:
+        return random_bags(X, bag_size, columns=columns, rng=rng)
+    return {f"draw {i}": random_bags(X, bag_size, columns=columns, rng=rng) for i in range(1, times + 1)}
 
 
 def random_bags(X: FloatArray, bag_size: int, *, columns: tuple[Column, ...], rng: np.random.Generator) -> IntArray:
@@ -110,14 +120,113 @@ def group_bags(
     """
     del bag_size, rng
     check_groups(columns_, least, most)
-    bag_of = np.zeros(len(X), dtype=np.int64)
-    for name in filter(None, map(str.strip, columns_.split("+"))):
-        values = np.unique(_group_key(X, columns, name), return_inverse=True)[1].reshape(-1)
-        bag_of = np.unique(bag_of * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].reshape(-1)
+    names = filter(None, map(str.strip, columns_.split("+")))
+    bag_of = _crossed([_group_key(X, columns, name) for name in names], len(X))
     sizes = np.bincount(bag_of)
     fits = (sizes >= least) & (sizes <= most)
     numbers = np.where(fits, np.cumsum(fits) - 1, NO_BAG)
     return np.asarray(numbers[bag_of], dtype=np.int64)
+
+
+EVERY_COLUMN = "*"
+USUAL_BANDS = 6
+"""Number of bands into which ``margins`` cuts a numeric column."""
+_BANDS = re.compile(r"(.*\S)\s*:\s*(\d{1,4})\Z", re.DOTALL)
+
+
+def check_margins(columns: str, least: int) -> None:
+    """Reject options of ``margins`` that are invalid for every table."""
+    del least
+    groupings = [text.strip() for text in columns.split(",")]
+    if not all(name.strip() for text in groupings for name in text.split("+")):
+        raise UsageError(
+            f"margins[columns={columns}]: expected columns separated by commas, crossed by +, numbers cut by :BANDS, "
+            "e.g. margins[columns=education,age:6,sex+race]."
+        )
+    if twice := sorted({text for text in groupings if groupings.count(text) > 1}):
+        raise UsageError(f"margins[columns={columns}] has {', '.join(twice)} twice.")
+    for text in groupings:
+        for name in text.split("+"):
+            if (found := _BANDS.match(name.strip())) and int(found[2]) < 2:
+                raise UsageError(f"margins[columns={columns}]: {name.strip()} needs at least 2 bands.")
+
+
+def margin_bags(
+    X: FloatArray,
+    bag_size: int,
+    *,
+    columns: tuple[Column, ...],
+    rng: np.random.Generator,
+    columns_: str = EVERY_COLUMN,
+    least: int = 1,
+) -> dict[str, IntArray]:
+    """A grouping for each column (``a``), numbers in quantile bands (``a:6``), or each crossing of columns (``a+b``).
+
+    ``*`` stands for every column, ``*:10`` cuts numeric ones into ten bands. Groups of fewer than ``least`` rows are
+    left out.
+    """
+    del bag_size, rng
+    check_margins(columns_, least)
+    found: dict[str, IntArray] = {}
+    for text in _margin_names(columns_, columns):
+        bag_of = _crossed([_margin_key(X, columns, name.strip()) for name in text.split("+")], len(X))
+        fits = np.bincount(bag_of) >= least
+        found[text] = np.where(fits, np.cumsum(fits) - 1, NO_BAG)[bag_of].astype(np.int64)
+    return found
+
+
+def _margin_names(text: str, columns: Sequence[Column]) -> list[str]:
+    """The groupings of ``margins``, with ``*`` written out."""
+    names: dict[str, None] = {}
+    for each in (one.strip() for one in text.split(",")):
+        base, bands = _bands_of(each)
+        if base != EVERY_COLUMN:
+            names[each] = None
+            continue
+        for column in columns:
+            numeric = column.kind == "numeric" and bands
+            names[f"{column.name}:{bands}" if numeric else column.name] = None
+        if not columns:
+            raise DatasetError("the bag scheme margins needs a table; the rows of this dataset have no columns")
+    return list(names)
+
+
+def _bands_of(name: str) -> tuple[str, int]:
+    """A column and its number of bands, 0 if none is given."""
+    found = _BANDS.match(name)
+    return (found[1], int(found[2])) if found else (name, 0)
+
+
+def _margin_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
+    """The group of each row by one column: its category, or its quantile band."""
+    base, bands = _bands_of(name)
+    column, block = _block(X, columns, base, "margins")
+    if column.kind == "numeric":
+        return quantile_bands(block[:, 0], bands or USUAL_BANDS).astype(float)
+    if bands:
+        raise UsageError(f"margins[columns={name}]: {base} is a category and cannot be cut into bands.")
+    return _group_key(X, columns, base)
+
+
+def quantile_bands(values: FloatArray, bands: int) -> IntArray:
+    """(n,) number of the band of each value: about equally many rows in each, equal values in the same one.
+
+    If there are no more distinct values than bands, each is a band.
+    """
+    distinct, number = np.unique(values, return_inverse=True)
+    if len(distinct) <= bands:
+        return number.reshape(-1)
+    cuts = np.quantile(values, np.arange(1, bands) / bands, method="lower")
+    return np.searchsorted(np.unique(np.minimum(cuts, distinct[-2])), values, side="left")
+
+
+def _crossed(keys: Sequence[FloatArray], n: int) -> IntArray:
+    """(n,) number of each row's combination of keys, from 0."""
+    number = np.zeros(n, dtype=np.int64)
+    for key in keys:
+        values = np.unique(key, return_inverse=True)[1].reshape(-1)
+        number = np.unique(number * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].reshape(-1)
+    return number
 
 
 def cluster_dirichlet_bags(

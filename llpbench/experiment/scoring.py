@@ -20,7 +20,7 @@ class Answers:
     Attributes:
         labels: labels of the test rows.
         rate: the known overall rate: (1,) of class 1, or (C,) of every class; empty if unknown.
-        bag_of: the bag of each test row (or ``NO_BAG``); None or empty if test rows have no bags.
+        bag_of: (n,) or (n, groupings) the bag of each test row (or ``NO_BAG``); None or empty if there are no bags.
     """
 
     labels: IntArray
@@ -50,11 +50,12 @@ class Answers:
         truth = (self.labels == 1)[:, None] if classes == 1 else self.labels[:, None] == np.arange(classes)
         bag_of = np.full(len(columns), NO_BAG) if self.bag_of is None or not len(self.bag_of) else self.bag_of
         there = bag_of != NO_BAG
+        rows = np.nonzero(there)[0]
         place = np.unique(bag_of[there], return_inverse=True)[1].reshape(-1)
         sizes = np.bincount(place)
 
         def means(values: FloatArray) -> FloatArray:
-            sums = [np.bincount(place, values[there, c], minlength=len(sizes)) for c in range(classes)]
+            sums = [np.bincount(place, values[rows, c], minlength=len(sizes)) for c in range(classes)]
             return np.stack(sums, axis=1) / sizes[:, None]
 
         return means(truth.astype(np.float64)), means(columns)

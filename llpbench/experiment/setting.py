@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +34,8 @@ R = TypeVar("R")
 
 MOST_SEEDS = 100_000
 _MOST_DIGITS = 9  # of a seed that is written as text
+_MOST_BYTES = 255  # of a file name
+_MOST_SHOWN = 80  # characters of a value in a message
 _SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 
 
@@ -48,10 +51,12 @@ class SettingField(Generic[Given, Kept]):
         repeated: whether the option is given once for each value.
         names: the registry's shelf that shell completion takes names from.
         choices: all possible values.
+        rare: whether ``--help`` leaves it to ``--help-all``.
         grid: whether it defines cells; other settings say how cells are run and shown.
     """
 
     metavar: ClassVar[str] = "TEXT"
+    wanted: ClassVar[str] = "a text"
     from_text: ClassVar[Any] = None
     name = ""
 
@@ -67,9 +72,10 @@ class SettingField(Generic[Given, Kept]):
         names: str = "",
         choices: Sequence[str] = (),
         grid: bool = False,
+        rare: bool = False,
     ) -> None:
         self.help, self.default, self.short, self.flags = help, default, short, flags
-        self.names, self.choices, self.grid, self.repeated = names, tuple(choices), grid, repeated
+        self.names, self.choices, self.grid, self.repeated, self.rare = names, tuple(choices), grid, repeated, rare
         self.shown = shown or _words(default)
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -108,8 +114,8 @@ class SettingField(Generic[Given, Kept]):
             raise UnknownNameError(self.name, str(parsed), self.choices)
         try:
             read: Kept = msgspec.convert(parsed, kept)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"{self.name}: {error} (in the run's settings)") from None
+        except msgspec.ValidationError:
+            raise UsageError(f"{self.name}: expected {self.wanted}, got {_shown(value)}.") from None
         return read
 
 
@@ -126,25 +132,25 @@ def _numbers(kind: type[int] | type[float], wanted: str) -> Callable[[str], Any]
 class Names(SettingField[str | Sequence[Any] | Any | None, list[str]]):
     """Several names, options in brackets: ``"bp,dllp[lr=1e-3;1e-2]"`` or a list; Python calls may pass objects."""
 
-    metavar, from_text = "NAMES", staticmethod(split_list)
+    metavar, from_text, wanted = "NAMES", staticmethod(split_list), "a text or a list of texts"
 
 
 class Integers(SettingField[int | str | Sequence[int] | None, list[int]]):
     """One or several whole numbers."""
 
-    metavar, from_text = "NUMBERS", _numbers(int, "whole numbers")
+    metavar, from_text, wanted = "NUMBERS", _numbers(int, "whole numbers"), "a whole number or a list of them"
 
 
 class Floats(SettingField[float | str | Sequence[float] | None, list[float]]):
     """One or several numbers."""
 
-    metavar, from_text = "NUMBERS", _numbers(float, "numbers")
+    metavar, from_text, wanted = "NUMBERS", _numbers(float, "numbers"), "a number or a list of numbers"
 
 
 class Seeds(SettingField[int | str | Sequence[int] | None, int | list[int]]):
     """How many seeds (``3``), or which (``[3, 4]``, ``"0,1,2"``, ``"3-5"``)."""
 
-    metavar = "SEEDS"
+    metavar, wanted = "SEEDS", "a number of seeds (3), a list ([3, 4]) or a range ('3-5')"
 
     def read(self, value: int | str | Sequence[int] | None) -> int | list[int]:
         """Read a number, a list or a range."""
@@ -162,6 +168,12 @@ class Text(SettingField[str | None, str]):
 class Location(SettingField[str | Path | None, str]):
     """A path, or the name of something that has one."""
 
+    wanted = "a path"
+
+    def read(self, value: str | Path | None) -> str:
+        """Read a path, and check that there can be a file of that name."""
+        return checked_path(super().read(value), self.name)
+
 
 class Folder(Location):
     """The path of a folder."""
@@ -172,6 +184,12 @@ class Folder(Location):
 class FilePaths(SettingField[str | Path | Sequence[str | Path] | None, list[str]]):
     """The path of a file, or several."""
 
+    wanted = "a path or a list of paths"
+
+    def read(self, value: str | Path | Sequence[str | Path] | None) -> list[str]:
+        """Read paths, and check that there can be files of these names."""
+        return [checked_path(path, self.name) for path in super().read(value)]
+
 
 class Choice(SettingField[Kept | None, Kept]):
     """One of ``choices``."""
@@ -180,33 +198,46 @@ class Choice(SettingField[Kept | None, Kept]):
 class Whole(SettingField[int | None, int]):
     """A whole number."""
 
-    metavar = "INTEGER"
+    metavar, wanted = "INTEGER", "a whole number"
 
 
 class Number(SettingField[float | None, float]):
     """A number."""
 
-    metavar = "FLOAT"
+    metavar, wanted = "FLOAT", "a number"
 
 
-class Duration(SettingField[float | str | None, float]):
+class _Amount(SettingField[float | str | None, float]):
+    def read(self, value: float | str | None) -> float:
+        """Read an amount, which is positive, or the default."""
+        amount = super().read(value)
+        if not 0 < amount < float("inf") and amount != self.default:
+            raise UsageError(f"{self.name}: expected {self.wanted}, got {_shown(value)}.")
+        return amount
+
+
+class Duration(_Amount):
     """Seconds, or a text such as ``"30m"``."""
 
-    metavar, from_text = "DURATION", staticmethod(parse_duration)
+    metavar, from_text, wanted = "DURATION", staticmethod(parse_duration), "seconds or a text such as '30m'"
 
 
-class Memory(SettingField[float | str | None, float]):
+class Memory(_Amount):
     """MiB, or a text such as ``"8GB"``."""
 
-    metavar, from_text = "MEMORY", staticmethod(parse_memory)
+    metavar, from_text, wanted = "MEMORY", staticmethod(parse_memory), "megabytes or a text such as '8GB'"
 
 
 class Switch(SettingField[bool | None, bool]):
     """Yes or no."""
 
+    wanted = "true or false"
+
 
 class KeyValues(SettingField[Mapping[str, Any] | None, dict[str, Any]]):
     """Values by name; not on the command line."""
+
+    wanted = "values by name"
 
 
 @dataclass_transform(kw_only_default=True)
@@ -289,6 +320,26 @@ def _wrapped(text: str) -> str:
 def described(setting: SettingField[Any, Any]) -> str:
     """The help text of a setting and its default."""
     return f"{setting.help}  [default: {setting.shown}]" if setting.shown else setting.help
+
+
+def checked_path(path: str, what: str) -> str:
+    """The path, if there can be a file of that name.
+
+    Raises:
+        UsageError: a name in it is longer than file systems allow, or it contains a NUL character.
+    """
+    if "\0" in path:
+        raise UsageError(f"{what}: a path cannot contain NUL characters, got {_shown(path)}.")
+    longest = max((len(os.fsencode(part)) for part in Path(path).parts), default=0)
+    if longest > _MOST_BYTES:
+        raise UsageError(f"{what}: a file name has at most {_MOST_BYTES} bytes, got {longest} in {_shown(path)}.")
+    return path
+
+
+def _shown(value: Any) -> str:
+    """A value as in Python, shortened."""
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ def split_seed(cell: Cell) -> int:
 
 def bags_seed(cell: Cell) -> int:
     """Seed of the bags: the same for every method and noise level."""
-    return derive_seed("bags", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, scheme=cell.scheme)
+    return derive_seed("bags", seed=cell.seed, dataset=cell.dataset, bag_size=cell.bag_size, scheme=cell.scheme_name)
 
 
 def loader_seeds(spec: DatasetSpec, seed: int, run: int) -> dict[str, int]:

@@ -92,7 +92,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The parameters that a study chose."""
+    """The parameters that a study chose; ``code`` is that of the cells of its best trial, by part."""
 
     study: str
     setting: Setting
@@ -101,6 +101,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     default_value: float | None
     trials: int
     seconds: float
+    code: dict[str, str] = {}
 
     def serves(self, cell: Cell) -> bool:
         """Whether the parameters apply to the setting of a cell."""
@@ -121,8 +122,8 @@ def write_history(out: Path, history: History) -> Path:
     return path
 
 
-def write_chosen(out: Path) -> list[Chosen]:
-    """Write the parameters that all studies of a folder chose to ``tuned.json``."""
+def write_chosen(out: Path, code_of: Callable[[Trial], dict[str, str]]) -> list[Chosen]:
+    """Write the parameters that all studies of a folder chose to ``tuned.json``, with the code of their trials."""
     chosen = []
     for path in sorted((out / "studies").glob("*.json")):
         history = _decode(path, History)
@@ -137,6 +138,7 @@ def write_chosen(out: Path) -> list[Chosen]:
                     default_value=first.value if first is not None and first.status == "ok" else None,
                     trials=len(history.trials),
                     seconds=history.seconds,
+                    code=code_of(best),
                 )
             )
     write_atomically(out / FILE, msgspec.json.format(msgspec.json.encode(TunedFile(chosen=chosen)), indent=1) + b"\n")
@@ -173,6 +175,7 @@ class TunedParams:
     def __init__(self, path: Path, rule: str) -> None:
         self.path, self.rule = path, rule
         self._all = read_chosen(path)
+        self.used: dict[str, Chosen] = {}
         self.untuned: dict[str, None] = {}
         self.overlapping: dict[int, tuple[int, ...]] = {}
 
@@ -206,6 +209,7 @@ class TunedParams:
                     "Run llpbench tune with the same settings to add it."
                 )
         found = max(left, key=lambda c: (c.setting.own, c.trials))
+        self.used[found.study] = found
         if found.setting.seeds != [cell.seed]:
             self.overlapping[cell.seed] = tuple(found.setting.seeds)
         return Tuned(found.params, SEARCHED + self.rule, found.seconds)

@@ -10,14 +10,11 @@ from llpbench.contracts.data import Split
 from llpbench.contracts.errors import DataUnavailableError, Skip
 from llpbench.contracts.specs import DatasetSpec
 from llpbench.data.store import DataStore, locate
-from llpbench.experiment.metrics import auroc
 from llpbench.experiment.split import check_split, loader_seeds
 from llpbench.kit.methods import listing_is_light
+from llpbench.kit.row_order import predictive_order
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import Entry
-
-_UNLIKELY = 5.0
-"""Standard deviations that shuffled rows exceed less than once in a million draws."""
 
 
 def _load(spec: DatasetSpec, seed: int) -> Split:
@@ -37,6 +34,12 @@ def parameters_round_trip(entry: Entry[DatasetSpec]) -> None:
     """Each option's default can be typed and parsed back."""
     for p in entry.spec.params:
         assert p.parse(format_scalar(p.default)) == p.default, f"{p.name} is not parsed back to its default"
+
+
+def loads(entry: Entry[DatasetSpec]) -> None:
+    """Its loader returns a split; the checks below need this."""
+    split = _load(entry.spec, 0)
+    assert isinstance(split, Split), f"the loader returned {type(split).__name__}, expected Split"
 
 
 def keeps_the_contract(entry: Entry[DatasetSpec]) -> None:
@@ -73,26 +76,11 @@ def parts_are_disjoint(entry: Entry[DatasetSpec]) -> None:
     )
 
 
-def order_tells_no_label(entry: Entry[DatasetSpec]) -> None:
+def row_order_predicts_no_label(entry: Entry[DatasetSpec]) -> None:
     """The order of the test rows is independent of their labels."""
     split = _load(entry.spec, 0)
-    labels = split.test.y
-    place = np.arange(len(labels), dtype=np.float64)
-    for label in range(split.classes):
-        inside = labels == label
-        mine, others = int(inside.sum()), int((~inside).sum())
-        if mine and others:
-            spread = np.sqrt((len(labels) + 1) / (12 * mine * others))
-            assert abs(auroc(inside.astype(int), place) - 0.5) < _UNLIKELY * spread, (
-                f"class {label} is concentrated at one end of the test rows; shuffle them"
-            )
-    shares = np.bincount(labels, minlength=split.classes) / len(labels)
-    pairs, chance = len(labels) - 1, float((shares**2).sum())
-    alike = int((labels[1:] == labels[:-1]).sum())
-    assert abs(alike - pairs * chance) < _UNLIKELY * np.sqrt(pairs * chance * (1.0 - chance)) + 1.0, (
-        f"{alike:,} of {pairs:,} neighbouring test rows have the same label; expected about "
-        f"{pairs * chance:,.0f} in shuffled rows; shuffle them"
-    )
+    predictor = predictive_order(split.test.y, split.classes)
+    assert not predictor, f"{predictor} predicts the labels of test rows; shuffle them"
 
 
 def files_are_pinned(entry: Entry[DatasetSpec]) -> None:
@@ -106,13 +94,16 @@ def files_are_pinned(entry: Entry[DatasetSpec]) -> None:
     assert not wrong, f"{wrong[0].where}: {wrong[0].note}"
 
 
+BASIC = loads
+"""The checks after this one are skipped if it fails."""
 CHECKS = (
     listing_is_light,
     parameters_round_trip,
+    loads,
     keeps_the_contract,
     same_seed_same_split,
     other_seed_other_split,
     parts_are_disjoint,
-    order_tells_no_label,
+    row_order_predicts_no_label,
     files_are_pinned,
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
+import signal
+import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,6 +30,8 @@ class Check:
     summary: str
     function: Callable[[], None]
     exempt: str = ""
+    needs: str = ""
+    """The check of the same plugin that must not have failed."""
 
     def __call__(self) -> None:
         """Run the check. A declared exemption turns a failure into a skip with its reason."""
@@ -70,20 +77,28 @@ def checks_for(name: str, registry: Registry | None = None, *, backend: str = "j
     if name in registry.methods.entries:
         from llpbench.kit import methods
 
-        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, backend)
+        checks += _bind(_with(registry.methods.entry(name), options), methods.CHECKS, methods.BASIC, backend)
     if name in registry.datasets.entries:
         from llpbench.kit import datasets
 
-        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, backend)
+        checks += _bind(_with(registry.datasets.entry(name), options), datasets.CHECKS, datasets.BASIC, backend)
     if not checks:
         raise UnknownNameError("method or dataset", name, [*registry.methods.entries, *registry.datasets.entries])
     return checks
 
 
 def checks_of(
-    names: Iterable[str], *, backend: str = "jax", plugins: Iterable[Path] = (), override: Iterable[str] = ()
+    names: Iterable[str],
+    *,
+    backend: str = "jax",
+    plugins: Iterable[Path] = (),
+    override: Iterable[str] = (),
+    matching: str = "",
 ) -> list[Check]:
-    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``)."""
+    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``).
+
+    Those whose ``PLUGIN:CHECK`` contains ``matching``, if it is given.
+    """
     names = list(names)
     files = [Path(name) for name in names if name.endswith(".py")]
     registry = load_registry((*plugins, *files), tuple(override))
@@ -93,7 +108,10 @@ def checks_of(
         if not found:
             raise UsageError(f"{name} registers neither a method nor a dataset.")
         checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
-    return checks
+    chosen = [check for check in checks if matching in str(check)]
+    if not chosen:
+        raise UnknownNameError("part of a check's name", matching, dict.fromkeys(check.name for check in checks))
+    return chosen
 
 
 def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:
@@ -105,7 +123,10 @@ def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:
     return Entry(replace(entry.spec, params=params), entry.plugin)
 
 
-def _bind(entry: Entry[Any], functions: Iterable[Callable[[Entry[Any]], None]], backend: str) -> list[Check]:
+Function = Callable[[Entry[Any]], None]
+
+
+def _bind(entry: Entry[Any], functions: Sequence[Function], basic: Function, backend: str) -> list[Check]:
     spec: MethodSpec | DatasetSpec = entry.spec
     exempt = dict(spec.exempt)
     names = [function.__name__ for function in functions]
@@ -113,7 +134,7 @@ def _bind(entry: Entry[Any], functions: Iterable[Callable[[Entry[Any]], None]], 
         if name not in names:
             raise UnknownNameError(f"check in the exemptions of {spec.name}:", name, names)
 
-    def bound(function: Callable[[Entry[Any]], None]) -> Callable[[], None]:
+    def bound(function: Function) -> Callable[[], None]:
         def run() -> None:
             used = backend if isinstance(spec, MethodSpec) and spec.backends else ""
             needs = unmet_needs(entry, used)
@@ -123,30 +144,89 @@ def _bind(entry: Entry[Any], functions: Iterable[Callable[[Entry[Any]], None]], 
 
         return run
 
+    dependent = functions[functions.index(basic) + 1 :]
     return [
-        Check(spec.name, f.__name__, (f.__doc__ or "").strip().splitlines()[0], bound(f), exempt.get(f.__name__, ""))
+        Check(
+            plugin=spec.name,
+            name=f.__name__,
+            summary=(f.__doc__ or "").strip().splitlines()[0],
+            function=bound(f),
+            exempt=exempt.get(f.__name__, ""),
+            needs=basic.__name__ if f in dependent else "",
+        )
         for f in functions
     ]
 
 
-def run_checks(checks: Iterable[Check], on_result: Callable[[CheckResult], None] | None = None) -> list[CheckResult]:
-    """Run all checks, whether or not some fail."""
-    results = []
+def run_checks(
+    checks: Iterable[Check],
+    on_result: Callable[[CheckResult], None] | None = None,
+    *,
+    on_start: Callable[[Check], None] | None = None,
+    timeout: float = 0.0,
+    exitfirst: bool = False,
+) -> list[CheckResult]:
+    """Run checks; a check is skipped if the one that it needs has failed.
+
+    Args:
+        checks: the checks.
+        on_result: called with each result.
+        on_start: called with each check before it runs.
+        timeout: seconds after which a check fails; 0 for no limit.
+        exitfirst: whether to stop at the first failure.
+    """
+    results: list[CheckResult] = []
+    failed: set[str] = set()
     for check in checks:
+        if on_start is not None:
+            on_start(check)
         try:
-            check()
+            if f"{check.plugin}:{check.needs}" in failed:
+                raise Skip(f"{check.needs} failed")
+            with time_limit(timeout):
+                check()
         except Skip as skip:
             reason = str(skip)
             exempt = reason.startswith("exempt: ")
             result = CheckResult(check, "exempt" if exempt else "skipped", reason.removeprefix("exempt: "))
         except Exception as error:
             result = CheckResult(check, "failed", describe(error), where_it_failed(error), traceback.format_exc())
+            failed.add(str(check))
         else:
             result = CheckResult(check, "passed")
         results.append(result)
         if on_result is not None:
             on_result(result)
+        if exitfirst and failed:
+            break
     return results
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise ``TimeoutError`` in the main thread after some seconds; without SIGALRM, or for 0, there is no limit.
+
+    Compiled code is interrupted when it returns to Python. If it has not after another minute, the process prints where
+    it is and exits.
+    """
+    if not seconds or not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: object) -> None:
+        del signum, frame
+        raise TimeoutError(f"not finished after {seconds:g} s (--timeout)")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again each second, for code that catches the error
+    if sys.__stderr__ is not None:
+        faulthandler.dump_traceback_later(seconds + 60.0, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def names_in(registry: Registry, file: Path) -> list[str]:

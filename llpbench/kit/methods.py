@@ -17,7 +17,7 @@ from llpbench.contracts.state import is_restorable, plain_state
 from llpbench.experiment.bags import read_only
 from llpbench.experiment.judge import USUAL_PATIENCE
 from llpbench.experiment.metrics import auroc, to_probabilities
-from llpbench.experiment.monitor import HarnessMonitor, MethodView
+from llpbench.experiment.monitor import HarnessMonitor, form_for_method
 from llpbench.kit.problem import Problem, classes_of
 from llpbench.kit.real_cell import RecordingJudge, run_with_and_without_labels
 from llpbench.plugins.options import format_scalar
@@ -40,7 +40,8 @@ def fit(spec: MethodSpec, problem: Problem, monitor: HarnessMonitor | None = Non
     """Fit as the harness does; only an oracle gets labels."""
     watched = monitor or problem.monitor(spec)
     oracle: dict[str, Any] = {"labels": problem.train_labels} if spec.oracle else {}
-    fitted = make(spec, brief=brief).fit(problem.train, monitor=MethodView(watched), seed=1, **oracle)
+    bags, view = form_for_method(problem.train, watched, spec.overlapping)
+    fitted = make(spec, brief=brief).fit(bags, monitor=view, seed=1, **oracle)
     assert fitted is not None, "fit returned None; it must return self"
     if not watched.history:
         watched.report(fitted.predict_scores)
@@ -95,6 +96,11 @@ def parameters_round_trip(entry: Entry[MethodSpec]) -> None:
         typed = format_scalar(p.default)
         assert p.parse(typed) == p.default, f"{p.name}={typed} is parsed as {p.parse(typed)!r}"
     entry.spec.load()(**entry.spec.resolve({}))
+
+
+def fits(entry: Entry[MethodSpec]) -> None:
+    """It fits a plain problem and predicts valid scores; the checks below need this."""
+    plain_fit(entry)
 
 
 def labels_cannot_leak(entry: Entry[MethodSpec]) -> None:
@@ -177,6 +183,15 @@ def noisy_counts(entry: Entry[MethodSpec]) -> None:
     fit_and_select(entry.spec, problem)
 
 
+def several_groupings(entry: Entry[MethodSpec]) -> None:
+    """A method that declares ``overlapping`` works with several groupings, one of which covers only some rows."""
+    if not entry.spec.overlapping:
+        raise Skip("it does not declare overlapping: the harness unrolls several groupings for it")
+    problem = Problem(classes=classes_of(entry.spec))
+    problem.overlap((6, 40, 9), covered=(1.0, 1.0, 0.5))
+    fit_and_select(entry.spec, problem)
+
+
 def input_is_left_alone(entry: Entry[MethodSpec]) -> None:
     """It does not modify its input."""
     problem = Problem(classes=classes_of(entry.spec))
@@ -238,9 +253,12 @@ def _never_improving(monitor: HarnessMonitor, patience: int) -> HarnessMonitor:
     return monitor
 
 
+BASIC = fits
+"""The checks after this one are skipped if it fails."""
 CHECKS = (
     listing_is_light,
     parameters_round_trip,
+    fits,
     labels_cannot_leak,
     answers_tell_no_label,
     same_seed_same_scores,
@@ -252,6 +270,7 @@ CHECKS = (
     all_zero_counts,
     wide_float_ranges,
     noisy_counts,
+    several_groupings,
     input_is_left_alone,
     state_round_trips,
     every_declared_task_runs,

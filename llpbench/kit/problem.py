@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from llpbench.contracts.data import Bags, FloatArray, IntArray
-from llpbench.contracts.specs import MethodSpec
-from llpbench.experiment.bags import bag_order, class_counts, read_only
+from llpbench.contracts.data import Bags, FloatArray, IntArray, Part
+from llpbench.contracts.specs import NO_BAG, MethodSpec
+from llpbench.experiment.bags import bag_order, class_counts, gather_groupings, read_only
 from llpbench.experiment.monitor import HarnessMonitor
 from llpbench.experiment.rules import make_rules
 
@@ -68,6 +68,22 @@ class Problem:
         labels = labels[order]
         counts = class_counts(labels, offsets, self.classes)
         return Bags(read_only(X[order]), read_only(offsets), read_only(counts), self.classes), labels
+
+    def overlap(self, sizes: Sequence[int], covered: Sequence[float]) -> None:
+        """Put the rows into several random groupings with bags of these sizes; each covers a share of the rows."""
+        rng = np.random.default_rng(1)
+
+        def regrouped(bags: Bags, labels: IntArray) -> tuple[Bags, IntArray]:
+            n = len(labels)
+            groupings = {
+                f"bags of {size}": np.where(rng.random(n) < share, rng.permutation(n) // size, NO_BAG)
+                for size, share in zip(sizes, covered, strict=True)
+            }
+            return gather_groupings(Part(bags.X, labels), groupings, classes=self.classes, columns=(), rng=rng)
+
+        self.valid, self.valid_labels = regrouped(self.valid, self.valid_labels)
+        train, self.train_labels = regrouped(self.train, self.train_labels)
+        self.train = replace(train, validation=self.valid)
 
     def monitor(self, spec: MethodSpec, patience: int = 3) -> HarnessMonitor:
         """The harness's monitor over this problem."""

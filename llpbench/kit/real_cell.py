@@ -10,8 +10,9 @@ import numpy as np
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import FloatArray
-from llpbench.contracts.job import Job, MethodFacts
+from llpbench.contracts.job import Job
 from llpbench.contracts.specs import MethodSpec
+from llpbench.execution.jobs import method_facts
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.experiment.fit_cell import Prepared
 from llpbench.experiment.judge import Answer, Judge, patience_of
@@ -63,7 +64,6 @@ def run_with_and_without_labels(entry: Entry[MethodSpec]) -> tuple[RecordingJudg
 
 def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
     spec = entry.spec
-    facts = MethodFacts(scores=spec.scores, oracle=spec.oracle, tasks=tuple(spec.tasks), inputs=tuple(spec.inputs))
     params = spec.resolve({})
     cell = Cell(dataset="-", method=spec.name, params=params, bag_size=1, seed=0)
     data = Prepared(problem.train, problem.test_rows, problem.train_labels, problem.valid_labels, problem.test_labels)
@@ -78,7 +78,15 @@ def _run_cell(entry: Entry[MethodSpec], problem: Problem) -> RecordingJudge:
     )
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as out:
         plugins = (entry.plugin.distribution,) if entry.plugin.from_file else ()
-        job = Job(cell=cell, method_name="", dataset_name="", out=out, scratch=scratch, plugins=plugins, method=facts)
+        job = Job(
+            cell=cell,
+            method_name="",
+            dataset_name="",
+            out=out,
+            scratch=scratch,
+            plugins=plugins,
+            method=method_facts(entry),
+        )
         result = blank_result(job, "failed")
         process = MethodProcess(job, fork=False)
         try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, column_or_1d
 from sklearn.utils.validation import validate_data as _validate_data
 
 from llpbench.contracts.data import FloatArray
@@ -22,6 +22,10 @@ from llpbench.owndata.fit import fit
 from llpbench.owndata.judging.held_out import sum_predictions
 from llpbench.owndata.reading.bag_counts import read_bag_ids
 from llpbench.owndata.reading.bagged_table import are_names, check_column, read_bagged_table
+from llpbench.owndata.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Target = Literal["counts", "proportions", "labels"]
 TARGETS = ("counts", "proportions", "labels")
@@ -32,14 +36,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of rows that is fitted to the counts of bags.
 
     ``fit(X, y, bag_of=...)``: ``y`` is the count of each bag, in any form that ``llpbench.fit`` accepts. If ``y`` must
-    have one value per row (pipelines, cross-validation), repeat the bag's value in all its rows. Without ``bag_of``,
-    ``y`` is the label of each row, and every row is a bag.
+    have one value per row (pipelines, cross-validation), repeat the bag's value in all its rows. With
+    ``target="labels"`` ``y`` is the label of each row, and without ``bag_of`` every row is a bag.
 
     Args:
         method: a registered method; by default that of ``llpbench.fit``.
         params: its parameters.
-        target: what ``y`` is if ``bag_of`` is given: ``counts``, ``proportions``, or ``labels`` of rows, of which
-            only each bag's counts are used.
+        target: what ``y`` is: ``counts`` or ``proportions`` of bags, or ``labels`` of rows, of which only each bag's
+            counts are used.
         classes: names of the classes, for counts and proportions.
         count_sd: standard deviation of noise in the counts.
         validation: share of the bags to hold out for selecting the model.
@@ -47,6 +51,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backend: backend of the networks.
         encoding: ``table``, or ``none`` for features of one space.
         plugins: single-file plugins to load first.
+        verbose: whether to report the progress of fits; by default above 100,000 rows.
 
     Attributes:
         model_: the fitted ``LLPModel``, which can be saved.
@@ -67,7 +72,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
         backend: str = "",
         encoding: str = "table",
-        plugins: Iterable[str | Path] = (),
+        plugins: str | Path | Sequence[str | Path] = (),
+        verbose: bool | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -79,34 +85,41 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.backend = backend
         self.encoding = encoding
         self.plugins = plugins
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, bag_of: Any = None) -> Self:
         """Fit the classifier to bags.
 
         Args:
             X: the table.
-            y: counts of bags (or what ``target`` says); labels of rows without ``bag_of``.
-            bag_of: the bag of each row, or the name of a column of X, which is then not a feature.
+            y: counts of bags, or what ``target`` says.
+            bag_of: the bag of each row, or the name of a column of X, which is then not a feature. Required unless
+                ``target`` is ``labels``.
         """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass the counts of the bags "
-                "(with bag_of), or the label of each row."
+                "with bag_of."
+            )
+        if self.target not in TARGETS:
+            raise ValueError(str(UnknownNameError("target", str(self.target), TARGETS)))
+        labelled = self.target == "labels"
+        if bag_of is None and not labelled:
+            raise ValueError(
+                f"bag_of, the bag of each row, is missing: y contains {self.target} of bags. In cross-validation and "
+                "pipelines pass it by metadata routing (set_fit_request(bag_of=True)). If y contains the label of each "
+                'row, use target="labels".'
             )
         table, bag_of = self._take_bags(X, bag_of)
-        labelled = bag_of is None or self.target == "labels"
         counted = [] if labelled else _columns_of_counts(table, y)
         checked = self._check(table.drop(columns=counted) if counted else table, reset=True)
         table = table if counted else checked
         with _value_errors():
-            if self.target not in TARGETS:
-                raise UnknownNameError("target", str(self.target), TARGETS)
             given = self._counts_of_labels(table, y, bag_of) if labelled else {"bag_of": bag_of, self.target: y}
-            chosen: dict[str, Any] = {} if self.method is None else {"method": self.method}
             self.model_ = fit(
                 table,
                 **{"classes": self.classes, **given},
-                **chosen,
+                method=self.method,
                 params=self.params,
                 count_sd=self.count_sd,
                 validation=self.validation,
@@ -114,16 +127,40 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 backend=self.backend,
                 encoding=self.encoding,
                 plugins=self.plugins,
+                progress=self.verbose,
             )
         if not labelled:
             self.classes_ = self.model_.classes_
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """(n, C) probability of each class."""
-        table = self._table(X)
+    @property
+    def labels_(self) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row of the fit, given the counts of the bags."""
+        return self.predict()
+
+    def predict_proba(self, X: Any = None, bag_of: Any = None, counts: Any = None) -> FloatArray:
+        """(n, C) probability of each class, given the counts of the bags if they are known.
+
+        Args:
+            X: the table; None for the table of the fit, with its bags and counts.
+            bag_of: the bag of each row, or the name of a column, if counts are known.
+            counts: the counts of the bags in the form of ``y`` in ``fit``; proportions if ``target`` says so.
+        """
+        check_is_fitted(self)
         with _value_errors():
-            return self.model_.predict_proba(table)
+            if X is None:
+                return self.model_.predict_proba(bag_of=bag_of, counts=counts)
+            table, bag_of = self._take_bags(X, bag_of)
+            table = self._table(table)
+            if bag_of is None and counts is None:
+                return self.model_.predict_proba(table)
+            known = {"proportions" if self.target == "proportions" else "counts": counts}
+            return self.model_.predict_proba(table, bag_of=bag_of, count_sd=self.count_sd, **known)
+
+    def predict_log_proba(self, X: Any = None, bag_of: Any = None, counts: Any = None) -> FloatArray:
+        """(n, C) logarithm of ``predict_proba``."""
+        with np.errstate(divide="ignore"):  # counts may leave a class no row
+            return np.asarray(np.log(self.predict_proba(X, bag_of, counts)))
 
     def decision_function(self, X: Any) -> FloatArray:
         """(n,) log-odds of the second of two classes, or (n, C) log-probabilities of more."""
@@ -131,10 +168,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with _value_errors():
             return self.model_.decision_function(table)
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """(n,) the most probable class of each row."""
+    def predict(self, X: Any = None, bag_of: Any = None, counts: Any = None) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row; arguments as those of ``predict_proba``."""
         check_is_fitted(self)
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        return np.asarray(self.classes_[self.predict_proba(X, bag_of, counts).argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, bag_of: Any = None) -> float:
         """Accuracy on labels of rows, or mean log-likelihood of the counts of bags. Higher is better.
@@ -142,13 +179,18 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: the table.
             y: labels of rows, or counts or proportions of bags as in ``fit``.
-            sample_weight: weights of the rows, for accuracy.
+            sample_weight: weights of the rows; a bag has the sum of its rows' weights.
             bag_of: the bag of each row; the score is then the mean log-likelihood of the bags' counts
                 (``owndata/judging/held_out.py``), unless ``target`` is ``labels``.
         """
         if bag_of is None or self.target == "labels":
+            check_is_fitted(self)
+            if bag_of is None and not np.isin(np.asarray(y), self.classes_).all():
+                raise ValueError(
+                    f"y must contain labels of rows ({_listing(self.classes_)}) if bag_of is missing. To score counts "
+                    "of bags pass bag_of, in cross-validation by metadata routing (set_score_request(bag_of=True))."
+                )
             return float(super().score(self._take_bags(X, bag_of)[0], y, sample_weight))
-        check_is_fitted(self)
         table, bag_of = self._take_bags(X, bag_of)
         with _value_errors():
             named = {"counts": None, "proportions": None, self.target: y}
@@ -157,7 +199,21 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         p = self.predict_proba(table)[known.rows]
         sums = sum_predictions(p, known.bags.numbers, known.counts, known.bags.sizes, known.count_sd)
-        return float(sums.log_likelihoods().mean())
+        weights = None
+        if sample_weight is not None:
+            weights = np.bincount(known.bags.numbers, _check_sample_weight(sample_weight, table)[known.rows])
+        return float(np.average(sums.log_likelihoods(), weights=weights))
+
+    def report(self) -> Report:
+        """How good the model is, as ``LLPModel.report``."""
+        check_is_fitted(self)
+        return self.model_.report()
+
+    def subgroup_totals(self, X: Any = None, by: Any = None, **options: Any) -> pd.DataFrame:
+        """Expected number of rows of each class in subgroups; arguments as those of ``LLPModel.subgroup_totals``."""
+        check_is_fitted(self)
+        with _value_errors():
+            return self.model_.subgroup_totals(X, by, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -204,8 +260,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert_all_finite(labels, input_name="y")
         rows = table.shape[0]
         if len(labels) != rows:
-            hint = "" if bag_of is not None else " (without bag_of, y is the label of each row)"
-            raise UsageError(f"y must have one value for each of the {rows:,} rows, got {len(labels):,}{hint}.")
+            raise UsageError(f"y must have one value for each of the {rows:,} rows, got {len(labels):,}.")
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -215,6 +270,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         np.add.at(counts, (bags.numbers, codes), 1.0)
         by_bag = dict(enumerate(counts.tolist()))
         return {"bag_of": bags.numbers, "counts": by_bag, "classes": self.classes_.tolist()}
+
+
+def _listing(classes: np.ndarray[Any, Any]) -> str:
+    return ", ".join(map(repr, classes.tolist()[:5])) + (", ..." if len(classes) > 5 else "")
 
 
 def _columns_of_counts(table: Any, y: Any) -> list[str]:

@@ -19,6 +19,10 @@ CONSTANT = "(constant)"
 FEW_BAGS = 20
 """Number of bags below which the recommendation says that there are few."""
 _CONFIDENCE = 0.95
+_CLOSE = 0.1
+"""How far an agreement may be below the highest of tied methods."""
+_SLOW = 10.0
+"""Seconds per fit from which on the time decides between tied methods."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class MethodScores:
         errors: (repeats, bags) error of its proportions.
         seconds: of each fit.
         reason: why the method failed; empty otherwise.
+        agreement: agreement of fits on single rows; None for random bags.
+        better: whether it is clearly better than a constant, by the rule of ``fit``.
     """
 
     method: str
@@ -38,6 +44,8 @@ class MethodScores:
     errors: FloatArray
     seconds: tuple[float, ...] = ()
     reason: str = ""
+    agreement: float | None = None
+    better: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,8 @@ class Comparison:
         table: one line per method, the best first. ``gain`` is the gain of log-likelihood over a constant (nats per
             held-out bag), ``behind`` the difference from the best, ``error`` the mean absolute error of proportions;
             ``_se`` are standard errors over bags, paired for ``behind``. ``tied``: not significantly behind the best.
-            ``seconds`` per fit.
+            ``better``: clearly better than a constant. ``agreement``: of fits on different bags about single rows, 0
+            to 1 (NaN for random bags). ``seconds`` per fit.
         bags: (bags x methods) gain of each held-out bag, the mean over repeats.
         recommended: the method to use; None if none is better than a constant.
         verdict: the recommendation in words.
@@ -105,7 +114,7 @@ class Comparison:
         return f"<p>{escape(self.heading)}</p>{table}{words}"
 
     def _lines(self) -> list[dict[str, str]]:
-        lines = []
+        lines, tied = [], int(self.table["tied"].sum())
         for row in self.table.to_dict("records"):
             sound = not row["reason"]
             lines.append(
@@ -113,7 +122,8 @@ class Comparison:
                     "method": printable(str(row["method"])),
                     "gain": _with_error(row, "gain", "+.3f") if sound else "failed",
                     "behind the best": _with_error(row, "behind", ".3f") if sound else "",
-                    "tied": "yes" if row["tied"] else "",
+                    "tied": "yes" if row["tied"] and tied > 1 else "",
+                    "agreement": "" if np.isnan(row["agreement"]) else f"{100 * row['agreement']:.0f} %",
                     "error of proportions": _with_error(row, "error", ".4f"),
                     "seconds": "" if np.isnan(row["seconds"]) else f"{row['seconds']:.2f}",
                 }
@@ -145,9 +155,9 @@ def summarise(
     best = gains[order[0]] if order else np.zeros(len(base))
     lines = [_line(scores, gains[scores.method], best) for scores in sorted(sound, key=lambda s: order.index(s.method))]
     lines.append(_line(constant, np.zeros(len(base)), best))
-    nothing = {name: np.nan for name in lines[0] if name not in ("method", "tied", "seconds", "reason")}
+    nothing = {name: np.nan for name in lines[0] if name not in ("method", "tied", "better", "seconds", "reason")}
     lines += [
-        {"method": scores.method, **nothing, "tied": False, "seconds": np.nan, "reason": scores.reason}
+        {"method": scores.method, **nothing, "tied": False, "better": False, "seconds": np.nan, "reason": scores.reason}
         for scores in methods
         if scores.reason
     ]
@@ -175,6 +185,8 @@ def _line(scores: MethodScores, gain: FloatArray, best: FloatArray) -> dict[str,
         "behind": float(behind.mean()),
         "behind_se": standard_error(behind),
         "tied": scores.method != CONSTANT and not beyond_chance(behind),
+        "better": scores.better,
+        "agreement": np.nan if scores.agreement is None else scores.agreement,
         "error": float(errors.mean()),
         "error_se": standard_error(errors),
         "seconds": float(np.mean(scores.seconds)) if scores.seconds else np.nan,
@@ -203,24 +215,41 @@ def _recommend(
         return None, "No method could be fitted on these bags."
     best, bags = order[0], len(gains[order[0]])
     few = f" There are only {bags} bags: other folds may give another result." if bags < FEW_BAGS else ""
-    gain = f"{gains[best].mean():+.3f} ± {standard_error(gains[best]):.3f} nats per bag"
-    if not beyond_chance(gains[best]):
+    tied = [name for name in order if lines[name]["tied"]]
+    able = [name for name in tied if lines[name]["better"]]
+    if not able:
         return None, (
             "No method explains held-out counts significantly better than a constant "
-            f"(the best, {best}, by {gain}). Do not rely on predictions of single rows; try more bags, or columns in "
-            "which bags differ." + few
+            f"(the best, {best}, by {_gain(gains[best])}). Do not rely on predictions of single rows; try more bags, "
+            "or columns in which bags differ." + few
         )
-    tied = [name for name in order[1:] if lines[name]["tied"]]
-    words = f"Use {best}: it explains held-out counts better than a constant ({gain})."
-    if tied:
-        words += f" {_listing(tied)} {'is' if len(tied) == 1 else 'are'} tied with it."
-        quickest = min([best, *tied], key=lambda name: float(lines[name]["seconds"]))
-        took, other = lines[quickest]["seconds"], lines[best]["seconds"]
-        if took < 0.5 * other:
-            words += f" Of these {quickest} is the fastest ({took:.2g} s per fit; {best} {other:.2g} s)."
+    chosen = break_tie([lines[name] for name in able])
+    words = f"Use {chosen}: it explains held-out counts better than a constant ({_gain(gains[chosen])})"
+    words += f" and takes {lines[chosen]['seconds']:.2g} s per fit."
+    others = [name for name in tied if name != chosen]
+    if others:
+        words += f" {_listing(others)} {'is' if len(others) == 1 else 'are'} tied with it by held-out counts"
+        words += f"; {chosen} is chosen by gain, agreement on rows and time."
     elif len(order) > 1:
         words += " No other method is tied with it."
-    return best, words + few
+    return chosen, words + few
+
+
+def break_tie(lines: list[dict[str, Any]]) -> str:
+    """The method to use among tied ones, the best first.
+
+    Methods whose fits agree much less about single rows, and slow ones where another takes less than half of the time,
+    are left out; the others are so close that the held-out gain decides.
+    """
+    agreed = np.nan_to_num(np.array([line["agreement"] for line in lines]), nan=1.0)
+    seconds = np.array([line["seconds"] for line in lines])
+    left = agreed >= agreed.max() - _CLOSE
+    left &= (seconds <= _SLOW) | (seconds <= 2.0 * seconds[left].min())
+    return str(lines[int(np.argmax(left))]["method"])
+
+
+def _gain(gain: FloatArray) -> str:
+    return f"{gain.mean():+.3f} ± {standard_error(gain):.3f} nats per bag"
 
 
 def _listing(names: list[str]) -> str:

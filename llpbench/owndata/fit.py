@@ -8,7 +8,7 @@ and the user is warned if it learned nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,14 @@ from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.judging.spread import class_shares
 from llpbench.owndata.model import LLPModel
 from llpbench.owndata.model_file import FORMAT, VERSION, Header
+from llpbench.owndata.progress import MANY_ROWS, say_nothing, speaker
+from llpbench.owndata.reading.arguments import Arguments, check_width
 from llpbench.owndata.reading.bagged_table import BaggedTable, as_python, read_bagged_table, read_whole
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
+
+DEFAULT_METHOD = "average"
+DEFAULT_PARAMS: Mapping[str, Scalar] = {"members": "quick"}
 
 
 def fit(
@@ -35,7 +40,7 @@ def fit(
     counts: Any = None,
     *,
     proportions: Any = None,
-    method: str = "bp-count",
+    method: str | None = None,
     params: Mapping[str, Scalar] | None = None,
     classes: Sequence[Any] | None = None,
     count_sd: float = 0.0,
@@ -44,7 +49,8 @@ def fit(
     seed: int = 0,
     backend: str = "",
     encoding: str = "table",
-    plugins: Iterable[str | Path] = (),
+    plugins: str | Path | Sequence[str | Path] = (),
+    progress: bool | Callable[[str], None] | None = None,
 ) -> LLPModel:
     """Fit a method to bags and their counts.
 
@@ -58,19 +64,21 @@ def fit(
             column, wide (a column per class) or long (columns bag, class, count). A count may be known within bounds
             ("<5"), and is replaced by its expected value; bags with unknown counts (NaN) are left out.
         proportions: shares of the bag's rows instead of counts, in the same forms.
-        method: a registered method.
+        method: a registered method; by default ``average`` with ``members=quick``.
         params: its parameters, as listed by ``llpbench show METHOD``.
         classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
         count_sd: standard deviation of noise added to the counts, for example for privacy; in rows, even if
             ``proportions`` are given.
         validation: share of the bags to hold out for selecting the model; at least one bag.
         halvings: how often the training bags are split into two halves to fit the method on each, in order to compare
-            the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 1,
-            or 3 if there are few bags or the halves disagree. 0 costs no further fit.
+            the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 3.
+            0 costs no further fit.
         seed: seed of everything random.
         backend: backend of the networks (jax, tensorflow, torch); by default the one Keras runs on, or jax.
         encoding: ``table``, or ``none`` for features of one space (embeddings) that keep their scales.
         plugins: single-file plugins to load first, as ``--plugin``.
+        progress: True for lines on standard error about each fit, False for none, or a function that gets each line;
+            by default True above 100,000 rows.
 
     Returns:
         The model of the best report under the rule ``bags``; its probabilities are shrunk as far as held-out bags
@@ -86,18 +94,23 @@ def fit(
     """
     seed = read_whole(seed, "seed")
     halvings = None if halvings is None else read_whole(halvings, "halvings", least=0)
+    method = None if method is None else Arguments.method.read(method)
+    params, files = Arguments.params.read(params or {}), Arguments.plugins.read(plugins)
     table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
     table.warn()
+    if method is None:
+        method, params = DEFAULT_METHOD, {**DEFAULT_PARAMS, **(params or {})}
     return fit_table(
         table,
         method=method,
         params=params,
+        say=speaker(len(table.rows) > MANY_ROWS if progress is None else progress),
         validation=validation,
         halvings=halvings,
         seed=seed,
         backend=backend,
         encoding=encoding,
-        plugins=plugins,
+        plugins=files,
     )
 
 
@@ -112,6 +125,7 @@ def fit_table(
     backend: str,
     encoding: str,
     plugins: Iterable[str | Path],
+    say: Callable[[str], None] = say_nothing,
 ) -> LLPModel:
     """Fit a method to a table that has been read; arguments as those of ``fit``, whose caller gets the warnings."""
     bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
@@ -125,6 +139,7 @@ def fit_table(
 
     train, held_out = hold_out(len(bags.ids), validation, seed)
     encoder = fit_encoder(table.features, np.flatnonzero(np.isin(bags.numbers, train)), encoding)
+    check_width(encoder.width, "features")
     trainer = BagTrainer(
         spec=spec,
         settings=settings,
@@ -135,6 +150,7 @@ def fit_table(
         count_sd=float(count_sd),
         columns=encoder.described(),
         seed=seed,
+        say=say,
     )
     trained = trainer.fit(train, held_out, derive_seed("fit", seed=seed, method=method))
     everything = trainer.take(np.arange(len(bags.ids)), np.random.default_rng(0))
@@ -167,7 +183,7 @@ def fit_table(
         selected={"report": best.report, "stage": best.stage, "value": best.value, "bag_error": best.bag_error},
         versions=dict(versions(*(("keras", backend) if backend else ()))),
     )
-    memory = FitRecord(trainer, table.whole, table.rows, table.given, train, held_out, main, halves)
+    memory = FitRecord(trainer, table.whole, table.rows, table.every_row, table.known, train, held_out, main, halves)
     return LLPModel(header, trained.predictor.method, memory)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,10 @@ from llpbench.experiment.rules import make_rules
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.judging.assessment import Halves, UnseenBags
 from llpbench.owndata.judging.predictor import Predictor, calibrate
-from llpbench.owndata.reading.bag_counts import BagIds
+from llpbench.owndata.progress import say_nothing
+from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
 from llpbench.owndata.reading.bagged_table import is_share
+from llpbench.owndata.threads import one_thread
 from llpbench.plugins.registry import Entry, Registry, unmet_needs
 
 if TYPE_CHECKING:
@@ -176,6 +179,7 @@ class BagTrainer:
         count_sd: standard deviation of the noise in the counts.
         columns: descriptions of the table's columns for the method.
         seed: seed of everything random.
+        say: gets a line before and after each fit.
     """
 
     spec: MethodSpec
@@ -187,17 +191,22 @@ class BagTrainer:
     count_sd: float
     columns: tuple[Column, ...]
     seed: int
+    say: Callable[[str], None] = say_nothing
 
     def fit(self, train: IntArray, held_out: IntArray, seed: int) -> Trained:
-        """Fit on the bags numbered ``train``; the bags numbered ``held_out`` select the report."""
+        """Fit on the bags numbered ``train`` with one thread; the bags numbered ``held_out`` select the report."""
         rng = np.random.default_rng(derive_seed("rows", seed=self.seed))
         watched = self.take(held_out, rng)
         learned = replace(self.take(train, rng), validation=watched)
-        fitted, monitor = fit_and_choose(self.spec, self.settings, learned, seed)
-        calibration = None
-        if monitor.score_kind not in ("auto", "probability"):
-            scores = fitted.predict_scores(learned.X), fitted.predict_scores(watched.X)
-            calibration = calibrate(scores[0], learned, scores[1], watched)
+        self.say(f"{self.spec.name}: fitting {len(learned):,} bags of {len(learned.X):,} rows")
+        began = time.perf_counter()
+        with one_thread():
+            fitted, monitor = fit_and_choose(self.spec, self.settings, learned, seed)
+            calibration = None
+            if monitor.score_kind not in ("auto", "probability"):
+                scores = fitted.predict_scores(learned.X), fitted.predict_scores(watched.X)
+                calibration = calibrate(scores[0], learned, scores[1], watched)
+        self.say(f"{self.spec.name}: done in {time.perf_counter() - began:.1f} s")
         return Trained(Predictor(self.spec.name, fitted, self.classes, calibration), learned, watched, monitor)
 
     def take(self, chosen: IntArray, rng: np.random.Generator) -> Bags:
@@ -279,7 +288,8 @@ class FitRecord:
         trainer: features, bags and counts, and how to fit again.
         table: the rows that were used, with all columns.
         rows: number of each of these rows in the table that was given.
-        given: number of rows of that table.
+        every_row: the feature columns of all rows that were given.
+        known: what is known about the counts of the bags.
         train: numbers of the training bags.
         held_out: numbers of the held-out bags.
         main: the model, with the bags that it was not fitted on.
@@ -289,7 +299,8 @@ class FitRecord:
     trainer: BagTrainer
     table: pd.DataFrame
     rows: IntArray
-    given: int
+    every_row: pd.DataFrame
+    known: KnownCounts
     train: IntArray
     held_out: IntArray
     main: UnseenBags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,12 @@ from llpbench.contracts.errors import LLPBenchError, MethodError, UnknownNameErr
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.owndata.fitting import FitRecord, choose_backend, find_method
-from llpbench.owndata.judging.facts import PERCENTILES, FitFacts
+from llpbench.owndata.judging.assessment import agreement
+from llpbench.owndata.judging.facts import PERCENTILES, FitFacts, is_random
 from llpbench.owndata.judging.predictor import Predictor, softmax
+from llpbench.owndata.known_bags import label_rows, row_logits
 from llpbench.owndata.model_file import Header, ModelFileError, read_model, write_model
+from llpbench.owndata.reading.arguments import Arguments
 from llpbench.owndata.report import Report, make_report
 from llpbench.owndata.subgroups import subgroup_table
 from llpbench.plugins.registry import load_registry
@@ -24,8 +27,10 @@ from llpbench.plugins.registry import load_registry
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROWS_COMPARED = 5_000
 
-def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] = ()) -> LLPModel:
+
+def load(path: str | Path, *, backend: str = "", plugins: str | Path | Sequence[str | Path] = ()) -> LLPModel:
     """Load a model that ``LLPModel.save`` wrote. Loading executes no code from the file.
 
     Args:
@@ -36,9 +41,9 @@ def load(path: str | Path, *, backend: str = "", plugins: Iterable[str | Path] =
     Raises:
         ModelFileError: the file is invalid, or does not match its method.
     """
-    path = Path(path)
+    path, files = Path(Arguments.path.read(path)), Arguments.plugins.read(plugins)
     header, state = read_model(path)
-    registry = load_registry([Path(p) for p in plugins])
+    registry = load_registry(map(Path, files))
     if header.method not in registry.methods.entries:
         hint = " Install the package that provides it, or pass its file in plugins=."
         raise UnknownNameError(f"method in {path}:", header.method, registry.methods.entries, hint)
@@ -100,20 +105,49 @@ class LLPModel:
         """All parameters of the method."""
         return dict(self._header.params)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    @property
+    def labels_(self) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row of the fit, given the counts of the bags."""
+        return self.predict()
+
+    def predict_proba(
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+    ) -> FloatArray:
         """(n, C) probability of each class.
 
         Scores that are not probabilities are calibrated by the proportions of bags (``owndata/judging/predictor.py``).
         Probabilities are shrunk towards the overall shares as far as held-out bags require
-        (``owndata/judging/shrinkage.py``).
+        (``owndata/judging/shrinkage.py``). If the counts of the bags are known, the probabilities are those given the
+        counts (``owndata/judging/posterior.py``): in every bag they add up to its count.
+
+        Args:
+            X: a table; None for the table of the fit, with its bags and counts.
+            bag_of: the bag of each row, or the name of a column, if counts are known.
+            counts: counts of the bags, in the forms of ``fit``; rows of bags without one are predicted without.
+            proportions: proportions instead of counts.
+            count_sd: standard deviation of noise in the counts.
         """
+        if X is None or not (bag_of is None and counts is None and proportions is None):
+            return label_rows(
+                self._header,
+                self._predictor,
+                self._memory,
+                X,
+                bag_of=bag_of,
+                counts=counts,
+                proportions=proportions,
+                count_sd=count_sd,
+            )
         if self._header.shrinkage is None:
             return self._predictor.probabilities(self._header.encoder.transform(X))
         return softmax(self._logits(X))
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """(n,) the most probable class of each row."""
-        chosen: np.ndarray[Any, Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+    def predict(
+        self, X: Any = None, *, bag_of: Any = None, counts: Any = None, proportions: Any = None, count_sd: float = 0.0
+    ) -> np.ndarray[Any, Any]:
+        """(n,) the most probable class of each row; arguments as those of ``predict_proba``."""
+        p = self.predict_proba(X, bag_of=bag_of, counts=counts, proportions=proportions, count_sd=count_sd)
+        chosen: np.ndarray[Any, Any] = self.classes_[p.argmax(axis=1)]
         return chosen
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -157,18 +191,21 @@ class LLPModel:
             counts: known counts of the bags, in the forms of ``fit``.
             proportions: known proportions instead.
             count_sd: standard deviation of the noise in the counts.
-            level: coverage of the interval if the model is correctly specified.
+            level: level of the interval.
             halvings: how often the bags of the fit are split into halves and fitted again, to estimate how far totals
                 depend on the sample of bags. The fits are kept for the next call. 0: intervals cover chance only.
 
         Returns:
             A DataFrame indexed by the subgroups (and the classes, if there are more than two; for two classes the
             totals are those of ``classes_[1]``): ``rows``; ``total``, the expected number; ``low`` and ``high``, the
-            interval, which covers chance, bag effects (if counts are unknown) and the sample of bags, but no error
-            common to all bags; ``least`` and ``most``, bounds that follow from the known counts alone.
+            interval, which covers chance, bag effects (if counts are unknown), the sample of bags, and errors of the
+            usual size that all fits have in common; ``least`` and ``most``, bounds that follow from the known counts
+            alone.
 
         Warns:
-            LLPWarning: rows in bags with unknown counts are not included, or the intervals cover chance only.
+            LLPWarning: rows in bags with unknown counts are not included; the intervals cover chance only; or the model
+                is not better than a constant, or does not explain bags with more rows of a subgroup, so that only
+                ``least`` and ``most`` are certain.
 
         Raises:
             UsageError: an argument is invalid.
@@ -196,17 +233,42 @@ class LLPModel:
         """
         if not is_restorable(self.method_):
             raise MethodError(f"{self.method} cannot be saved: {HOW_TO}.")
-        write_model(Path(path), copy.copy(self._header), self.method_.state())
-        return Path(path)
+        path = Path(Arguments.path.read(path))
+        write_model(path, copy.copy(self._header), self.method_.state())
+        return path
 
     def __repr__(self) -> str:
         facts = f"{self.n_features_in_} columns, classes {', '.join(map(str, self._header.classes))}"
         return f"<LLPModel {self.method}: {facts}>"
 
+    def _repr_html_(self) -> str:
+        from llpbench.owndata.report_page import make_note
+
+        header = self._header
+        found = make_report(header, None)
+        warned = header.facts.warnings if header.facts is not None else ()
+        return make_note(self.method, self.n_features_in_, found.classes, found.verdict(), warned)
+
     def _logits(self, X: Any) -> FloatArray:
         """(n, C) logits of the rows of a table, shrunk."""
-        logits = self._predictor.logits(self._header.encoder.transform(X))
-        return logits if self._header.shrinkage is None else self._header.shrinkage.logits(logits)
+        return row_logits(self._header, self._predictor, self._header.encoder.transform(X))
+
+
+def unshrunk(model: LLPModel, X: Any) -> FloatArray:
+    """(n, C) probabilities of the rows of a table, calibrated but not shrunk."""
+    return model._predictor.probabilities(model._header.encoder.transform(X))
+
+
+def agreement_of_halves(model: LLPModel) -> float | None:
+    """Agreement on single rows of fits on two halves of the training bags; None for random bags, 0 without halves."""
+    memory, facts = model._memory, model._header.facts
+    assert memory is not None
+    assert facts is not None
+    if is_random(facts.card):
+        return None
+    halves = memory.trainer.halve(memory.train, memory.held_out, 0)
+    features = memory.trainer.features
+    return 0.0 if halves is None else agreement([halves], features[:: -(-len(features) // _ROWS_COMPARED)])
 
 
 def _check_header(path: Path, header: Header) -> None:
@@ -230,5 +292,7 @@ def _check_header(path: Path, header: Header) -> None:
 
 
 def _describes(facts: FitFacts, classes: int) -> bool:
-    sizes = len(facts.card.sizes) == len(PERCENTILES) and facts.card.bags > 0
-    return sizes and len(facts.card.shares) == classes and all(0 <= p.label < classes for p in facts.points)
+    card = facts.card
+    complete = len(card.sizes) == len(PERCENTILES) and len(card.shares) == len(card.proportion_sd) == classes
+    points = all(0 <= point.label < classes and point.bags > 0 for point in facts.points)
+    return complete and card.bags > 0 and bool(facts.points) and points

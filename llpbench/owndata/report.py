@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from llpbench.contracts.data import FloatArray
 from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.encoder import TableEncoder
 from llpbench.data.encoding.frames import FrameEncoder
+from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags, judged_by
@@ -21,6 +23,9 @@ from llpbench.owndata.judging.shrinkage import join
 from llpbench.owndata.judging.spread import bag_log_likelihood
 from llpbench.owndata.model_file import Header
 from llpbench.system.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _WIDTH = 100
 _BAR = 24
@@ -54,6 +59,7 @@ class Report:
         facts: bags, score on held-out bags, calibration, warnings; None for a model file of an older version.
         effects: importance of the columns, the largest first; None if unknown.
         why_no_effects: why it is unknown.
+        proportions: (bags, C) known proportions; None for a loaded model.
     """
 
     method: str
@@ -63,6 +69,7 @@ class Report:
     facts: FitFacts | None
     effects: tuple[ColumnEffect, ...] | None = None
     why_no_effects: str = ""
+    proportions: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         parts = [f"{self.method}: {len(self.columns)} columns, classes {', '.join(self.classes)}"]
@@ -76,6 +83,11 @@ class Report:
             parts += [_section(title, [f"{name:<{width}}  {value}" for name, value in rows], wrap=False)]
         parts += [_section("Importance of columns", self._effect_lines(), wrap=self.effects is None)]
         return "\n\n".join(parts)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the model is clearly better than a constant."""
+        return self.facts is not None and self.facts.score.better
 
     def verdict(self) -> str:
         """One sentence: whether it is better than a constant, and how far its probabilities are shrunk."""
@@ -109,6 +121,20 @@ class Report:
         from llpbench.owndata.report_page import make_page
 
         return make_page(self)
+
+    def _repr_html_(self) -> str:
+        from llpbench.owndata.report_page import make_frame
+
+        return make_frame(self)
+
+    def plot(self) -> Figure:
+        """A figure of the known proportions, of predicted and known ones of held-out bags, and of the columns.
+
+        Needs matplotlib: ``pip install 'llpbench[plot]'``.
+        """
+        from llpbench.owndata.report_figure import make_figure
+
+        return make_figure(self)
 
     def to_html(self, path: str | Path) -> Path:
         """Write the page to a file."""
@@ -151,13 +177,13 @@ class Report:
         top = max(max(effect.loss for effect in self.effects), 1e-12)
         lines = ["loss of log-likelihood per held-out bag if the column is shuffled, in nats"]
         for effect in self.effects:
-            bar = "█" * round(_BAR * max(effect.loss, 0.0) / top)
+            bar = "█" * round(_BAR * max(effect.loss, 0.0) / top) if self.is_better else ""
             lines.append(f"{effect.column:<{width}}  {effect.loss:+8.3f} ± {effect.sd:.3f}  {bar}".rstrip())
         return lines
 
 
 def _score_rows(score: HeldOutScore) -> list[tuple[str, str]]:
-    bags = "held-out bags and both halves of the others" if score.halved else "the bags that also selected the model"
+    bags = "held-out bags and halves of the others" if score.halved else "the bags that also selected the model"
     rows = [
         ("scored on", f"{score.bags:,} bags: {bags}"),
         (
@@ -172,7 +198,7 @@ def _score_rows(score: HeldOutScore) -> list[tuple[str, str]]:
         ("logits kept", f"{100 * score.slope:.0f} %"),
     ]
     if score.agreement is not None:
-        rows.append(("agreement of halves on rows", f"{100 * score.agreement:.0f} %"))
+        rows.append(("agreement on rows", f"{100 * score.agreement:.0f} %"))
     return rows
 
 
@@ -212,6 +238,7 @@ def make_report(header: Header, memory: FitRecord | None) -> Report:
         facts=header.facts,
         effects=effects,
         why_no_effects=why,
+        proportions=None if memory is None else all_classes(memory.trainer.counts / memory.trainer.bags.sizes[:, None]),
     )
 
 

@@ -56,7 +56,7 @@ def make_page(report: Report) -> str:
     if report.facts is None:
         head.append(f"<p>{NO_FACTS}</p>")
         return _page(title, [f"<header>{''.join(head)}</header>"])
-    good = " good" if report.facts.score.better else ""
+    good = " good" if report.is_better else ""
     head.append(f'<p class="verdict{good}">{_text(report.verdict())}</p>')
     parts = [f"<header>{''.join(head)}</header>"]
     if report.facts.warnings:
@@ -69,6 +69,21 @@ def make_page(report: Report) -> str:
     parts.append(f"<section><h2>{points_title}</h2>{chart}</section>")
     parts.append(f"<section><h2>Importance of columns</h2>{_effects(report)}</section>")
     return _page(title, parts)
+
+
+def make_frame(report: Report) -> str:
+    """The page of a report inside a notebook."""
+    return (
+        f'<iframe srcdoc="{escape(make_page(report))}" title="{_text(report.method)}" '
+        'style="width:100%;height:640px;border:0"></iframe>'
+    )
+
+
+def make_note(method: str, columns: int, classes: tuple[str, ...], verdict: str, warnings: tuple[str, ...]) -> str:
+    """A few lines about a model, for a notebook."""
+    items = "".join(f"<li>{_text(text)}</li>" for text in warnings)
+    names = ", ".join(map(_text, classes))
+    return f"<b>{_text(method)}</b>: {columns:,} columns, classes {names}<p>{_text(verdict)}</p><ul>{items}</ul>"
 
 
 def _page(title: str, parts: list[str]) -> str:
@@ -91,11 +106,12 @@ def _rows(rows: list[tuple[str, str]]) -> str:
 def _effects(report: Report) -> str:
     if report.effects is None:
         return f"<p>Unknown: {_text(report.why_no_effects)}.</p>"
-    top = max(max(effect.loss for effect in report.effects), 1e-12)
+    top, bars = max(max(effect.loss for effect in report.effects), 1e-12), report.is_better
     rows = "".join(
         f'<tr><td class="name">{_text(effect.column)}</td><td class="bars">'
-        f'<div class="bar" style="width:{100 * max(effect.loss, 0.0) / top:.1f}%"></div></td>'
-        f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
+        + (f'<div class="bar" style="width:{100 * max(effect.loss, 0.0) / top:.1f}%"></div>' if bars else "")
+        + "</td>"
+        + f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
         for effect in report.effects
     )
     note = "Loss of log-likelihood per held-out bag if the column is shuffled, in nats."

@@ -58,8 +58,11 @@ def llpbench_bag_schemes() -> list[BagScheme]:
     return [
         BagScheme(
             name="random",
-            factory=f"{_SCHEMES}:random_bags",
-            summary="disjoint bags drawn without replacement (as in the paper)",
+            factory=f"{_SCHEMES}:random_groupings",
+            summary="disjoint bags drawn without replacement (as in the paper); several times: overlapping groupings",
+            params=(
+                Param("times", 1, low=1, high=1000, omit_default=True, doc="number of groupings, drawn independently"),
+            ),
         ),
         BagScheme(
             name="random-uneven",
@@ -86,6 +89,19 @@ def llpbench_bag_schemes() -> list[BagScheme]:
                 Param("columns", "", doc="names of columns joined by +: education or education+sex"),
                 Param("least", 50, low=1, high=10**9, doc="smaller groups are left out"),
                 Param("most", 2500, low=1, high=10**9, doc="larger groups are left out"),
+            ),
+        ),
+        BagScheme(
+            name="margins",
+            factory=f"{_SCHEMES}:margin_bags",
+            check=f"{_SCHEMES}:check_margins",
+            summary="a table for each column or crossing of columns: several groupings of the same rows",
+            sizes_itself=True,
+            params=(
+                Param(
+                    "columns", "*", doc="e.g. education,age:6,sex+race; :6 cuts a number into bands, * is all columns"
+                ),
+                Param("least", 1, low=1, high=10**9, doc="smaller groups are left out"),
             ),
         ),
         BagScheme(

@@ -2,18 +2,17 @@
 
 ::
 
-    file my.py sha256:0f3a...                       a plugin in a single file, with what it imports from beside it
+    file my.py sha256:0f3a...                       a plugin in a single file, or a file that a cell read
     editable my-plugins sha256:5e1c...              an editable install, or one made from a folder or a repository
     release my-plugins 1.2.0 sha256:77b0...         installed from an index
 
-Digests are of the Python sources as they lie on the disk, so that an installed file that somebody edited shows too.
+Digests are of all files of a package as they lie on the disk, so that an installed file that somebody edited shows too.
+What a single file imports or reads is seen when a cell runs (``system.opened``), and becomes a part of the cell's code.
 Nothing is imported here, and nothing is remembered between calls: code may be edited while a notebook is open.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
@@ -30,6 +29,8 @@ HARNESS = f"{OWN}:core"
 """Origin of the harness itself."""
 _HARNESS_ROOMS = ("contracts", "system", "plugins", "data", "experiment", "results", "execution")
 """Folders of the harness that have a part in a number; the others ask for cells or show them."""
+READ = "read "
+"""How the name of a part of a cell's code begins that is a file which the cell read: ``read my.py:weights.json``."""
 _DIGITS = 32
 
 
@@ -72,42 +73,35 @@ def code_name(line: str) -> str:
     return line.split(" ")[1] if line.count(" ") else line
 
 
+def part_of(path: Path, files: Iterable[str | Path] = ()) -> str:
+    """The part of a cell's code that is a file which the cell read.
+
+    A file in the folder of one of the single-file plugins ``files`` is found beside that plugin, wherever it is.
+    """
+    for file in map(Path, files):
+        folder = file.resolve().parent
+        if path.is_relative_to(folder):
+            return f"{READ}{file.name}:{path.relative_to(folder).as_posix()}"
+    return f"{READ}{path}"
+
+
+def line_of_part(part: str, files: Iterable[str | Path] = ()) -> str:
+    """The line that identifies the content of such a file as it is now."""
+    name = part.removeprefix(READ)
+    for file in map(Path, files):
+        if name.startswith(f"{file.name}:"):
+            return _file_line(file.resolve().parent / name.removeprefix(f"{file.name}:"))
+    return _file_line(Path(name))
+
+
 def _file_line(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        if path.is_file():  # a pipe would make this process wait
+            with path.open("rb") as file:
+                return f"file {path.name} sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:_DIGITS]}"
     except OSError:
-        return f"file {path.name} unreadable"
-    beside = sorted(_imported_beside(path, content).items())
-    digest = _digest([(path.name, path), *beside]) if beside else f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return f"file {path.name} {digest[: len('sha256:') + _DIGITS]}"
-
-
-def _imported_beside(path: Path, content: bytes) -> dict[str, Path]:
-    """The Python files in the folder of a file that it imports, and those that these import, by name."""
-    found: dict[str, Path] = {}
-    waiting = [content]
-    while waiting:
-        for name in _imported_names(waiting.pop()):
-            module, package = path.parent / f"{name}.py", path.parent / name
-            files = [module] if module.is_file() else package.rglob("*.py") if package.is_dir() else []
-            for file in files:
-                named = file.relative_to(path.parent).as_posix()
-                if named not in found and file != path:
-                    found[named] = file
-                    with contextlib.suppress(OSError):
-                        waiting.append(file.read_bytes())
-    return found
-
-
-def _imported_names(source: bytes) -> set[str]:
-    """The top-level modules that a source imports; empty if it is not valid Python."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-    return {name.partition(".")[0] for name in modules} - {""}
+        pass
+    return f"file {path.name} unreadable"
 
 
 def _is_unreleased(found: Distribution) -> bool:
@@ -125,10 +119,10 @@ def _is_unreleased(found: Distribution) -> bool:
 
 
 def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
-    """The Python files of a plugin with their names, in the order of the names.
+    """The files of a plugin with their names, in the order of the names.
 
     They are all of its distribution's packages. Of the built-in ones, which do not know one another, a plugin's own
-    folder and what is shared count: editing one method leaves the results of the others as they are.
+    folder and the shared Python files count: editing one method leaves the results of the others as they are.
     """
     if found.name == OWN and plugin == "core":
         return sorted(_harness_sources())
@@ -136,7 +130,8 @@ def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
     if found.name == OWN:
         own = modules.get(plugin, "")
         others = {name.replace(".", "/") + "/" for name in modules.values() if name != own}
-        named = _files_of(own.partition(".")[0])
+        home = own.replace(".", "/") + "/"
+        named = (pair for pair in _files_of(own.partition(".")[0]) if pair[0].startswith(home) or _is_python(pair))
         return sorted((name, path) for name, path in named if not name.startswith(tuple(others)))
     tops = {module.partition(".")[0] for module in modules.values()} | set(_top_levels(found))
     return sorted(pair for top in tops for pair in _files_of(top))
@@ -144,8 +139,12 @@ def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
 
 def _harness_sources() -> Iterator[tuple[str, Path]]:
     for name, path in _files_of(OWN):
-        if name.split("/")[1] in _HARNESS_ROOMS:
+        if name.split("/")[1] in _HARNESS_ROOMS and path.suffix == ".py":
             yield name, path
+
+
+def _is_python(named: tuple[str, Path]) -> bool:
+    return named[1].suffix == ".py"
 
 
 def _top_levels(found: Distribution) -> list[str]:
@@ -156,7 +155,7 @@ def _top_levels(found: Distribution) -> list[str]:
 
 
 def _files_of(top: str) -> Iterator[tuple[str, Path]]:
-    """The Python files of a top-level package or module, found without importing it."""
+    """The files of a top-level package or module, found without importing it; hidden ones and caches are left out."""
     try:
         spec = find_spec(top) if top else None
     except (ImportError, ValueError):
@@ -165,7 +164,10 @@ def _files_of(top: str) -> Iterator[tuple[str, Path]]:
         return
     for folder in spec.submodule_search_locations or ():
         root = Path(folder)
-        yield from ((f"{top}/{path.relative_to(root).as_posix()}", path) for path in root.rglob("*.py"))
+        for path in root.rglob("*"):
+            inside = path.relative_to(root)
+            if path.is_file() and not any(name == "__pycache__" or name.startswith(".") for name in inside.parts):
+                yield f"{top}/{inside.as_posix()}", path
     if spec.submodule_search_locations is None and spec.origin and Path(spec.origin).is_file():
         yield f"{top}.py", Path(spec.origin)
 

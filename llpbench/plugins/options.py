@@ -15,6 +15,9 @@ from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, Metho
 
 Spec = MethodSpec | DatasetSpec | BagScheme | ExecutorSpec
 
+JOIN = "&"
+"""Joins bag schemes whose groupings are of the same rows: ``group-by[columns=a]&group-by[columns=b]``."""
+QUOTING = "In a shell, quote brackets and semicolons: 'dllp[lr=1e-3;1e-2]'."
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)\Z", re.DOTALL)
 
 
@@ -29,8 +32,16 @@ def split_list(text: str) -> list[str]:
             items.append(text[start:i])
             start = i + 1
     if depth:
-        raise UsageError(f"unbalanced brackets in {text!r}.")
+        raise UsageError(f"unbalanced brackets in {text!r}. {QUOTING}")
     return [item.strip() for item in [*items, text[start:]] if item.strip()]
+
+
+def split_joined(text: str) -> list[str]:
+    """The bag schemes that a text joins by ``&`` outside brackets."""
+    found = [part.strip() for part in re.split(rf"{JOIN}(?![^\[]*\])", text)]
+    if not all(found):
+        raise UsageError(f"--schemes {text!r}: expected a bag scheme on either side of {JOIN}.")
+    return found
 
 
 def names_of(given: str | Iterable[str]) -> list[str]:
@@ -45,7 +56,7 @@ def parse_options(text: str) -> tuple[str, dict[str, list[str]]]:
     if not bracket:
         return name, {}
     if not rest.endswith("]"):
-        raise UsageError(f"{text!r}: the options must end with ']', as in {name}[option=value].")
+        raise UsageError(f"{text!r}: the options must end with ']', as in {name}[option=value]. {QUOTING}")
     options: dict[str, list[str]] = {}
     current = ""
     for item in rest[:-1].split(";"):

@@ -5,9 +5,12 @@ A registry is created by ``load_registry`` and passed on; there is no global one
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, ExecutorSpec)
 log = logging.getLogger("llpbench")
 
+_MOST_FILES = 100  # of a folder that are searched for a plugin
 KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
 """The catalogs of a registry, in the order in which they are listed."""
 
@@ -71,6 +75,8 @@ class Catalog(Generic[S]):
         if name not in self.entries:
             names = ", ".join(plugin.name for plugin in self.broken)
             hint = f" Broken plugins: {names} (llpbench doctor)." if names else ""
+            file = file_that_registers(name)
+            hint += f" {file} seems to register it: add --plugin {file}." if file else ""
             raise UnknownNameError(self.kind, name, self.entries, hint)
         return self.entries[name]
 
@@ -246,13 +252,25 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     return registry
 
 
+_METHODS_OF_FILES: dict[str, MethodSpec] = {}
+"""The methods of single-file plugins that this process has loaded."""
+
+
+@cache
+def _installed_methods() -> Catalog[MethodSpec]:
+    return load_registry().methods
+
+
 def method_spec(name: str) -> MethodSpec:
-    """The spec of an installed method, for a method that builds on another one; ``--plugin`` files are not searched.
+    """The spec of an installed method, or of a single-file plugin of this process, for a method that runs another one.
+
+    Such a method declares the parameter that holds the name with ``names_method=True``.
 
     Raises:
-        UnknownNameError: no installed method has that name.
+        UnknownNameError: no method has that name.
     """
-    return load_registry().methods[name]
+    installed = _installed_methods()
+    return installed[name] if name in installed.entries or name not in _METHODS_OF_FILES else _METHODS_OF_FILES[name]
 
 
 def _collect(registry: Registry, hook: str, kind: type[S], catalog: Catalog[S], override: set[str]) -> None:
@@ -268,6 +286,8 @@ def _collect(registry: Registry, hook: str, kind: type[S], catalog: Catalog[S], 
             continue
         for spec in specs:
             catalog.add(Entry(spec, plugin), spec.name in override)
+            if plugin.from_file and isinstance(spec, MethodSpec):
+                _METHODS_OF_FILES[spec.name] = spec
 
 
 T = TypeVar("T")
@@ -292,6 +312,16 @@ def unmet_needs(entry: Entry[MethodSpec] | Entry[DatasetSpec] | Entry[ExecutorSp
     if not missing:
         return ""
     return f"{entry.spec.name} needs {', '.join(missing)}: {install_hint(entry.plugin, missing, entry.spec.name)}"
+
+
+def file_that_registers(name: str) -> str:
+    """A Python file of the working directory that mentions the hooks of llpbench and the name; empty if none does."""
+    for path in itertools.islice(sorted(Path().glob("*.py")), _MOST_FILES):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8")
+            if "hookimpl" in text and (f'"{name}"' in text or f"'{name}'" in text):
+                return str(path)
+    return ""
 
 
 def install_hint(plugin: Plugin, modules: Iterable[str], name: str = "") -> str:

@@ -159,7 +159,7 @@ def _cell_rows(plan: Planned, result: CellResult | None) -> list[dict[str, Any]]
         "dataset": plan.dataset_name,
         "method": plan.method_name,
         "bag_size": cell.bag_size,
-        "scheme": cell.scheme,
+        "scheme": cell.scheme_name,
         "split": cell.split,
         "noise": cell.noise,
         "epsilon": epsilon_of(cell.noise),

@@ -15,6 +15,7 @@ from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
+from llpbench.results.worth import at_as_many_labels, is_label_bound
 
 Key = int | str
 """A column of a table: a bag size, a noise level, a dataset, a rule."""
@@ -174,10 +175,13 @@ def _noise_heading(row: Row) -> str:
 
 def _bounds(rows: list[Row], metric: MetricStyle, told: Sequence[int]) -> list[str]:
     """The bounds with their values, one for each bag size if they differ; none for metrics of bags."""
+    if metric.measured_on != TEST_ROWS:
+        return []
     usual = usual_number(row.seeds for row in rows if not row.oracle)
-    values: dict[str, dict[str, str]] = {}
+    values = at_as_many_labels(rows, higher_is_better=metric.higher_is_better)
+    one_by_one = not values
     for row in rows:
-        if row.oracle and metric.measured_on == TEST_ROWS:
+        if row.oracle and (one_by_one or not is_label_bound(row)):
             values.setdefault(row.method, {})[row.bags_name] = format_value(row, usual or None, told=told)
     bounds = []
     for method, found in values.items():

@@ -7,43 +7,32 @@ the code of a plugin file or of an unreleased third-party plugin has changed. It
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from llpbench.contracts.cell import Cell
-from llpbench.contracts.errors import UnknownNameError, printable
+from llpbench.contracts.errors import UnknownNameError
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult
+from llpbench.data.cache import cache_root
+from llpbench.experiment.tuned import Chosen
 from llpbench.plugins.fingerprint import (
     HARNESS,
+    OWN,
+    READ,
     code_name,
     distribution_of,
     fingerprint,
     is_own,
     is_released,
+    line_of_part,
     origin_of,
+    part_of,
 )
 from llpbench.plugins.loading import Plugin
 from llpbench.plugins.registry import Registry
+from llpbench.system.environment import DATA
 from llpbench.system.machine import versions
-
-_FLAGS = (
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_VISIBLE_DEVICES",
-    "LD_PRELOAD",
-    "NVIDIA_TF32_OVERRIDE",
-    "PYTHONHASHSEED",
-    "XLA_FLAGS",
-)
-_TENSORFLOW = ("CPU_", "CUDNN_", "DETERMINISTIC", "DISABLE_", "ENABLE_", "GPU_", "NUM_", "USE_", "XLA_")
-"""Prefixes of TensorFlow's variables after ``TF_``, which is also the prefix of Terraform's, with its secrets."""
-_FLAG_FAMILIES = (
-    *("BLIS_", "GOTO_", "JAX_", "MKL_", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "TORCH_", "VECLIB_"),
-    *(f"TF_{word}" for word in _TENSORFLOW),
-)
-_NO_BITS = ("CACHE", "DIR", "DUMP", "HOST", "LOG", "PATH", "PROFIL", "TOKEN", "VERBOSE")
-"""Words in names of variables that do not affect computations."""
 
 
 class Provenance:
@@ -55,7 +44,7 @@ class Provenance:
         self._lines: dict[str, str] = {}
 
     def origins(self, cell: Cell) -> dict[str, str]:
-        """The origin of each part of a cell's code: method, dataset, harness.
+        """The origin of each part of a cell's code: method (and the methods that it runs), dataset, harness.
 
         Metrics, selection rules and bag schemes of third-party plugins are parts too.
         """
@@ -64,6 +53,8 @@ class Provenance:
             "dataset": origin_of(self.registry.datasets.entry(cell.dataset).plugin),
             "harness": HARNESS,
         }
+        for name in self.registry.methods[cell.method].names_of_methods(cell.params):
+            found[f"method {name}"] = origin_of(self.registry.methods.entry(name).plugin)
         return found | {name: origin_of(plugin) for name, plugin in self._judges(cell) if not plugin.builtin}
 
     def code(self, cell: Cell) -> dict[str, str]:
@@ -96,16 +87,28 @@ class Provenance:
         for rule, version in result.rules.items():
             if rule in now and now[rule] != version:
                 return f"were computed with version {version} of rule {rule} (now {now[rule]})"
-        for part in self._differing(result):
-            before, today = result.code[part], self._line(self.origins(result.cell)[part])
+        return self._outdated_code(result.cell, result.code)
+
+    def outdated_search(self, chosen: Chosen) -> str:
+        """Why parameters of a search are not those of the methods here; empty if they are."""
+        return self._outdated_code(chosen.setting.cell, chosen.code)
+
+    def _outdated_code(self, cell: Cell, code: Mapping[str, str]) -> str:
+        for part, before, today in self._differing(cell, code):
+            if part.startswith(READ):
+                return f"were computed with another {Path(part.rpartition(':')[2]).name}"
             for line in (today, before):  # also a plugin that replaces a released or built-in one
                 if not is_own(line) and not is_released(line):
                     return f"were computed by other code of {code_name(line)}"
         return ""
 
+    def current(self, result: CellResult) -> bool:
+        """Whether a run would compute a result now under the same protocol and rules, by the same code."""
+        return not self.outdated(result) and not self.other_code(result)
+
     def other_code(self, result: CellResult) -> bool:
         """Whether the code that produced a result has changed."""
-        return result.protocol == PROTOCOL and bool(self._differing(result))
+        return result.protocol == PROTOCOL and bool(self._differing(result.cell, result.code))
 
     def stale(self, result: CellResult) -> bool:
         """Whether the protocol, rules, code or versions of a result differ from those installed now."""
@@ -117,14 +120,25 @@ class Provenance:
         registry = self.registry
         found = [(f"metric {entry.spec.name}", entry.plugin) for entry in registry.metrics]
         found += [(f"rule {entry.spec.name}", entry.plugin) for entry in registry.rules]
-        if cell.scheme in registry.schemes.entries:
-            found.append((f"scheme {cell.scheme}", registry.schemes.entry(cell.scheme).plugin))
+        for name in dict.fromkeys(each.scheme for each in cell.schemes):
+            if name in registry.schemes.entries:
+                found.append((f"scheme {name}", registry.schemes.entry(name).plugin))
         return found
 
-    def _differing(self, result: CellResult) -> list[str]:
-        """Parts whose code has changed."""
-        now = self.code(result.cell)
-        return [part for part, line in now.items() if part in result.code and result.code[part] != line]
+    def _differing(self, cell: Cell, code: Mapping[str, str]) -> list[tuple[str, str, str]]:
+        """Parts whose code has changed, or files that were read and have: how they were, and how they are now.
+
+        A file beside no plugin may be one of another machine, whose results were merged: here it need not exist.
+        """
+        read = [part for part in code if part.startswith(READ)]
+        here = (part for part in read if ":" in part or Path(part.removeprefix(READ)).exists())
+        now = self.code(cell) | {part: self._line_read(part) for part in here}
+        return [(part, code[part], line) for part, line in now.items() if part in code and code[part] != line]
+
+    def _line_read(self, part: str) -> str:
+        if part not in self._lines:
+            self._lines[part] = line_of_part(part, self._files)
+        return self._lines[part]
 
     def _line(self, origin: str) -> str:
         if origin not in self._lines:
@@ -145,16 +159,38 @@ def count_reasons(reasons: Iterable[str]) -> list[str]:
     ]
 
 
-def recorded_code(job: Job) -> dict[str, str]:
+def recorded_code(job: Job, *, method_read: Iterable[str] = (), judge_read: Iterable[str] = ()) -> dict[str, str]:
     """The code of a cell by part, read again where the cell runs; no plugin is loaded.
 
-    Code that was edited during the run, or differs on this machine, gets a line that names both states.
+    Code that was edited during the run, or differs on this machine, gets a line that names both states. The files that
+    the processes of the cell read are parts, too. Those of the judge count if a plugin takes part in it: the built-in
+    datasets check their files, or have a digest of them in the id of the cell.
     """
     found = {}
     for part, planned in job.code.items():
         now = fingerprint(job.origins[part], job.plugins) if part in job.origins else planned
         found[part] = planned if now == planned else f"{now or f'absent {code_name(planned)}'}, planned as {planned}"
+    guests = any(not origin.startswith(f"{OWN}:") for part, origin in job.origins.items() if part != "method")
+    return found | _files_read(job, [*method_read, *(judge_read if guests else ())])
+
+
+def _files_read(job: Job, opened: Iterable[str]) -> dict[str, str]:
+    """The content of files that a cell read, apart from code that has a part, data files, caches and settings."""
+    known = [*job.plugins, job.out, job.scratch, cache_root(), job.data or DATA.value or cache_root()]
+    covered = [folder for path in map(Path, known) for folder in (path.absolute(), path.resolve())]
+    found = {}
+    for path in map(Path, opened):
+        part = part_of(path, job.plugins)
+        setting = part == f"{READ}{path}" and _is_setting(path)
+        if path.is_file() and not setting and not any(map(path.is_relative_to, covered)):
+            found[part] = line_of_part(part, job.plugins)
     return found
+
+
+def _is_setting(path: Path) -> bool:
+    """Whether a file is in a hidden folder of the user's home, where programs keep settings and caches."""
+    home = Path.home()
+    return home in path.parents and path.relative_to(home).parts[0].startswith(".")
 
 
 def recorded_versions(job: Job) -> dict[str, str]:
@@ -165,17 +201,6 @@ def recorded_versions(job: Job) -> dict[str, str]:
 def _versions(requires: Iterable[str], backend: str) -> dict[str, str]:
     network = ("keras", backend) if backend else ()
     return dict(versions(*network, *map(distribution_of, requires)))
-
-
-def numeric_flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Environment variables that can change the last bits of a number: threads, flags of BLAS and of backends."""
-    given = os.environ if environment is None else environment
-    found = {}
-    for name in sorted(given):
-        if name in _FLAGS or (name.startswith(_FLAG_FAMILIES) and not any(word in name for word in _NO_BITS)):
-            words = [w for w in given[name].split() if "dump" not in w] if name == "XLA_FLAGS" else [given[name]]
-            found[name] = printable(" ".join(words))[:200]
-    return {name: value for name, value in found.items() if value}
 
 
 def known_cells(results: Iterable[CellResult], about: Callable[[CellResult], str]) -> list[str]:

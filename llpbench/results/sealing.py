@@ -10,6 +10,7 @@ import msgspec
 from llpbench.contracts.errors import describe, shortened
 from llpbench.contracts.result import CellResult
 
+_BLOCK = 4096
 MOST_NOTES = 200
 """Notes of a result that are kept."""
 
@@ -49,10 +50,15 @@ def _end(text: str, most: int) -> str:
 
 
 def encode_result(result: CellResult) -> bytes:
-    """A result as indented JSON, its texts capped, sealed with the digest of its content."""
+    """A result as indented JSON, its texts capped, sealed with the digest of its content.
+
+    Spaces at its end bring it to whole blocks of ``_BLOCK`` bytes: methods of later cells can see the sizes of files,
+    and should not learn from them how many digits a metric has.
+    """
     body = canonical(msgspec.json.decode(msgspec.json.encode(capped(result)), type=CellResult))
     sealed = b'{"digest":"' + digest(body).encode() + b'","result":' + body + b"}"
-    return msgspec.json.format(sealed, indent=1) + b"\n"
+    text = msgspec.json.format(sealed, indent=1)
+    return text + b" " * (-(len(text) + 1) % _BLOCK) + b"\n"
 
 
 def decode_result(data: bytes) -> CellResult:

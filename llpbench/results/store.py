@@ -19,6 +19,7 @@ reports results that differ; files that are only copied here are in no plan, and
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -36,6 +37,7 @@ from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import Claim, file_lock
 
+_CELL = re.compile(r"[0-9a-f]{16}")
 _MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -63,8 +65,8 @@ class Manifest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     planned: dict[str, Planned] = {}
 
 
-Stamp = tuple[int, int, int]
-"""Inode, size and time of change: what tells a result file from the one written before it."""
+Stamp = str
+"""Digest of a result file: whatever was done to its times, the file of an earlier run has the same."""
 
 
 class Store:
@@ -73,7 +75,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
         self._cells: tuple[int, int] | None = None
-        self._decoded: dict[str, tuple[Stamp, CellResult]] = {}
+        self._decoded: dict[str, tuple[tuple[int, int, int], CellResult]] = {}
 
     @property
     def manifest_path(self) -> Path:
@@ -141,6 +143,11 @@ class Store:
             raise StoreError(
                 f"{self.manifest_path} cannot be read: {describe(error)}. Restore it, or use another --out."
             ) from None
+        for cell_id in manifest.planned:  # which become file names
+            if not _CELL.fullmatch(cell_id):
+                raise StoreError(
+                    f"{self.manifest_path} is invalid: the id of a cell is 16 hexadecimal digits, got {cell_id[:80]!r}."
+                )
         for cell_id, plan in manifest.planned.items():  # names are shown, and the folder may come from anywhere
             names = printable(plan.method_name), printable(plan.dataset_name)
             if names != (plan.method_name, plan.dataset_name):
@@ -149,23 +156,37 @@ class Store:
         return manifest
 
     def stamp(self, cell_id: str) -> Stamp:
-        """The stamp of a result file; zeros when there is none."""
+        """The stamp of a result file; empty when there is none."""
+        try:
+            return hashlib.sha256(read_regular(self.result_path(cell_id))).hexdigest()
+        except OSError:
+            return ""
+
+    def read(self, cell_id: str) -> CellResult | None:
+        """The result of a cell; None when there is none. Raises ``Damaged`` if the file is invalid."""
+        state = self._state(cell_id)  # before the file is read: a newer one is then read again
+        known = self._decoded.get(cell_id)
+        if known is None or known[0] != state:
+            result = self._read(cell_id)
+            if result is None:
+                return None
+            known = self._decoded[cell_id] = state, result
+        return msgspec.structs.replace(known[1])
+
+    def sound(self, cell_id: str) -> CellResult | None:
+        """The result of a cell; None when there is none, or its file is damaged."""
+        try:
+            return self.read(cell_id)
+        except Damaged:
+            return None
+
+    def _state(self, cell_id: str) -> tuple[int, int, int]:
+        """What changes when a result file is written: inode, size and time of change; zeros when there is none."""
         try:
             status = self.result_path(cell_id).stat()
         except OSError:
             return 0, 0, 0
         return status.st_ino, status.st_size, status.st_mtime_ns
-
-    def read(self, cell_id: str) -> CellResult | None:
-        """The result of a cell; None when there is none. Raises ``Damaged`` if the file is invalid."""
-        stamp = self.stamp(cell_id)  # before the file is read: a newer one is then read again
-        known = self._decoded.get(cell_id)
-        if known is None or known[0] != stamp:
-            result = self._read(cell_id)
-            if result is None:
-                return None
-            known = self._decoded[cell_id] = stamp, result
-        return msgspec.structs.replace(known[1])
 
     def _read(self, cell_id: str) -> CellResult | None:
         try:

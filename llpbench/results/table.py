@@ -100,6 +100,12 @@ class Group:
         cards = {result.cell.seed: result.card for result in self.found if result.card is not None}
         return cards[min(cards)] if cards else None
 
+    @property
+    def groupings(self) -> dict[str, BagCard]:
+        """The cards of several groupings, of the first seed that has them."""
+        cards = {result.cell.seed: result.groupings for result in self.found if result.groupings}
+        return cards[min(cards)] if cards else {}
+
     def compared_under(self, rule: str) -> bool:
         """Whether it is compared with other methods under a rule (``results.shared``)."""
         return may_compare(self.options.get("params", ""), rule)
@@ -250,7 +256,7 @@ def setting_of(plan: Planned | CellResult) -> Setting:
     """The setting of a cell."""
     cell = plan.cell
     noise = (cell.noise, cell.delta, cell.mechanism)
-    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, cell.scheme, cell.split)
+    return Setting(plan.dataset_name, cell.bag_size, *noise, cell.dataset, cell.scheme_name, cell.split)
 
 
 def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, CellResult]) -> dict[str, str]:
@@ -263,7 +269,7 @@ def older_settings(plans: Iterable[Planned | CellResult], results: Mapping[str, 
     places: dict[tuple[Setting, str, str], dict[str, list[Cell]]] = {}
     for plan in plans:
         cell = plan.cell
-        kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options))
+        kind = repr((sorted(cell.params.items()), cell.preset, cell.dataset_options, cell.scheme_options, *cell.joined))
         places.setdefault((setting_of(plan), plan.method_name, cell.backend), {}).setdefault(kind, []).append(cell)
 
     def newest(cells: list[Cell]) -> tuple[str, str]:
@@ -298,7 +304,7 @@ def data_key(cell: Cell) -> str:
 
 def bags_key(cell: Cell) -> tuple[object, ...]:
     """The bags of a cell, apart from its data and seed."""
-    return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()))
+    return (cell.bag_size, cell.scheme, sorted(cell.scheme_options.items()), *cell.joined)
 
 
 def repeat_bounds(groups: Iterable[Group]) -> list[Group]:

@@ -1,13 +1,19 @@
-"""Atomic writes of files."""
+"""Atomic writes of files, tried again where a file system fails now and then."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+TRANSIENT = frozenset((errno.ESTALE, errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT))
+"""Errors of a shared file system that may be gone a moment later."""
+_PAUSES = (0.05, 0.2, 0.8)  # seconds before a write is tried again
 
 
 @contextlib.contextmanager
@@ -33,6 +39,14 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` atomically."""
-    with whole_file(path) as file:
-        file.write(data)
+    """Write ``data`` to ``path`` atomically; a transient failure is tried again."""
+    for pause in (*_PAUSES, None):
+        try:
+            with whole_file(path) as file:
+                file.write(data)
+        except OSError as error:
+            if pause is None or error.errno not in TRANSIENT:
+                raise
+            time.sleep(pause)
+        else:
+            return

@@ -15,13 +15,14 @@ import msgspec
 from llpbench.cli.printing import print_json, say
 from llpbench.cli.results import plural
 from llpbench.contracts.errors import StoreError, UnknownNameError, UsageError
-from llpbench.data.cache import COMPILED, cache_root
+from llpbench.data.cache import COMPILED, METHODS, cache_root
 from llpbench.system.quantities import format_bytes
 
 KINDS = {
     "data": "downloaded files; they are fetched again when needed",
     "made": "features and tables made from data files; they are computed again when needed",
-    COMPILED: "machine code of methods; it is compiled again when needed",
+    METHODS: "machine code of methods in cells, by plugin; it is compiled again when needed",
+    COMPILED: "machine code of methods outside of cells; it is compiled again when needed",
     "checked": "which data files are verified; they are read again when needed",
 }
 """The folders of the cache, and what it costs to lose each."""
@@ -35,7 +36,7 @@ def cache(ctx: click.Context, as_json: bool) -> None:
 
     \b
     llpbench cache                   show what it holds
-    llpbench cache clean compiled    delete one folder
+    llpbench cache clean methods     delete one folder
     """  # noqa: D301
     if ctx.invoked_subcommand is not None:
         return
@@ -56,7 +57,7 @@ def cache(ctx: click.Context, as_json: bool) -> None:
 @click.argument("kind")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def clean(kind: str, yes: bool) -> None:
-    """Delete one KIND of cached files: data, made, compiled or checked. Asks for confirmation unless --yes is given.
+    """Delete one KIND of cached files: data, made, methods, compiled or checked. Asks first unless --yes is given.
 
     Only that folder of the cache is removed, and symbolic links are never followed. Do not clean `data` or `made` while
     a run reads them.

@@ -1,4 +1,4 @@
-"""Registers the verbs of this room, and tables of times and of pseudo-labels."""
+"""Registers the verbs of this room, and tables of times, pseudo-labels and the worth of bags."""
 
 from __future__ import annotations
 
@@ -26,5 +26,9 @@ def llpbench_commands(group: click.Group) -> None:
 
 @hookimpl
 def llpbench_table_kinds() -> dict[str, str]:
-    """Seconds by phase, and the quality of pseudo-labels."""
-    return {"time": "llpbench.tools.phases:time_tables", "pseudo": "llpbench.tools.phases:pseudo_tables"}
+    """Seconds by phase, the quality of pseudo-labels, and what bags are worth in labelled rows."""
+    return {
+        "time": "llpbench.tools.phases:time_tables",
+        "pseudo": "llpbench.tools.phases:pseudo_tables",
+        "worth": "llpbench.tools.worth:worth_tables",
+    }

@@ -12,7 +12,7 @@ from llpbench.contracts.errors import UsageError
 from llpbench.contracts.view import View, notify
 from llpbench.execution.driver import Driver
 from llpbench.execution.jobs import fetch_data, make_executor
-from llpbench.execution.settings import SEARCH, combine, find_run_file, read_run_file, registry_of
+from llpbench.execution.settings import SEARCH, combine, open_run_file
 from llpbench.experiment.grid import plan_cells
 from llpbench.experiment.setting import given_settings, refuse_unknown
 from llpbench.plugins.registry import Registry
@@ -70,7 +70,7 @@ class TuneRequest:
         finally:
             work.release()
             notify(views, "end")
-        write_searches(self.store.root, searches)
+        write_searches(self.store, searches)
         return TuneResults(self.store.root, searches)
 
 
@@ -85,10 +85,8 @@ def plan_tune(values: Mapping[str, Any], *, python: bool = False) -> TuneRequest
     import_optuna()
     given = given_settings(values, TuneSettings)
     request = Request(verb="tune", settings=given, python=python)
-    registry = registry_of(given)
-    config = given.get("config")
-    file = read_run_file(find_run_file(config, registry)) if config else {}
-    file |= _search_table(file.pop(SEARCH, {}), config)
+    file, given, registry = open_run_file(given)
+    file |= _search_table(file.pop(SEARCH, {}), given.get("config"))
     file["predictions"] = False
     settings = combine(file, {**given, "progress": values.get("progress")}, TuneSettings)
     settings = judged_by(settings, registry)

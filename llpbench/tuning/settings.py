@@ -37,12 +37,17 @@ class TuneSettings(RunSettings):
         "One set of trials, drawn at random, serves all rules; a trial is pruned only if it lags under each of them.",
         False,
         flags="--shared/--no-shared, /--not-shared",
+        rare=True,
     )
-    per_seed: Switch = Switch("Tune each seed separately; its parameters apply to runs of that seed only.", False)
-    sampler: Choice[str] = Choice("How trials are drawn.", "", choices=SAMPLERS, shown="tpe; shared: random")
-    sampler_seed: Whole = Whole("Seed of the sampler.", 0)
-    prune: Switch = Switch("Prune trials that lag behind the median.", True, flags="--prune/--no-prune", shown="prune")
-    at_once: Whole = Whole("Number of trials of a study that run at once.", 1)
+    per_seed: Switch = Switch(
+        "Tune each seed separately; its parameters apply to runs of that seed only.", False, rare=True
+    )
+    sampler: Choice[str] = Choice("How trials are drawn.", "", choices=SAMPLERS, shown="tpe; shared: random", rare=True)
+    sampler_seed: Whole = Whole("Seed of the sampler.", 0, rare=True)
+    prune: Switch = Switch(
+        "Prune trials that lag behind the median.", True, flags="--prune/--no-prune", shown="prune", rare=True
+    )
+    at_once: Whole = Whole("Number of trials of a study that run at once.", 1, rare=True)
     ranges: KeyValues = KeyValues(
         'Search only these parameters, within these ranges: {"lr": [1e-4, 1e-2], "loss": ["log", "square"]}; a table '
         "of the same form under the name of a method applies to that method alone.",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 
 import msgspec
@@ -28,7 +27,6 @@ from llpbench.plugins.options import format_options
 from llpbench.plugins.registry import Registry
 from llpbench.results.provenance import Provenance
 from llpbench.results.request import Command
-from llpbench.results.sealing import Damaged
 from llpbench.results.store import Store
 from llpbench.tuning.pruning import cut_where_given_up, pruning_limits
 from llpbench.tuning.searches import Search
@@ -124,7 +122,7 @@ class Trials:
         """Reject studies whose trials were computed by other code, since values are not comparable."""
         for search in self.searches:
             for cell_id in dict.fromkeys(cell for trial in search.study.trials() for cell in trial.cells):
-                result = self._stored(cell_id)
+                result = self.store.sound(cell_id)
                 reason = "" if result is None else self._provenance.outdated(result)
                 if reason:
                     raise StoreError(
@@ -183,16 +181,10 @@ class Trials:
 
     def _known(self, cell_id: str, search: Search) -> CellResult | None:
         """A stored result that the study can use."""
-        result = self._stored(cell_id)
+        result = self.store.sound(cell_id)
         if result is None or self._provenance.outdated(result):
             return None
         return result if self._serves(result, search) else None
-
-    def _stored(self, cell_id: str) -> CellResult | None:
-        try:
-            return self.store.read(cell_id)
-        except Damaged:
-            return None
 
     def _serves(self, result: CellResult, search: Search) -> bool:
         """Whether a study can use a result; not if it was pruned under other rules."""
@@ -250,11 +242,16 @@ def summarise(asked: Asked, results: list[CellResult], rule: str) -> Trial:
     )
 
 
-def write_searches(out: Path, searches: list[Search]) -> list[Chosen]:
+def write_searches(store: Store, searches: list[Search]) -> list[Chosen]:
     """Write the histories and the chosen parameters; return those of the given searches."""
+
+    def code_of(trial: Trial) -> dict[str, str]:
+        results = map(store.sound, trial.cells)
+        return {part: line for result in results if result is not None for part, line in result.code.items()}
+
     for search in searches:
-        write_history(out, search.history())
-    with locked(out / "claims" / "tuned.lock"):
-        chosen = write_chosen(out)
+        write_history(store.root, search.history())
+    with locked(store.root / "claims" / "tuned.lock"):
+        chosen = write_chosen(store.root, code_of)
     names = {search.name for search in searches}
     return [c for c in chosen if c.study in names]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt
-from llpbench.cli.options import plugin_options, setting_options
+from llpbench.cli.options import BriefCommand, plugin_options, setting_options
 from llpbench.cli.printing import say, verbose_view
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.experiment.run_settings import RunSettings
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from llpbench.tuning.results import TuneResults
 
 
-@click.command(short_help="Search for a method's parameters; run --params uses them.")
+@click.command(cls=BriefCommand, short_help="Search for a method's parameters; run --params uses them.")
 @setting_options(TuneSettings, "override", "plugins", *NOT_FOR_SEARCHES)
 @click.option("-v", "--verbose", is_flag=True, help="Print a line with the time for each cell that starts or ends.")
-@click.option("--quiet", is_flag=True, help="Print the table only, without progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the table only, without progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the chosen parameters as JSON.")
 @plugin_options
 def tune(verbose: bool, quiet: bool, as_json: bool, **settings: Any) -> None:

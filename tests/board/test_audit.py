@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from board_samples import MACHINE_FACTS, content_of, grid, published, real_cell, shared, traced, write_run
 from helpers import make_cell
 
 from llpbench.board.audit import audit
 from llpbench.board.built.build import built_files, differences
-from llpbench.board.content.bootstrap import pack
 from llpbench.board.content.facts import Facts, MachineFacts, MetricFacts, RuleFacts, check_facts
 from llpbench.board.content.folder import Content, raw_files, read_folder, write_files
 from llpbench.board.publish import add_results
@@ -54,12 +52,6 @@ def no_replicates(content: Content, result: CellResult) -> None:
     del content.replicates[result.id]
 
 
-def moved_replicates(content: Content, result: CellResult) -> None:
-    kept = content.replicates[result.id]
-    rules = {rule: pack(np.clip(kept.values(rule) + 0.1, 0, 1)) for rule in result.selected}
-    content.replicates[result.id] = msgspec.structs.replace(kept, rules=rules, same={})
-
-
 def replicates_without_a_cell(content: Content, result: CellResult) -> None:
     content.replicates["0" * 16] = content.replicates[result.id]
 
@@ -87,7 +79,6 @@ PROBLEMS: dict[str, tuple[Callable[[Content, CellResult], object], str]] = {
     "rule versions": (lambda c, r: r.rules.update(bags=99), "rule 'bags': cells were selected by several versions"),
     "other rows": (other_rows, "its numbers of rows differ from those of cell"),
     "no replicates": (no_replicates, "its bootstrap replicates are missing"),
-    "moved replicates": (moved_replicates, "the mean of its replicates is auroc"),
     "replicates without a cell": (replicates_without_a_cell, f"replicates of cell {'0' * 16}: no such cell"),
     "unused machine": (unused_machine, "machine abcdefabcd: no published cell was made on it"),
     "unused search": (unused_search, "search mine: it chose no published cell"),

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from board_samples import real_cell, traced
 
-from llpbench.board.content.bootstrap import check_replicates, replicate
-from llpbench.board.validate import Unsound
+from llpbench.board.content.bootstrap import replicate
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.experiment.metrics import auroc
 
@@ -25,13 +24,9 @@ def result_of(labels: np.ndarray, scores: np.ndarray, **facts: Any) -> CellResul
     return result
 
 
-def check(result: CellResult, labels: np.ndarray, scores: np.ndarray) -> None:
-    check_replicates(result, replicate(result, {"labels": labels, "bags": scores}))
-
-
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize(("rows", "rarest"), [(30, 0.5), (60, 0.1), (400, 0.02), (3000, 0.01)])
-def test_replicates_of_predictions_are_valid(classes: int, rows: int, rarest: float) -> None:
+def test_replicates_scatter_around_the_published_number(classes: int, rows: int, rarest: float) -> None:
     """Also where the test rows have other shares than the known rate, by the luck of the draw."""
     for seed in range(20):
         rng = np.random.default_rng([seed, rows, classes])
@@ -44,13 +39,8 @@ def test_replicates_of_predictions_are_valid(classes: int, rows: int, rarest: fl
         scores = noise + signal * (labels[:, None] == np.arange(classes))
         scores = scores[:, 1] if classes == 2 else scores
         result = result_of(labels, scores, rate=list(shares[1:] if classes == 2 else shares), cell={"seed": seed})
-        check(result, labels, scores)
-
-
-def test_replicates_must_scatter_around_the_published_number() -> None:
-    labels = (np.arange(400) % 4 == 0).astype(int)
-    scores = labels + np.random.default_rng(0).standard_normal(400)
-    result = result_of(labels, scores)
-    result.selected["bags"].metrics["auroc"] = 0.99
-    with pytest.raises(Unsound, match="the mean of its replicates is auroc"):
-        check(result, labels, scores)
+        values = replicate(result, {"labels": labels, "bags": scores}).values("bags")
+        assert values is not None
+        finite = values[np.isfinite(values)]
+        error = finite.std(ddof=1) / len(finite) ** 0.5
+        assert abs(finite.mean() - auroc(labels, scores)) <= 5 * error + 1e-4

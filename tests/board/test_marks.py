@@ -76,7 +76,24 @@ def test_a_mark_is_invalid_once_the_numbers_change() -> None:
     assert check_marks(content.marks, content.lines) == [f"mark of cell {cell_id}: no such cell is published"]
 
 
-@pytest.mark.parametrize("part", ["selected", "seeds", "rows", "bags", "count_sd", "digests", "id"])
+def test_older_marks_stay_valid_and_say_nothing_of_stages() -> None:
+    content = board()
+    content.marks = marks_of(content, "equal", "equal")
+    (new, mark), (old, other) = content.marks.items()
+    older = digest_of_numbers(content.lines[old].result, metrics_only=True)
+    content.marks[old] = msgspec.structs.replace(other, numbers=older)
+    assert check_marks(content.marks, content.lines) == []
+    for cell_id in (new, old):
+        result = msgspec.structs.replace(content.lines[cell_id].result, pseudo_labels={"iteration-1": 0.99})
+        content.lines[cell_id] = as_line(result)
+    (problem,) = check_marks(content.marks, content.lines)
+    assert f"mark of cell {new}: the numbers of the cell have changed" in problem
+    assert mark.numbers != older
+
+
+@pytest.mark.parametrize(
+    "part", ["selected", "seeds", "rows", "bags", "count_sd", "digests", "id", "stages", "pseudo_labels"]
+)
 def test_the_digest_of_a_mark_covers_everything_that_is_compared(part: str) -> None:
     result = next(iter(board().lines.values())).result
     changes = {
@@ -84,6 +101,7 @@ def test_the_digest_of_a_mark_covers_everything_that_is_compared(part: str) -> N
         "id": "0" * 16,
         "selected": {**result.selected, "third": result.selected["bags"]},
         "digests": {"test_labels": "1" * 64},
+        "stages": {"iteration-1": result.selected},
     }
     changed = changes[part] if part in changes else {**getattr(result, part), "train": 1}
     assert digest_of_numbers(msgspec.structs.replace(result, **{part: changed})) != digest_of_numbers(result)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from cli_runner import FAULTY, llpbench, table
 from click.testing import CliRunner
 from helpers import make_cell, make_plan, make_result
 
+import llpbench.cli.run as run_verb
 from llpbench import UsageError
 from llpbench import run as llpbench_run
 from llpbench import tune as llpbench_tune
+from llpbench.cli import cli
 from llpbench.cli.run import run
 from llpbench.cli.status import rerun_text, status
 from llpbench.contracts.result import PROTOCOL
@@ -87,6 +91,94 @@ def test_unknown_names_are_reported_with_suggestions(tmp_path: Path, arguments: 
     for word in words:
         assert word in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["show", "{}.toml"], ["check", "{}.py"], ["status", "{}"], ["compare", "{}.csv", "--bag", "a", "--count", "b"]],
+)
+def test_file_name_that_is_too_long_is_an_error(tmp_path: Path, arguments: list[str]) -> None:
+    done = llpbench(*(word.format("x" * 300) for word in arguments), cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_help_is_brief_and_help_all_complete(tmp_path: Path) -> None:
+    for verb, settings in (("run", RunSettings), ("tune", TuneSettings)):
+        brief, every = (llpbench(verb, flag, cwd=tmp_path).stdout for flag in ("--help", "--help-all"))
+        rare = [setting for setting in settings.declared().values() if setting.rare]
+        assert not [s.name for s in rare if f"  {s.flags} " in brief]
+        shown = [s for s in rare if verb == "run" or s.name not in NOT_FOR_SEARCHES]
+        assert all((s.flags or "").split("/")[0] in every for s in shown)
+        assert brief.count("\n  -") <= 24 < every.count("\n  -")
+
+
+def test_main_help_lists_every_verb_in_80_columns(tmp_path: Path) -> None:
+    said = llpbench("--help", cwd=tmp_path).stdout
+    assert max(map(len, said.splitlines())) <= 80
+    verbs = {line.split()[0] for line in said.splitlines() if re.match(r"  [a-z]+ {2,}", line)}
+    assert verbs == set(cli.list_commands(click.Context(cli)))
+    assert "\nPlugins:" not in said
+
+
+def test_errors_have_one_form(tmp_path: Path) -> None:
+    for arguments in (
+        ["run", "--bags", "x"],
+        ["run", "--nope"],
+        ["table", "--format", "pdf"],
+        ["data", "get"],
+        ["nope"],
+    ):
+        done = llpbench(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert re.match(r"error: .+\n\Z", done.stderr), done.stderr
+
+
+def test_large_run_is_announced_and_confirmed_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_verb, "LARGE_RUN", 1)
+    monkeypatch.setattr(run_verb, "_on_a_terminal", lambda: True)
+    asked: list[str] = []
+
+    def refuse(question: str, **_: Any) -> None:
+        asked.append(question)
+        raise click.Abort
+
+    monkeypatch.setattr(click, "confirm", refuse)
+    command = ["run", "-m", "mean-ridge", "-d", SMALL, "-b", "8", "-s", "2", "-o", "out"]
+    done = llpbench(*command, cwd=tmp_path)
+    assert (done.returncode, asked) == (130, ["Start?"])
+    assert "2 cells would run (2 seeds), 0 are kept" in done.stderr
+    assert not (tmp_path / "out").exists()
+    assert llpbench(*command, "--yes", cwd=tmp_path).returncode == 0
+    assert llpbench(*command[:-4], "-s", "5", "-o", "out", cwd=tmp_path).returncode == 130
+    assert re.search(r"3 cells .*, 2 are kept; at \d+\.\d s each", llpbench(*command, "-s", "5", cwd=tmp_path).stderr)
+
+
+def test_unknown_method_names_the_file_that_registers_it(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text('from llpbench import hookimpl\nname = "my-own"\n')
+    done = llpbench("run", "-m", "my-own", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "add --plugin own.py" in done.stderr
+
+
+def test_unquoted_brackets_are_explained(tmp_path: Path) -> None:
+    for name in ("dllp[lr=1e-3", "dllp[lr=1e-3],["):
+        done = llpbench("run", "-m", name, cwd=tmp_path)
+        assert "In a shell, quote brackets and semicolons: 'dllp[lr=1e-3;1e-2]'." in done.stderr
+
+
+def test_wrong_column_of_a_csv_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("age,sick,shop\n" + "1,0,a\n2,1,b\n" * 50)
+    for options, message in (
+        ("label=sik", "unknown column of own.csv: 'sik'. Did you mean 'sick'"),
+        ("label=sick;bag=store", "unknown column of own.csv: 'store'"),
+        ("bag=shop", "set label=NAME. Columns of own.csv: age, sick, shop"),
+    ):
+        done = llpbench("run", "-m", "mean-ridge", "-d", f"csv[path=own.csv;{options}]", cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
     assert not (tmp_path / "results").exists()
 
 

@@ -23,6 +23,7 @@ from llpbench.contracts.job import Job
 from llpbench.execution import sandbox
 from llpbench.execution.fork_server import preloadable
 from llpbench.execution.method_process import FREE_SCORING, account
+from llpbench.execution.privileges import can_filter
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
@@ -31,9 +32,10 @@ STARTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 LABELS = ("closure", "frames", "objects", "memory")
 LABELS_ELSEWHERE = ("other-memory", "predictions", "other-results", "handles")
 OTHERS = ("callback", "stop", "rival", "plant", "scorer", "escape", "orphan", "flood", "garbage", "huge", "hold-line")
-OTHERS += ("lie-about-time", "code", "data", "log-pipe", "odd-phases", "last-words", "write")
+OTHERS += ("lie-about-time", "code", "data", "log-pipe", "odd-phases", "last-words", "write", "connect", "reconfigure")
 SIGNALS = ("kill",) if sandbox.version() >= 6 else ()  # scoped from Linux 6.12 on
 TWO_CORES = len(usable_cores()) >= 2
+filtered = pytest.mark.skipif(not can_filter(), reason="needs seccomp")
 locked = pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
 
 
@@ -77,7 +79,8 @@ def test_threads_of_libraries_are_in_the_sandbox(field: Attacked) -> None:
 def test_replies_to_reports_reveal_nothing_about_single_rows(field: Attacked, kind: str) -> None:
     """The guess is the same for all rows of a bag, whose count was known before."""
     registry = load_registry([DATA])
-    cell = Cell(dataset="secret", method="any", bag_size=5, seed=0)
+    options = {"file": str(field.folder / "desk" / "table.csv")}
+    cell = Cell(dataset="secret", dataset_options=options, method="any", bag_size=5, seed=0)
     job = Job(cell=cell, method_name="", dataset_name="", out="unused")
     _, _, labels = bags_and_labels(job, load_split(job, registry.datasets["secret"]), registry)
     guess = np.array([int(c) for c in field.results[kind]["notes"]["guess"]])
@@ -121,11 +124,13 @@ def test_nothing_outside_the_private_folder_can_be_written(field: Attacked, kind
     notes = field.results[kind]["notes"]
     assert notes["found"] == ""
     if kind == "data":
-        assert notes["compiled"] == "compiled"  # the part of the cache that methods may write
+        assert notes["read"] == notes["compiled"] == ""
+        assert notes["control"]
+        assert notes["origins"] >= 2  # its own, which it can write, and that of the built-in methods
     if kind == "write":
         assert notes["neighbours"] >= 1
         assert notes["secrets"] == 0
-        assert notes["own"] == 3  # its temporary folder, its home and the folder for machine code
+        assert notes["own"] == 3  # its temporary folder, its home and its cache
 
 
 @locked
@@ -153,6 +158,20 @@ def test_escape_sequences_do_not_reach_the_terminal(field: Attacked) -> None:
         assert not set(text) & set("\x1b\x07\r")
 
 
+@filtered
+def test_method_has_no_network(field: Attacked) -> None:
+    notes = field.results["connect"]["notes"]
+    assert notes["listening"]
+    assert notes["found"] == 0
+
+
+@filtered
+def test_method_cannot_reconfigure_its_judge_or_the_kernel(field: Attacked) -> None:
+    notes = field.results["reconfigure"]["notes"]
+    assert notes["done"] == ""
+    assert not notes["capabilities"]
+
+
 @pytest.mark.skipif(not SIGNALS, reason="signals are scoped from Linux 6.12 on")
 def test_method_cannot_kill_the_harness(field: Attacked) -> None:
     assert field.results["kill"]["status"] == "ok"
@@ -160,7 +179,8 @@ def test_method_cannot_kill_the_harness(field: Attacked) -> None:
 
 def test_processes_that_outlive_a_cell_are_killed(field: Attacked) -> None:
     assert field.results["orphan"]["status"] == "ok"
-    pid = int(field.orphan.read_text())
+    (orphan,) = field.folder.glob("cache/methods/attacks-*/orphan")
+    pid = int(orphan.read_text())
     assert not psutil.pid_exists(pid) or "llpbench" not in " ".join(psutil.Process(pid).cmdline())
 
 

@@ -6,21 +6,32 @@ The kit checks the same for every method in real processes (``llpbench check``).
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+import psutil
 import pytest
+from attack_field import DATA, METHODS
 from helpers import bags_and_labels
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, IntArray, Part, Split
 from llpbench.contracts.job import Job
+from llpbench.contracts.result import Selected
+from llpbench.execution.worker import write_files
 from llpbench.experiment.fit_cell import fit_method
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import make_rules
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry
+from llpbench.results.blank import blank_result
+from llpbench.results.store import Store
 
 REGISTRY = load_registry()
 
@@ -103,3 +114,53 @@ def test_permuting_labels_inside_bags_changes_only_what_an_oracle_sees(classes: 
     seen_then, scores_then = observed(job, other, classes, oracle=oracle)
     assert (seen == seen_then) is not oracle
     np.testing.assert_array_equal(scores, scores_then)
+
+
+def sizes_of_files(folder: Path, auroc: float, scores: np.ndarray) -> list[int]:
+    job = Job(cell=Cell(dataset="any", method="any", bag_size=1, seed=0), method_name="", dataset_name="", out="-")
+    result = blank_result(job, "ok")
+    result.selected["bags"] = Selected(report=0, stage="", value=0.5, metrics={"auroc": auroc})
+    store = Store(folder)
+    write_files(store, job, result, {"labels": np.zeros(len(scores), np.int16), "bags": scores})
+    return [path.stat().st_size for path in (store.predictions_path(result.id), store.result_path(result.id))]
+
+
+def test_sizes_of_files_do_not_depend_on_scores(tmp_path: Path) -> None:
+    """Methods of later cells can see the sizes of all files."""
+    noise = np.random.default_rng(0).normal(size=600)
+    expected = sizes_of_files(tmp_path / "a", 0.5, np.zeros(600))
+    assert sizes_of_files(tmp_path / "b", 0.49872340001, noise) == expected
+    assert sizes_of_files(tmp_path / "c", 0.49872340001, noise.astype(np.float32)) == expected
+
+
+WATCHED = """
+import os, sys, msgspec
+from llpbench.contracts.job import Job
+from llpbench.execution import worker
+
+def wait(store, job, result, predictions):
+    print(result.status, os.getpid(), flush=True)
+    sys.stdin.read()
+
+worker.write_files = wait
+worker.run_as_process(msgspec.json.decode(sys.argv[1], type=Job), fork=False)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux")
+def test_processes_of_a_method_have_ended_when_its_result_is_written(tmp_path: Path) -> None:
+    """Even those that left its group; they could otherwise watch how the files of the cell change."""
+    cell = Cell(dataset="secret", method="attack-orphan", bag_size=5, seed=0)
+    plugins = str(DATA), str(METHODS)
+    job = Job(cell=cell, method_name="", dataset_name="", out=str(tmp_path / "out"), plugins=plugins)
+    command = [sys.executable, "-P", "-c", WATCHED, msgspec.json.encode(job).decode()]
+    environment = {**os.environ, "LLPBENCH_CACHE": str(tmp_path / "cache")}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        status, judge = process.stdout.readline().split()
+        left = psutil.Process(int(judge)).children()
+        process.communicate("")
+    assert (status, left) == ("ok", [])

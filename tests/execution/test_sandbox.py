@@ -8,11 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import make_plan
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.job import Job
 from llpbench.execution import confines, sandbox
-from llpbench.results.store import is_results_folder
+from llpbench.execution.jobs import make_jobs
+from llpbench.experiment.run_settings import RunSettings
+from llpbench.plugins.registry import load_registry
+from llpbench.results.store import Store, is_results_folder
 
 pytestmark = pytest.mark.skipif(not sandbox.version(), reason="needs Landlock")
 SCRIPT = """
@@ -20,10 +24,10 @@ import json, socket, sys
 from pathlib import Path
 from llpbench.execution.sandbox import lock_away
 
-root, network = Path(sys.argv[1]), sys.argv[2] == "yes"
+root = Path(sys.argv[1])
 server = socket.create_server(("127.0.0.1", 0))
-paths = {name: [root / p for p in places] for name, places in json.loads(sys.argv[3]).items()}
-assert lock_away(paths["locked"], writable=paths["writable"], network=network)
+paths = {name: [root / p for p in places] for name, places in json.loads(sys.argv[2]).items()}
+assert lock_away(paths["locked"], readable=paths["readable"], writable=paths["writable"])
 
 def can(what, *arguments):
     try:
@@ -32,7 +36,7 @@ def can(what, *arguments):
         return False
 
 found = {}
-for file in sorted(json.loads(sys.argv[4])):
+for file in sorted(json.loads(sys.argv[3])):
     path = root / file
     read, write, new = can(path.read_bytes), can(path.write_bytes, b"x"), can((path.parent / "new").write_bytes, b"x")
     found[file] = "".join(letter for letter, done in zip("rwn", (read, write, new)) if done)
@@ -42,13 +46,13 @@ print(json.dumps(found))
 FILES = ("results/cell", "results/cache/file", "scratch/file", "scratch/results/cell", "other/file", "mine")
 
 
-def tried(root: Path, network: str = "yes", **paths: tuple[str, ...]) -> dict[str, str]:
+def tried(root: Path, **paths: tuple[str, ...]) -> dict[str, str]:
     """What was possible with each file: ``r`` read, ``w`` write, ``n`` create a new one beside it."""
     for file in FILES:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("y")
-    asked = {"locked": (), "writable": (), **paths}
-    command = [sys.executable, "-c", SCRIPT, str(root), network, json.dumps(asked), json.dumps(FILES)]
+    asked = {"locked": (), "readable": (), "writable": (), **paths}
+    command = [sys.executable, "-c", SCRIPT, str(root), json.dumps(asked), json.dumps(FILES)]
     found: dict[str, str] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return found
 
@@ -58,7 +62,7 @@ def test_locked_and_writable_folders_get_their_rights(tmp_path: Path) -> None:
     assert found["results/cell"] == ""
     assert found["results/cache/file"] == found["scratch/file"] == found["scratch/results/cell"] == "rwn"
     assert found["other/file"] == found["mine"] == "r"
-    assert found["connect"]
+    assert not found["connect"]
 
 
 def test_nothing_is_writable_by_default(tmp_path: Path) -> None:
@@ -69,6 +73,18 @@ def test_locked_folder_inside_a_writable_one_stays_locked(tmp_path: Path) -> Non
     found = tried(tmp_path, locked=("scratch/results",), writable=("scratch",))
     assert found["scratch/results/cell"] == ""
     assert found["scratch/file"] == "rw"  # and nothing new on the way to it
+
+
+def test_readable_path_inside_a_locked_one_can_be_read(tmp_path: Path) -> None:
+    found = tried(tmp_path, locked=("", "scratch/results"), readable=("results/cache", "scratch", "mine"))
+    assert found["results/cache/file"] == found["scratch/file"] == found["mine"] == "r"
+    assert found["results/cell"] == found["scratch/results/cell"] == found["other/file"] == ""
+
+
+def test_file_can_be_locked(tmp_path: Path) -> None:
+    found = tried(tmp_path, locked=("scratch/file",))
+    assert found["scratch/file"] == ""
+    assert found["scratch/results/cell"] == found["mine"] == "r"
 
 
 def test_star_locks_all_entries_with_the_prefix(tmp_path: Path) -> None:
@@ -98,12 +114,28 @@ def test_unreadable_folder_beside_the_results_is_locked(tmp_path: Path, monkeypa
     monkeypatch.setattr(confines, "is_results_folder", look)
     cell = Cell(dataset="any", method="any", bag_size=1, seed=0)
     job = Job(cell=cell, method_name="", dataset_name="", out=str(tmp_path / "mine"))
-    assert set(confines.out_of_reach(job)) == {str(tmp_path / name) for name in names}
+    monkeypatch.setenv("LLPBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
+    assert set(confines.out_of_reach(job)) == {str(tmp_path / name) for name in (*names, "data", "cache")}
 
 
-@pytest.mark.skipif(sandbox.version() < 4, reason="TCP is restricted from Linux 6.7 on")
-def test_tcp_connections_can_be_forbidden(tmp_path: Path) -> None:
-    assert not tried(tmp_path, network="no", locked=("results",))["connect"]
+def locked_files(tmp_path: Path, dataset: str, **options: str) -> set[Path]:
+    registry = load_registry()
+    cell = Cell(dataset=dataset, dataset_options=options, method="mean-ridge", bag_size=1, seed=0)
+    settings = RunSettings(methods="mean-ridge", data=str(tmp_path / "data"))
+    (job,) = make_jobs([make_plan(cell)], Store(tmp_path / "out"), registry, settings)
+    return {Path(path).resolve() for path in confines.out_of_reach(job)}
+
+
+def test_files_that_a_dataset_is_read_from_are_locked(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = tmp_path / "table.csv"
+    assert table in locked_files(tmp_path, "csv", path=f"{table}#0123456789abcdef", label="y")
+    assert table not in locked_files(tmp_path, "adult")
+    link = tmp_path / "data" / load_registry().datasets["adult"].files[0].path
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(table)
+    assert {table, tmp_path / "data"} <= locked_files(tmp_path, "adult")
 
 
 WITHIN = """
@@ -113,6 +145,8 @@ from llpbench.execution.sandbox import lock_away
 
 assert lock_away([])
 multiprocessing.Lock()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(abs, [-1, 2]) == [1, 2]
 subprocess.run([sys.executable, "-c", ""], stdout=subprocess.DEVNULL, check=True)
 thread = threading.Thread(target=threading.Event().wait, daemon=True)
 thread.start()
@@ -121,7 +155,7 @@ Path("/dev/null").write_bytes(b"x")
 """
 
 
-def test_libraries_keep_semaphores_subprocesses_and_thread_names(tmp_path: Path) -> None:
+def test_libraries_keep_semaphores_pools_subprocesses_and_thread_names(tmp_path: Path) -> None:
     """Graphics cards do not start if their threads cannot be named."""
     subprocess.run([sys.executable, "-c", WITHIN], check=True, cwd=tmp_path)
 

@@ -25,6 +25,12 @@ SCHEMES = {
 }
 
 
+def test_bags_are_shown_in_one_line() -> None:
+    held_out = Bags(np.zeros((6, 3), np.float32), np.array([0, 2, 6]), np.array([[1.0], [3.0]]))
+    bags = Bags(np.zeros((1200, 3), np.float32), np.arange(0, 1201, 4), np.ones((300, 1)), validation=held_out)
+    assert repr(bags) == "<Bags: 300 bags, 1,200 rows of 3 features, 2 classes, 2 held-out bags>"
+
+
 def table(n: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     colour = np.eye(3)[rng.integers(0, 3, n)]

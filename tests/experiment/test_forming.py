@@ -16,7 +16,7 @@ from llpbench import Column, DatasetError
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Part, Split
-from llpbench.contracts.job import Job
+from llpbench.contracts.job import Job, MethodFacts
 from llpbench.contracts.specs import NO_BAG, BagScheme
 from llpbench.execution import method_process
 from llpbench.experiment import bag_card, fit_cell, forming
@@ -72,12 +72,13 @@ def test_split_by_bags_never_cuts_a_bag(scheme: str, n: int, seed: int) -> None:
     cell = job(split="bags", scheme=scheme, scheme_options=options, bag_size=size, seed=seed)
     seen: list[np.ndarray] = []
 
-    def listening(pooled: Part, name: str) -> np.ndarray:
-        seen.append(number(pooled, name))
-        return seen[-1]
+    def listening(pooled: Part, name: str) -> dict[str, np.ndarray]:
+        groupings = number(pooled, name)
+        seen.extend(groupings.values())
+        return groupings
 
     rng = np.random.default_rng(seed)
-    number = forming._bound_scheme(cell.cell, REGISTRY.schemes[scheme], split, rng)
+    number = forming._bound_schemes(cell.cell, REGISTRY, split, rng)
     dealt, left_out = split_by_bags(split, listening, rng)
     bag_of_row = {row: int(bag) for row, bag in zip(range(n), seen[0], strict=True)}
     parts = [dealt.train, dealt.valid, dealt.test]
@@ -163,7 +164,7 @@ def test_only_schemes_with_uses_labels_receive_labels(uses_labels: bool, monkeyp
     monkeypatch.setattr(BagScheme, "load", lambda _: spying_scheme)
     SPIED.clear()
     split = a_split()
-    number = forming._bound_scheme(job().cell, spec, split, np.random.default_rng(0))
+    number = forming._bound_scheme(job().cell, job().cell.schemes[0], spec, split, np.random.default_rng(0))
     number(split.train, "training")
     (told,) = SPIED
     assert set(told) == ({"labels"} if uses_labels else set())
@@ -191,7 +192,7 @@ def test_method_process_receives_no_bag_card(scheme: str, split: str, monkeypatc
         return share(arrays)
 
     monkeypatch.setattr(method_process, "share", listening)
-    with method_process._shared(data, oracle=False, last=True) as (material, _):
+    with method_process._shared(data, MethodFacts(), last=True) as (material, _):
         words = msgspec.msgpack.encode(material)
     parts = ("X", "offsets", "counts")
     assert set(handed) == {"test.X", *(f"{part}.{name}" for part in ("train", "valid") for name in parts)}
@@ -201,7 +202,8 @@ def test_method_process_receives_no_bag_card(scheme: str, split: str, monkeypatc
         assert np.float64(number).byteswap().tobytes() not in everything
     # Rows of X are as they were, so no column was added that tells of labels, and their order inside bags is random.
     assert handed["train.X"].shape[1] == 3
-    assert set(material.__struct_fields__) == {"arrays", "classes", "count_sd", "columns", "last"}
+    facts = {"arrays", "classes", "count_sd", "columns", "groupings", "overlapping", "last"}
+    assert set(material.__struct_fields__) == facts
 
 
 def test_order_in_bags_formed_by_labels_is_random() -> None:

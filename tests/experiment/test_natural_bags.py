@@ -53,6 +53,17 @@ def test_show_prints_the_bag_card_before_any_run(folder: Path) -> None:
     assert "81.8 % of rows in no bag" in text.stdout  # shops of 10 to 40 rows hold 100 of 550
 
 
+@pytest.mark.slow
+def test_show_compares_bags_with_as_many_labelled_rows(folder: Path) -> None:
+    done = llpbench("show", DATA, "--bags", "8", "--bounds", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (setting,) = json.loads(done.stdout)
+    assert setting["card"]["bags"] == 55
+    assert 0.6 < setting["as_many_labels"]["few-labels"] < 0.9
+    text = llpbench("show", DATA, "--bags", "8", "--bounds", cwd=folder).stdout
+    assert f"AUROC {100 * setting['as_many_labels']['few-labels']:.1f} % of few-labels with as many labels" in text
+
+
 @pytest.mark.parametrize(
     ("scheme", "words"),
     [

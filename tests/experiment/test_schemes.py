@@ -174,5 +174,5 @@ def test_scheme_that_sizes_its_bags_is_planned_once_with_a_note() -> None:
 def test_schemes_declare_labels_and_sizes() -> None:
     declared = {e.spec.name: (e.spec.uses_labels, e.spec.sizes_itself) for e in REGISTRY.schemes if e.plugin.builtin}
     assert [name for name, (labels, _) in declared.items() if labels] == ["proportion-dirichlet"]
-    assert sorted(name for name, (_, itself) in declared.items() if itself) == ["group-by", "own-bags"]
+    assert sorted(name for name, (_, itself) in declared.items() if itself) == ["group-by", "margins", "own-bags"]
     assert not BagScheme(name="x", factory="a:b").uses_labels

@@ -210,8 +210,8 @@ def test_settings_fixed_by_a_suite_are_rejected(draft: Path, registry: Registry,
 
 
 def test_unknown_suite_is_an_error(tmp_path: Path, registry: Registry) -> None:
-    with pytest.raises(UsageError, match=r"unknown suite 'llpbench-2026\.2'.*Did you mean 'llpbench-2026\.1'"):
-        find_suite("llpbench-2026.2", registry)
+    with pytest.raises(UsageError, match=r"unknown suite 'llpbench-2026\.11'.*Did you mean 'llpbench-2026\.1'"):
+        find_suite("llpbench-2026.11", registry)
     with pytest.raises(UsageError, match="no such file"):
         find_suite(str(tmp_path / "none.toml"), registry)
 

@@ -18,7 +18,10 @@ BAD = """
 import numpy as np
 from llpbench import DatasetSpec, MethodSpec, Param, Part, Split, hookimpl
 
-NAMES = ("Fine", "Leaky", "Moody", "Writing", "Deaf", "Dull", "Fragile", "Narrow", "Shy", "Excused", "Needless")
+NAMES = (
+    *("Fine", "Leaky", "Moody", "Writing", "Deaf", "Dull", "Fragile", "Narrow", "Shy", "Excused", "Needless"),
+    *("Shapeless", "Endless"),
+)
 
 @hookimpl
 def llpbench_methods():
@@ -72,6 +75,19 @@ class Excused(Dull):
 
 class Needless(Fine):
     pass
+
+class Shapeless(Fine):
+    def predict_scores(self, X):
+        return np.zeros((len(X), 1, 2))
+
+class Endless(Fine):
+    def fit(self, bags, *, monitor, seed):
+        import time
+        while True:
+            try:
+                time.sleep(60)
+            except Exception:
+                time.sleep(60)
 
 class Fragile(Fine):
     def fit(self, bags, *, monitor, seed):
@@ -142,8 +158,8 @@ def bad(bad_file: Path) -> Registry:
         ("bad-restless", {"same_seed_same_split"}),
         ("bad-stuck", {"other_seed_other_split"}),
         ("bad-overlapping", {"parts_are_disjoint"}),
-        ("bad-ordered", {"order_tells_no_label"}),
-        ("bad-clumped", {"order_tells_no_label"}),
+        ("bad-ordered", {"row_order_predicts_no_label"}),
+        ("bad-clumped", {"row_order_predicts_no_label"}),
         ("bad-excused", set()),
         ("bad-needless", {"learns"}),
         ("bad-fine", set()),
@@ -155,6 +171,33 @@ def test_bad_plugin_fails_the_matching_check(bad: Registry, name: str, failing: 
         (r.check.name, r.reason) for r in results if r.outcome == "failed"
     ]
     assert all(r.reason for r in results if r.outcome != "passed")
+
+
+def test_failure_of_the_basic_check_is_the_only_one(bad: Registry) -> None:
+    results = run_checks(checks_for("bad-shapeless", bad))
+    assert [(r.check.name, r.reason) for r in results if r.outcome == "failed"] == [
+        ("fits", "MethodError: predict_scores returned shape (120, 1, 2) for 120 rows; expected (120,)")
+    ]
+    assert {r.reason for r in results if r.outcome == "skipped"} == {"fits failed"}
+
+
+def test_check_that_does_not_end_fails_at_the_time_limit(bad: Registry) -> None:
+    (check,) = [check for check in checks_for("bad-endless", bad) if check.name == "two_bags"]
+    (result,) = run_checks([check], timeout=0.1)
+    assert (result.outcome, result.reason) == ("failed", "TimeoutError: not finished after 0.1 s (--timeout)")
+    assert "time.sleep(60)" in result.failed_at
+
+
+def test_check_selects_by_name_and_stops_at_the_first_failure(bad_file: Path, tmp_path: Path) -> None:
+    done = llpbench("check", str(bad_file), "-k", "bad-fragile:", "-x", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "uneven_bags" in done.stdout
+    assert "two_bags" not in done.stdout
+    assert "bad-dull" not in done.stdout
+    assert "not run" in done.stdout
+    done = llpbench("check", str(bad_file), "-k", "uneven-bags", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "'uneven_bags'" in done.stderr
 
 
 def test_constructor_that_rejects_its_parameters_fails(bad: Registry) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from backends import close
 
+import llpbench
 from llpbench import Bags, QuietMonitor, Skip, UnknownNameError, UsageError, method_spec
 from llpbench.contracts.cell import Cell
 from llpbench.experiment.fit_cell import method_seed
@@ -193,6 +194,39 @@ def test_shuffled_counts_rejects_methods_it_cannot_run():
     images = Bags(np.zeros((8, 4, 4, 3), np.float32), np.array([0, 4, 8]), np.array([[1.0], [2.0]]))
     with pytest.raises(Skip, match="features only"):
         ShuffledCounts(method="mean-ridge").fit(images, monitor=QuietMonitor(), seed=0)
+
+
+OWN_METHOD = """
+from llpbench import MethodSpec, hookimpl
+
+@hookimpl
+def llpbench_methods():
+    return [MethodSpec(name="own-means", factory=f"{__name__}:Means")]
+
+class Means:
+    def fit(self, bags, *, monitor, seed):
+        shares = (bags.proportions - bags.proportions.mean()).repeat(bags.sizes, axis=0)
+        self.w = (shares * bags.X).mean(axis=0)
+        return self
+    def predict_scores(self, X):
+        return X @ self.w
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_shuffled_counts_runs_a_method_of_a_plugin_file(tmp_path, start):
+    file = tmp_path / f"means_for_{start}.py"
+    file.write_text(OWN_METHOD)
+    where = {"datasets": "synthetic[rows=2000]", "bags": 8, "seeds": 1, "plugins": [file], "progress": False}
+    results = llpbench.run("shuffled-counts[method=own-means]", out=tmp_path / "out", start=start, **where)
+    assert [(r.status, r.reason) for r in results.results] == [("ok", "")]
+    before = results.results[0].code["method own-means"]
+    file.write_text(OWN_METHOD + "# edited\n")
+    again = llpbench.run("shuffled-counts[method=own-means]", out=tmp_path / "out", start=start, **where)
+    assert again.results[0].code["method own-means"] != before
+    with pytest.raises(UnknownNameError, match="own-means"):
+        llpbench.run("shuffled-counts[method=own-mean]", out=tmp_path / "out", **where)
 
 
 def test_shuffled_counts_learn_nothing():

@@ -9,6 +9,7 @@ from llpbench.plugins.registry import load_registry
 
 REGISTRY = load_registry()
 METHODS = (
+    "average",
     "bag-logistic",
     "best-feature",
     "bp",

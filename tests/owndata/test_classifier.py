@@ -34,7 +34,9 @@ def table(n: int = 480, bags: int = 48) -> tuple[pd.DataFrame, np.ndarray, np.nd
     return frame, y.to_numpy().astype(int), rng.permutation(np.arange(n) % bags)
 
 
-@parametrize_with_checks([LLPClassifier("mean-ridge")], expected_failed_checks=lambda estimator: NOT_HERE)
+@parametrize_with_checks(
+    [LLPClassifier("mean-ridge", target="labels")], expected_failed_checks=lambda estimator: NOT_HERE
+)
 def test_passes_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -73,7 +75,7 @@ def test_classifier_equals_fit_for_all_forms_of_y() -> None:
 def test_labels_without_bag_of_are_bags_of_one_row() -> None:
     X, y, _ = table()
     names = np.array(["no", "yes"])[y]
-    model = LLPClassifier("mean-ridge").fit(X, names)
+    model = LLPClassifier("mean-ridge", target="labels").fit(X, names)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.score(X, names) > 0.75
     wanted = llpbench.fit(X, np.arange(len(X)), dict(enumerate(y)), method="mean-ridge")
@@ -156,7 +158,8 @@ def test_clone_keeps_parameters_and_random_state_draws_seeds() -> None:
         ({"y": np.full(480, 11)}, "between 0 and its 10 rows, got 11"),
         ({"target": "shares"}, "unknown target 'shares'"),
         ({"method": "mean-rigde"}, "Did you mean 'mean-ridge'"),
-        ({"y": np.zeros(480), "bag_of": None}, "only one class"),
+        ({"y": np.zeros(480), "bag_of": None, "target": "labels"}, "only one class"),
+        ({"bag_of": None}, r"bag_of, the bag of each row, is missing.*set_fit_request"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -168,7 +171,36 @@ def test_invalid_arguments_raise_value_error(change: dict[str, Any], message: st
         model.fit(X, request["y"], bag_of=request["bag_of"])
 
 
-def test_counts_without_bag_of_are_rejected() -> None:
-    rows = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(ValueError, match=r"one value for each of the 40 rows, got 4 \(without bag_of"):
-        llpbench.LLPClassifier(method="mean-ridge").fit(rows, [1, 2, 3, 4])
+def test_scoring_counts_without_bag_of_is_rejected() -> None:
+    """A search whose scorer gets no bags would compare labels with counts, and score 0 throughout."""
+    X, y, bag = table()
+    counts = np.bincount(bag, y)[bag]
+    model = LLPClassifier("mean-ridge").fit(X, counts, bag_of=bag)
+    with pytest.raises(ValueError, match=r"labels of rows \(0, 1\) if bag_of is missing.*set_score_request"):
+        model.score(X, counts)
+    search = GridSearchCV(LLPClassifier("mean-ridge"), {"validation": [0.1]}, cv=GroupKFold(2), error_score="raise")
+    with pytest.raises(ValueError, match="set_score_request"):
+        search.fit(X, counts, groups=bag, bag_of=bag)
+    with pytest.raises(ValueError, match="set_fit_request"):
+        search.fit(X, counts, groups=bag)
+
+
+def test_score_of_counts_weighs_bags_by_their_rows() -> None:
+    X, y, bag = table()
+    counts = np.bincount(bag, y)
+    model = LLPClassifier("mean-ridge").fit(X, counts[bag], bag_of=bag)
+    chosen = bag < 20
+    weighted = model.score(X, counts[bag], bag_of=bag, sample_weight=np.where(chosen, 2.0, 0.0))
+    plain = model.score(X, counts[bag], bag_of=bag, sample_weight=np.full(len(X), 3.0))
+    assert plain == pytest.approx(model.score(X, counts[bag], bag_of=bag))
+    assert weighted != pytest.approx(plain)
+
+
+def test_classifier_passes_on_what_its_model_offers() -> None:
+    X, y, bag = table()
+    model = LLPClassifier("mean-ridge").fit(X, np.bincount(bag, y)[bag], bag_of=bag)
+    assert str(model.report()) == str(model.model_.report())
+    pd.testing.assert_frame_equal(model.subgroup_totals(by="job"), model.model_.subgroup_totals(by="job"))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    with pytest.raises(ValueError, match="by is missing"):
+        model.subgroup_totals()

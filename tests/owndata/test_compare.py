@@ -21,7 +21,7 @@ from llpbench.cli import main
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.experiment.count_laws import log_mass
 from llpbench.owndata.compare import choose_methods, fold_numbers, predict_constant, run_trial
-from llpbench.owndata.comparison import CONSTANT, MethodScores, beyond_chance, summarise
+from llpbench.owndata.comparison import CONSTANT, MethodScores, beyond_chance, break_tie, summarise
 from llpbench.owndata.judging.held_out import best_spread, sum_predictions
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.plugins.registry import load_registry
@@ -142,8 +142,8 @@ def test_every_bag_is_held_out_once_per_repeat() -> None:
 # -- the result --------------------------------------------------------------------------------------------------------
 
 
-def trial(name: str, logs: np.ndarray, seconds: float = 1.0) -> MethodScores:
-    return MethodScores(name, logs[None], np.abs(logs)[None], (seconds,))
+def trial(name: str, logs: np.ndarray, seconds: float = 1.0, *, better: bool = True) -> MethodScores:
+    return MethodScores(name, logs[None], np.abs(logs)[None], (seconds,), better=better and name != CONSTANT)
 
 
 def test_differences_are_paired_and_ties_are_reported() -> None:
@@ -165,7 +165,7 @@ def test_differences_are_paired_and_ties_are_reported() -> None:
     np.testing.assert_allclose(lines.loc["far", "gain"], (far - hard).mean())
     assert np.isnan(lines.loc["bad", "gain"])
     assert found.recommended == "good"
-    assert "near is tied with it. Of these near is the fastest (0.1 s per fit; good 1 s)." in found.verdict
+    assert "takes 1 s per fit. near is tied with it by held-out counts" in found.verdict
     assert found.notes == ("bad failed: no",)
     np.testing.assert_allclose(found.bags["near"], near - hard)
     assert json.loads(json.dumps(found.to_dict()))["methods"][4]["gain"] is None
@@ -179,8 +179,10 @@ def test_differences_are_paired_and_ties_are_reported() -> None:
 def test_no_method_is_recommended_unless_better_than_a_constant() -> None:
     rng = np.random.default_rng(0)
     base, logs = rng.normal(size=12), rng.normal(size=12)
-    found = summarise([trial("m", logs)], trial(CONSTANT, base), ids=list(range(12)), folds=4, repeats=1)
+    nothing = trial("m", logs, better=False)
+    found = summarise([nothing], trial(CONSTANT, base), ids=list(range(12)), folds=4, repeats=1)
     assert found.recommended is None
+    assert "yes" not in found.text_table()  # one method is not tied
     assert "No method explains held-out counts significantly better than a constant" in found.verdict
     assert "only 12 bags" in found.verdict
     none = summarise(
@@ -188,6 +190,18 @@ def test_no_method_is_recommended_unless_better_than_a_constant() -> None:
     )
     assert none.recommended is None
     assert "No method could be fitted" in none.verdict
+
+
+def line(method: str, agreement: float, seconds: float) -> dict[str, Any]:
+    return {"method": method, "agreement": agreement, "seconds": seconds}
+
+
+def test_ties_are_broken_by_agreement_then_time_then_gain() -> None:
+    assert break_tie([line("first", 0.8, 1.0), line("second", 0.85, 0.1)]) == "first"  # nothing speaks against it
+    assert break_tie([line("unsure", 0.4, 1.0), line("sure", 0.8, 5.0)]) == "sure"
+    assert break_tie([line("slow", 0.8, 60.0), line("fast", 0.8, 2.0)]) == "fast"
+    assert break_tie([line("slow", 0.8, 60.0), line("unsure", 0.2, 2.0)]) == "slow"
+    assert break_tie([line("random bags", np.nan, 1.0), line("other", np.nan, 1.0)]) == "random bags"
 
 
 @given(st.lists(st.floats(-5, 5), min_size=3, max_size=20))
@@ -254,6 +268,27 @@ def test_compare_continues_after_a_method_fails(tmp_path: Path, capsys: pytest.C
     again = llpbench.compare(frame, "shop", sold, methods=["mean-ridge"], progress=False)
     assert again.table.loc[0, "gain"] == lines.loc["mean-ridge", "gain"]
     assert capsys.readouterr().err == ""
+
+
+def test_compare_judges_shrunk_predictions() -> None:
+    """As fit does: what fits disagree about is shrunk, and does not count as better than a constant."""
+    frame, sold = small()
+    table = read_bagged_table(frame, "shop", sold, None)
+
+    def predict(train: BaggedTable, test: BaggedTable, seed: int) -> np.ndarray:
+        p = expit(3 * test.features["a"].to_numpy())
+        return np.column_stack([1 - p, p])
+
+    cuts = [fold_numbers(40, 4, 0)]
+    raw, agreed, doubtful = (
+        run_trial("m", predict, table, cuts, 0, lambda line: None, agree)
+        for agree in (None, lambda: None, lambda: 0.02)
+    )
+    assert agreed.better
+    assert not doubtful.better
+    means = [scores.log_likelihoods.mean() for scores in (doubtful, agreed, raw)]
+    assert means[0] < means[1] - 0.2
+    assert means[1] == pytest.approx(means[2], abs=0.05)
 
 
 def test_compare_recommends_nothing_for_uninformative_columns() -> None:

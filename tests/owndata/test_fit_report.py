@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from html.parser import HTMLParser
 from pathlib import Path
@@ -242,3 +243,38 @@ def test_flights_by_day_are_shrunk_to_a_constant(seed: int) -> None:
     raw = model._predictor.probabilities(model._header.encoder.transform(rows))[:, 1]
     assert log_loss(late[test], np.clip(raw, 1e-15, 1 - 1e-15)) > constant + 0.02
     assert log_loss(late[test], model.predict_proba(rows)[:, 1]) < constant + 0.01
+
+
+def test_notebooks_show_models_and_reports_with_escaped_names() -> None:
+    frame, y = table(8, 30)
+    model, _ = fit(frame, y, classes=["<b>no</b>", "yes"])
+    for shown in (model._repr_html_(), model.report()._repr_html_()):
+        tags = Tags()
+        tags.feed(shown)
+        assert tags.open == []
+        assert "<b>no" not in shown
+    assert "only 8 bags" in model._repr_html_()
+    assert "srcdoc" in model.report()._repr_html_()
+
+
+def test_report_of_a_worthless_model_draws_no_bars() -> None:
+    frame, y = table(40, 20)
+    model, told = fit(frame, np.random.default_rng(0).permutation(y), halvings=1)
+    report = model.report()
+    assert any("not clearly better" in text for text in told)
+    assert not report.is_better
+    assert "█" not in str(report)
+    assert 'class="bar"' not in report.html()
+
+
+def test_plot_draws_what_the_report_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    frame, y = table()
+    model, _ = fit(frame, y)
+    loaded = llpbench.load(model.save(tmp_path / "m"))
+    titles = [axes.get_title() for axes in model.report().plot().axes]
+    assert titles == ["Known proportions", "Held-out bags", "Importance of columns"]
+    assert [axes.get_title() for axes in loaded.report().plot().axes] == titles[1:2]
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match=r"pip install 'llpbench\[plot\]'"):
+        model.report().plot()

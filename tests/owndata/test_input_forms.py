@@ -443,3 +443,16 @@ def test_read_table_supports_csv_tsv_and_parquet(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("a,b\n")
     with pytest.raises(UsageError, match="has no rows"):
         read_table(tmp_path / "empty.csv")
+
+
+@pytest.mark.parametrize("correlation", [0.02, 0.2])
+def test_suppressed_counts_of_two_classes_keep_the_overall_share(correlation: float) -> None:
+    """Counts below 5 of bags of many sizes: the likelihood of their intervals knows the share within a point or so."""
+    rng = np.random.default_rng(0)
+    sizes = rng.geometric(1 / 14, 600) + 4.0
+    strength = 1 / correlation - 1
+    counts = rng.binomial(sizes.astype(int), rng.beta(0.24 * strength, 0.76 * strength, 600)).astype(float)
+    low, high = np.where(counts < 5, 0.0, counts), np.where(counts < 5, 4.0, counts)
+    filled, _ = fill_in(np.column_stack([sizes - high, low]), np.column_stack([sizes - low, high]), sizes)
+    assert filled[:, 1].sum() / sizes.sum() == pytest.approx(counts.sum() / sizes.sum(), abs=0.012)
+    assert np.array_equal(filled[counts >= 5, 1], counts[counts >= 5])

@@ -51,6 +51,21 @@ def parts(path: Path) -> tuple[Head, bytes]:
 Change = Callable[[Head, bytes], bytes]
 
 
+def facts(*path: Any) -> Change:
+    """Change a value among the facts: names down to it, and the new value."""
+
+    def apply(head: Head, data: bytes) -> bytes:
+        entries = json.loads(head["__metadata__"]["llpbench"])
+        *names, last, value = path
+        at = entries["facts"]
+        for name in names:
+            at = at[name]
+        at[last] = value
+        return raw({**head, "__metadata__": {"llpbench": json.dumps(entries)}}, data)
+
+    return apply
+
+
 def header(change: dict[str, Any] | str) -> Change:
     """Change entries of the header (``...`` takes one out), or its whole text."""
 
@@ -198,6 +213,8 @@ def test_unsupported_state_values_are_rejected(model: llpbench.LLPModel, tmp_pat
         (header({"classes": ["a", "b", "c"], "shrinkage": None, "facts": None}), "expected scores of shape (1, 3)"),
         (header({"shrinkage": {"slope": 1.5, "shift": [0.0, 0.0]}}), "are inconsistent"),
         (header({"shrinkage": {"slope": 0.5, "shift": [0.0]}}), "are inconsistent"),
+        (facts("points", []), "are inconsistent"),
+        (facts("card", "proportion_sd", []), "are inconsistent"),
         (header({"shrinkage": {"slope": 0.5}}), "missing required field `shift`"),
     ],
 )

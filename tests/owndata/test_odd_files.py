@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import FAULTY, llpbench, llpbench_process, status
@@ -108,6 +111,27 @@ def test_unreadable_manifest_is_an_error(store: Store, tmp_path: Path, kind: str
     done = llpbench("status", str(store.root), cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda content: content["planned"].update(x=content["planned"].popitem()[1]),
+            "16 hexadecimal digits",
+        ),
+        (lambda content: content["commands"].append({"verb": "run", "settings": {"plugins": 3}}), "must be a list"),
+    ],
+)
+def test_foreign_value_in_a_manifest_is_an_error(
+    store: Store, tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    content = json.loads(store.manifest_path.read_text())
+    change(content)
+    store.manifest_path.write_text(json.dumps(content))
+    done = llpbench("status", str(store.root), cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -294,6 +294,17 @@ def test_column_equal_to_the_counts_gives_a_warning() -> None:
         fit(frame.assign(known=frame["shop"].map(sold)), "shop", "known")
 
 
+def test_label_left_in_the_table_gives_a_warning() -> None:
+    frame, y = shops()
+    sold = y.groupby(frame["shop"]).sum()
+    for values in (y, y.astype(int), np.where(y, "yes", "no"), 1 - y.astype(int)):
+        with pytest.warns(llpbench.LLPWarning, match="column 'bought' looks like the label"):
+            fit(frame.assign(bought=values), "shop", sold)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*looks like the label")
+        fit(frame.assign(other=y.sample(frac=1, random_state=0).to_numpy()), "shop", sold)
+
+
 def test_too_large_numbers_are_rejected_without_encoding() -> None:
     frame, y = shops()
     X = frame[["age"]].to_numpy() * 1e300

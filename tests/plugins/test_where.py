@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pdb
 import re
 import sys
 import traceback
@@ -134,6 +135,16 @@ def test_check_prints_where_it_failed(folder: Path) -> None:
 
 
 # -- one cell, the first failure, what would run -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pdb_examines_the_error_of_a_cell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(pdb, "post_mortem", lambda: seen.append(describe(sys.exception())))
+    done = llpbench("run", "--methods", "deep", "--seeds", "1", *SMALL, "--pdb", cwd=folder)
+    assert done.returncode == 1
+    assert len(seen) == 1
+    assert seen[0] in done.stderr
 
 
 @pytest.mark.slow

@@ -185,6 +185,6 @@ def test_parse_rejects_unknown_options() -> None:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def test_documentation_has_at_most_32000_words_outside_tables() -> None:
+def test_documentation_has_at_most_35000_words_outside_tables() -> None:
     lines = [line for page in (*PAGES, ROOT / "CHANGELOG.md") for line in page.read_text(encoding="utf-8").splitlines()]
-    assert sum(len(line.split()) for line in lines if not line.startswith("|")) <= 32_000
+    assert sum(len(line.split()) for line in lines if not line.startswith("|")) <= 35_000

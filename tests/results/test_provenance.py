@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,11 +21,21 @@ from llpbench.contracts.job import Job
 from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.execution.jobs import make_jobs, wanted_cells
 from llpbench.experiment.run_settings import RunSettings
-from llpbench.plugins.fingerprint import code_name, distribution_of, fingerprint, is_own, is_released
+from llpbench.plugins.fingerprint import (
+    code_name,
+    distribution_of,
+    fingerprint,
+    is_own,
+    is_released,
+    line_of_part,
+    part_of,
+)
 from llpbench.plugins.registry import load_registry
-from llpbench.results.provenance import Provenance, numeric_flags, recorded_code, recorded_versions
+from llpbench.results.provenance import Provenance, recorded_code, recorded_versions
 from llpbench.results.request import Request
 from llpbench.results.store import Store
+from llpbench.system.environment import numeric_flags
+from llpbench.system.opened import opened_files, watch_files
 
 METHOD = """
 from llpbench import MethodSpec, hookimpl
@@ -82,24 +94,6 @@ def rewrite(folder: Path, **facts: object) -> None:
 # -- fingerprints ------------------------------------------------------------------------------------------------------
 
 
-def test_fingerprint_covers_imported_neighbour_files(tmp_path: Path) -> None:
-    plugin = tmp_path / "my.py"
-    plugin.write_text("import os\nfrom helper import sign\n")
-    alone = fingerprint("file:my.py", [plugin])
-    (tmp_path / "stranger.py").write_text("x = 1\n")
-    assert fingerprint("file:my.py", [plugin]) == alone  # nobody imports it
-    (tmp_path / "helper.py").write_text("import my\nimport deep.er\nsign = 1\n")
-    lines = {alone, fingerprint("file:my.py", [plugin])}
-    (tmp_path / "deep").mkdir()
-    for file, text in (("deep/er.py", "y = 1\n"), ("deep/er.py", "y = 2\n"), ("helper.py", "sign = -1\n")):
-        (tmp_path / file).write_text(text)
-        lines.add(fingerprint("file:my.py", [plugin]))
-    assert len(lines) == 5
-    assert len({len(line) for line in lines}) == 1
-    plugin.write_text("this is no Python (")
-    assert fingerprint("file:my.py", [plugin]).startswith("file my.py sha256:")
-
-
 def test_fingerprint_of_a_file_is_its_content(tmp_path: Path) -> None:
     path = write_method(tmp_path)
     first = fingerprint("file:my.py", [str(path)])
@@ -143,7 +137,18 @@ def test_fingerprint_distinguishes_releases_from_checkouts(
     assert second.startswith(kind)
     assert second != first
     (package / "deep.py").rename(package / "other.py")
-    assert fingerprint("pkg-plugin:pkg-plugin") != second
+    third = fingerprint("pkg-plugin:pkg-plugin")
+    assert third != second
+    for name in ("weights.json", "data/table.csv"):
+        (package / name).parent.mkdir(exist_ok=True)
+        (package / name).write_text("1")
+    fourth = fingerprint("pkg-plugin:pkg-plugin")
+    (package / "data" / "table.csv").write_text("2")
+    assert len({third, fourth, fingerprint("pkg-plugin:pkg-plugin")}) == 3
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__" / "deep.pyc").write_text("3")
+    (package / ".cache").write_text("4")
+    assert fingerprint("pkg-plugin:pkg-plugin") == fingerprint("pkg-plugin:pkg-plugin") != fourth
 
 
 def test_metadata_of_a_checkout_does_not_count_as_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +168,120 @@ def test_built_in_fingerprints_cover_shared_code() -> None:
     lines = {name: fingerprint(f"llpbench:{name}") for name in ("core", "dllp", "bp", "adult", "synthetic")}
     assert len(set(lines.values())) == 5
     assert all(is_own(line) for line in lines.values())
+
+
+READER = """
+import json, os
+from pathlib import Path
+
+import numpy as np
+
+from llpbench import DatasetSpec, MethodSpec, Part, Split, hookimpl
+
+HERE = Path(__file__).parent
+
+@hookimpl
+def llpbench_methods():
+    return [MethodSpec(name="reader", factory="my:Reader")]
+
+@hookimpl
+def llpbench_datasets():
+    return [DatasetSpec(name="table", factory="my:load")]
+
+def load(files, *, seed):
+    X = np.loadtxt(HERE / "table.csv", delimiter=",").reshape(-1, 1) + np.arange(200.0).reshape(-1, 1)
+    y = (np.arange(200) // 3) % 2
+    cut = (slice(0, 120), slice(120, 160), slice(160, 200))
+    return Split(*(Part(X[rows].astype(np.float32), y[rows]) for rows in cut))
+
+class Reader:
+    def fit(self, bags, *, monitor, seed):
+        from helper import SIGN
+        self.scale = SIGN * json.loads((HERE / "weights.json").read_text()) + len(os.environ.get("SETTING_OF_MINE", ""))
+        with open(os.environ["TMPDIR"] + "/own", "w") as file:
+            file.write("a file of its own")
+        with open(os.environ["TMPDIR"] + "/own") as file:
+            file.read()
+        monitor.note("scale", float(self.scale))
+        return self
+
+    def predict_scores(self, X):
+        return self.scale * X[:, 0]
+"""
+READ = {"helper.py": "SIGN = 1\n", "weights.json": "2", "table.csv": "5"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_files_that_a_cell_read_are_part_of_its_code(tmp_path: Path, start: str) -> None:
+    for name, content in {"my.py": READER, "unread.json": "1", **READ}.items():
+        (tmp_path / name).write_text(content)
+    run = ["run", "--methods", "reader", "--datasets", "table", "--bags", "4", "--seeds", "1", "--plugin", "my.py"]
+    run += ["--out", "out", "--start", start, "--quiet"]
+    environment = {"PYTHONPATH": str(tmp_path)}
+    assert llpbench(*run, cwd=tmp_path, **environment).returncode == 0
+    (result,) = stored(tmp_path / "out")
+    assert {part for part in result.code if part.startswith("read ")} == {f"read my.py:{name}" for name in READ}
+    for name in READ:
+        (tmp_path / name).write_text(READ[name].replace("1", "3").replace("2", "4").replace("5", "6"))
+        listed = llpbench(*run, "--dry-run", cwd=tmp_path, **environment)
+        assert f"1 cell was computed with another {name}: it is run again" in listed.stderr, name
+        (tmp_path / name).write_text(READ[name])
+    (tmp_path / "unread.json").write_text("2")
+    assert "0 of 1 cell would run" in llpbench(*run, "--dry-run", cwd=tmp_path, **environment).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_variables_that_are_not_recorded_do_not_reach_a_method(tmp_path: Path, start: str) -> None:
+    for name, content in {"my.py": READER, **READ}.items():
+        (tmp_path / name).write_text(content)
+    run = ["run", "--methods", "reader", "--datasets", "table", "--bags", "4", "--seeds", "1", "--plugin", "my.py"]
+    run += ["--start", start, "--quiet"]
+    environment = {"PYTHONPATH": str(tmp_path), "SETTING_OF_MINE": "long"}
+    assert llpbench(*run, "--out", "out", cwd=tmp_path, **environment).returncode == 0
+    (result,) = stored(tmp_path / "out")
+    assert result.notes["scale"] == 2.0
+
+
+def test_files_that_this_process_opens_for_reading_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("before", "read", "relative", "by_descriptor", "package/inside", "module.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "before").read_text()
+    watch_files()
+    for _ in range(2):
+        (tmp_path / "package" / ".." / "read").read_bytes()
+    Path("relative").read_text()
+    os.close(os.open(tmp_path / "by_descriptor", os.O_RDONLY))
+    (tmp_path / "package" / "inside").read_text()
+    (tmp_path / "written").write_text("1")
+    (tmp_path / "bell\a").write_text("1")
+    (tmp_path / "bell\a").read_text()
+    json.loads(Path(pytest.__file__).with_name("py.typed").read_text() or "1")
+    import_module("module")
+    seen = opened_files([tmp_path / "package"])
+    assert seen == [str(tmp_path / name) for name in ("read", "relative", "by_descriptor", "module.py")]
+    sys.modules.pop("module")
+
+
+def test_files_outside_of_the_folder_of_a_plugin_have_their_path_in_the_part(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").mkdir()
+    plugin, beside, elsewhere = tmp_path / "a" / "my.py", tmp_path / "a" / "b" / "w.json", tmp_path / "w.json"
+    for path in (plugin, beside, elsewhere):
+        path.write_text("1")
+    assert [part_of(path, [plugin]) for path in (beside, elsewhere)] == ["read my.py:b/w.json", f"read {elsewhere}"]
+    for path in (beside, elsewhere):
+        part = part_of(path, [plugin])
+        first = line_of_part(part, [plugin])
+        assert first.startswith("file w.json sha256:")
+        path.write_text("2")
+        assert line_of_part(part, [plugin]) != first
+        path.unlink()
+        assert line_of_part(part, [plugin]) == "file w.json unreadable"
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------
@@ -317,6 +436,21 @@ def test_other_code_of_a_checkout_is_rerun_only_with_rerun_stale(tmp_path: Path)
     assert "--rerun stale" in words
 
 
+def test_rows_whose_seeds_were_computed_by_different_code_are_named(tmp_path: Path) -> None:
+    now = Provenance(load_registry()).code(make_cell(method="mean-ridge", dataset="synthetic"))
+    other = {"code": {**now, "method": "release llpbench 0.0.1 sha256:0"}}
+    more = {"code": {**now, "metric level": "file yard.py sha256:0"}}  # a metric that was added is no other code
+    same, mixed = planned_store(tmp_path / "same", {}, more), planned_store(tmp_path / "mixed", {}, other, more)
+    sentence = "the seeds of 1 row were computed by different code: mean-ridge on synthetic, bag 8 (method)"
+    for verb, stream in (("status", "stdout"), ("table", "stderr"), ("report", "stderr")):
+        for store in (same, mixed):
+            said = getattr(llpbench(verb, str(store.root), cwd=tmp_path), stream)
+            assert (sentence in said) == (store is mixed), (verb, said)
+    assert [len(status(store.root)["mixed_rows"]) for store in (same, mixed)] == [0, 1]
+    assert "computed by different code" in (mixed.root / "report.html").read_text()
+    assert "computed by different code" not in (same.root / "report.html").read_text()
+
+
 def test_replacement_of_a_built_in_method_is_rerun(tmp_path: Path) -> None:
     now = Provenance(load_registry()).code(make_cell(method="mean-ridge", dataset="synthetic"))
     by_file = {"code": {**now, "method": "file fake.py sha256:0"}}
@@ -326,6 +460,25 @@ def test_replacement_of_a_built_in_method_is_rerun(tmp_path: Path) -> None:
     assert seeds == [1]
     assert told == ["1 cell was computed by other code of fake.py: it is run again"]
     assert wanted(store, "stale")[0] == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["beside", "elsewhere"])
+def test_result_is_rerun_if_a_file_that_it_read_changes(tmp_path: Path, place: str) -> None:
+    plugin = write_method(tmp_path)
+    read = (tmp_path if place == "beside" else tmp_path.parent / f"{tmp_path.name}-other") / "w.json"
+    read.parent.mkdir(exist_ok=True)
+    read.write_text("1")
+    registry = load_registry([plugin])
+    cell = make_cell(method="mine", dataset="synthetic")
+    part = part_of(read, [plugin])
+    code = Provenance(registry).code(cell) | {part: line_of_part(part, [plugin])}
+    result = make_result(cell, protocol=PROTOCOL, code=code)
+    assert Provenance(registry).outdated(result) == ""
+    read.write_text("2")
+    assert Provenance(registry).outdated(result) == "were computed with another w.json"
+    assert not Provenance(registry).current(result)
+    read.unlink()  # elsewhere, it may be a file of another machine
+    assert bool(Provenance(registry).outdated(result)) == (place == "beside")
 
 
 def test_edited_metric_makes_results_stale_but_added_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,3 +511,10 @@ def test_trials_of_other_code_are_not_mixed_into_a_study(tmp_path: Path) -> None
     done = llpbench(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "whose trials were computed by other code of my.py. Tune into another folder" in done.stderr
+    run = ["run", "--methods", "mine", "--datasets", "synthetic[rows=600]", "--bags", "8", "--plugin", "my.py"]
+    run += ["--params", "tuned", "--dry-run"]
+    done = llpbench(*run, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "whose trials were computed by other code of my.py. Tune again, into another folder" in done.stderr
+    (tmp_path / "my.py").write_text(source.format(module="my", sign=""))
+    assert llpbench(*run, cwd=tmp_path).returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -57,6 +58,21 @@ def test_failed_write_leaves_the_old_file_unchanged(
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_write_is_tried_again_after_a_transient_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [OSError(errno.ESTALE, "Stale file handle")] * 2
+    replace = Path.replace
+
+    def fail_twice(self: Path, target: Path) -> Path:
+        if failures:
+            raise failures.pop()
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail_twice)
+    write_atomically(tmp_path / "file.json", b"new")
+    assert (tmp_path / "file.json").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
 def test_writes_are_atomic_for_readers(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,20 +28,20 @@ class Field:
 
     def __init__(self, folder: Path, *where: str) -> None:
         self.folder, self.out, self.where = folder, folder / "out", where
-        self.orphan = folder / "cache" / "compiled" / "orphan"
+        self.dataset = f"secret[file={folder / 'desk' / 'table.csv'}]"
         self.environment = {
             "LLPBENCH_DATA": str(folder / "data"),
             "LLPBENCH_CACHE": str(folder / "cache"),
             "HOME": str(folder / "home"),
-            "ATTACK_ORPHAN": str(self.orphan),
             "ATTACK_ON_IMPORT": "1",
             "PYTHONPATH": str(ATTACKS),
             "NO_COLOR": "1",
         }
+        (folder / "cache" / "compiled").mkdir(parents=True)
         files = ("data/rows.csv", "cache/made/features.npy", "home/.profile", "leaderboards/board.json", "desk/notes")
-        for file in (*files, self.orphan):
-            (folder / file).parent.mkdir(parents=True)
-            (folder / file).write_text("")
+        for file in (*files, "desk/table.csv"):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("1")
         (folder / "psutil.py").write_text("raise SystemExit(3)")
         done = self.run("mean-ridge")
         assert done.returncode == 0, done.stderr
@@ -48,9 +49,11 @@ class Field:
         shutil.copytree(self.out, folder / "earlier")
 
     def run(self, *methods: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-P", "-m", "llpbench", *RUN, "--methods", ",".join(methods), *self.where, *options]
+        run = [self.dataset if word == "secret" else word for word in RUN]
+        command = [sys.executable, "-P", "-m", "llpbench", *run, "--methods", ",".join(methods), *self.where, *options]
         environment = {**os.environ, **self.environment}
-        with tempfile.TemporaryDirectory(prefix="llpbench-cell-1-") as neighbour:
+        listening = socket.create_server(("127.0.0.1", 0))
+        with listening, tempfile.TemporaryDirectory(prefix="llpbench-cell-1-") as neighbour:
             Path(neighbour, "secret").write_text("a model")
             return subprocess.run(
                 [*command, "--out", "out"], cwd=self.folder, env=environment, capture_output=True, text=True

@@ -94,7 +94,7 @@ def search(out: Path, spec: TuneSettings) -> tuple[list[Search], Inline]:
         Driver(store, REGISTRY, executor, ()).run(work)
     finally:
         work.release()
-    write_searches(out, searches)
+    write_searches(store, searches)
     return searches, executor
 
 

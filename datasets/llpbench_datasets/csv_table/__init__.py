@@ -53,6 +53,7 @@ CSV = DatasetSpec(
     ),
     split="random, of rows or of whole bags; 80 / 10 / 10 % by default",
     own_bags="bag",
+    check="llpbench_datasets.csv_table.source:check_columns",
 )
 
 

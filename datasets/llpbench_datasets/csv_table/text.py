@@ -55,7 +55,7 @@ def read_text(content: bytes, path: str, separator: str = "auto") -> CsvText:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path} is not UTF-8 text (byte {error.start:,}).") from None
-    delimiter = SEPARATORS.get(separator) or _most_frequent(text.partition("\n")[0])
+    delimiter = delimiter_of(text.partition("\n")[0], separator)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         rows = _fields(reader, path)
@@ -85,8 +85,9 @@ def _fields(reader: Any, path: str) -> list[list[str]]:
     return rows
 
 
-def _most_frequent(line: str) -> str:
-    return max(SEPARATORS.values(), key=line.count)
+def delimiter_of(first: str, separator: str) -> str:
+    """The character that a separator names; for ``auto`` the most frequent one of the first line."""
+    return SEPARATORS.get(separator) or max(SEPARATORS.values(), key=first.count)
 
 
 def class_numbers(texts: Sequence[str], text: CsvText, label: str, positive: str) -> IntArray:

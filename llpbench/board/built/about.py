@@ -105,7 +105,7 @@ def run_command(results: Collection[CellResult]) -> str:
 
 def _with_usual_bags(cell: Cell) -> bool:
     """Whether the bags of a cell are formed in the default way."""
-    conditions = ("scheme", "scheme_options", "noise", "feature_noise", "split")
+    conditions = ("scheme", "scheme_options", "joined", "noise", "feature_noise", "split")
     return all(getattr(cell, name) == getattr(USUAL, name) for name in conditions)
 
 

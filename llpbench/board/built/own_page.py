@@ -22,6 +22,7 @@ from llpbench.board.validate import Unsound
 from llpbench.contracts.errors import StoreError, printable
 from llpbench.contracts.result import CellResult
 from llpbench.plugins.registry import Registry
+from llpbench.results.mixed_code import mixed_rows
 from llpbench.results.store import Store
 from llpbench.results.table import data_key, setting_of
 from llpbench.system.files import write_atomically
@@ -68,6 +69,8 @@ def own_page(store: Store, registry: Registry, beside: Content | None = None) ->
     board = make_board(content)
     board.curves = curves_of(results)
     title = f"llpbench: {store.root.resolve().name}"
+    if rows := mixed_rows(store.manifest().planned.values(), results):
+        title += f" (seeds of {len(rows)} rows computed by different code: llpbench status)"
     if beside is not None:
         title += " beside the leaderboard"
         _mark(board, {result.id for result in results})

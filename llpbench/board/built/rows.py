@@ -14,7 +14,7 @@ from llpbench.contracts.cell import BOUND_BAGS, OWN_SIZES, USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import FAILURES, CellResult
 from llpbench.contracts.specs import Reference
-from llpbench.plugins.options import format_options, format_scalar, split_list
+from llpbench.plugins.options import JOIN, format_options, format_scalar, split_list
 from llpbench.results.metric_style import MetricStyle
 from llpbench.results.references import reference_for
 from llpbench.results.table import Group, make_row, mean_sd, value_of
@@ -145,8 +145,9 @@ def command(group: Group) -> str:
     bound = group.oracle and cell.split == USUAL.split
     words += [] if bound or cell.bag_size == OWN_SIZES else ["--bags", str(cell.bag_size)]
     words += ["--seeds", typed_seeds({plan.cell.seed for plan in group.plans})]
-    if cell.scheme != USUAL.scheme:
-        words += ["--schemes", format_options(cell.scheme, cell.scheme_options)]
+    if (cell.schemes, cell.scheme_options) != (USUAL.schemes, {}):
+        schemes = (format_options(each.scheme, each.scheme_options) for each in cell.schemes)
+        words += ["--schemes", JOIN.join(schemes)]
     words += ["--split", cell.split] if cell.split != USUAL.split else []
     if cell.noise != "none":
         words += ["--noise", cell.noise]

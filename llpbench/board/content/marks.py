@@ -63,10 +63,15 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.outcome != "differs" and all(test.agrees for test in self.fresh)
 
 
-def digest_of_numbers(result: CellResult) -> str:
-    """Return a digest of everything that is compared when a cell is reproduced; display names are not."""
+def digest_of_numbers(result: CellResult, *, metrics_only: bool = False) -> str:
+    """Return a digest of everything that is compared when a cell is reproduced; display names are not.
+
+    With ``metrics_only`` it is that of marks made before stages, pseudo-labels, rate and bag card were compared.
+    """
     metrics = {rule: chosen.metrics for rule, chosen in result.selected.items()}
     compared = [result.id, metrics, result.seeds, result.rows, result.bags, result.count_sd, result.digests]
+    if not metrics_only:
+        compared += [result.stages, result.pseudo_labels, result.rate, result.card]
     return digest(msgspec.json.encode(compared, order="sorted"), _DIGITS)
 
 
@@ -90,6 +95,6 @@ def check_marks(marks: Mapping[str, Mark], lines: Mapping[str, Line]) -> list[st
             problems.append(f"mark of cell {cell_id}: no such cell is published")
         elif line.result.status != "ok":
             problems.append(f"mark of cell {cell_id}: the cell has no number")
-        elif mark.numbers != digest_of_numbers(line.result):
+        elif mark.numbers not in {digest_of_numbers(line.result, metrics_only=older) for older in (False, True)}:
             problems.append(f"mark of cell {cell_id}: the numbers of the cell have changed since it was verified")
     return problems

@@ -8,7 +8,7 @@ import click
 
 from llpbench.cli.options import folder_argument, plugin_options
 from llpbench.cli.printing import say
-from llpbench.cli.results import open_store
+from llpbench.cli.results import open_store, warn_of_mixture
 
 
 @click.command(short_help="Make the HTML page of a results folder.")
@@ -27,4 +27,6 @@ def report(folder: Path | None, out: Path | None, plugins: tuple[Path, ...], ove
     from llpbench.board.built.own_page import write_page
     from llpbench.plugins.registry import load_registry
 
-    say(f"wrote {write_page(open_store(folder), load_registry(plugins, override), out)}")
+    store = open_store(folder)
+    warn_of_mixture(list(store.manifest().planned.values()), store.results())
+    say(f"wrote {write_page(store, load_registry(plugins, override), out)}")

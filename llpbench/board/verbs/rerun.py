@@ -23,7 +23,7 @@ from llpbench.contracts.result import CellResult
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
-    help="How far a metric may be off; 0.01 is one point of AUROC.  "
+    help="How far a number may be off; 0.01 is one point of AUROC.  "
     "[default: equal bits; 0.01 if the machine, a numeric library, threads or numeric flags differ]",
 )
 @remake_options
@@ -42,7 +42,9 @@ def rerun(
     plugins: tuple[Path, ...],
     override: tuple[str, ...],
 ) -> None:
-    """Rerun one published cell in a temporary folder and compare every metric with the published one.
+    """Rerun one published cell in a temporary folder and compare every number with the published one.
+
+    These are the metrics under every selection rule and of every stage, the quality of pseudo-labels, and the bag card.
 
     CELL-ID is the id of a cell, or the beginning of one. The numbers must be equal bit for bit. If the machine, a
     numeric library, the number of threads or flags of a backend differ, they may be off by the tolerance. Exit code 0:
@@ -84,7 +86,7 @@ def rerun(
     now = run_cells([plan], registry, settings, QuietView())[before.id]
     verdict = compare(before, now, tolerance, machine_type(folder, before.machine))
     if verdict.lines:
-        click.echo(f"{'rule':<10} {'metric':<18} {'published':>12} {'now':>12}")
+        click.echo(f"{'rule':<22} {'metric':<18} {'published':>12} {'now':>12}")
     for line in verdict.lines:
         click.echo(line)
     click.echo(f"fit        seconds            {before.fit_seconds:12.2f} {now.fit_seconds:12.2f}")

@@ -15,7 +15,7 @@ from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import PROTOCOL
 from llpbench.contracts.specs import BagScheme, DatasetSpec, MethodSpec, Param, Scalar
 from llpbench.experiment.suites.file import Suite, Values, base_name
-from llpbench.plugins.options import expand, format_scalar, parse_options
+from llpbench.plugins.options import JOIN, expand, format_scalar, parse_options, split_joined
 from llpbench.plugins.registry import Catalog, Registry
 
 S = TypeVar("S", MethodSpec, DatasetSpec, BagScheme)
@@ -105,6 +105,8 @@ def with_frozen(catalog: Catalog[S], text: str, frozen: Mapping[str, Values]) ->
 
     If no default has changed, it is the text itself, so that cells and names are those of an ordinary run.
     """
+    if len(parts := split_joined(text)) > 1:
+        return JOIN.join(with_frozen(catalog, part, frozen) for part in parts)
     name, options = parse_options(text)
     if name not in frozen:
         return text
@@ -125,7 +127,9 @@ def used_names(suite: Suite) -> dict[str, list[str]]:
     return {
         "methods": list(dict.fromkeys(base_name(text) for text in suite.methods)),
         "datasets": list(dict.fromkeys(base_name(text) for block in blocks for text in block.datasets)),
-        "schemes": list(dict.fromkeys(base_name(text) for block in blocks for text in block.schemes)),
+        "schemes": list(
+            dict.fromkeys(base_name(part) for block in blocks for text in block.schemes for part in split_joined(text))
+        ),
     }
 
 

@@ -25,7 +25,9 @@ WIDE = 2.0
 NATURAL = 1.2
 """Ratio to the chance spread above which bags do not count as random."""
 AGREED = 0.3
-"""Agreement of two halves below which a model counts as unsure of single rows."""
+"""Agreement below which a model counts as unsure of single rows."""
+LEAST_AGREED = 0.15
+"""Agreement below which no model counts as better than a constant: what it knows about bags may be wrong for rows."""
 NO_FACTS = "This model file has no report: an older version of llpbench wrote it."
 _RARE = 0.01
 
@@ -61,7 +63,8 @@ class HeldOutScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bags: number of bags it was scored on.
         halved: whether fits on halves of the bags contributed; if not, only the bags that also selected the model.
         slope: factor on the logits: 1 leaves the model as it is, 0 makes it a constant.
-        agreement: agreement of fits on two halves of the bags on single rows, 0 to 1; None for random bags.
+        agreement: agreement on single rows of two fits on as many bags, 0 to 1, as halves of the bags lead to expect;
+            None for random bags.
         z: gain over the constant, in standard deviations.
         error: mean absolute error of the bags' proportions.
         constant_error: that of the constant.
@@ -90,8 +93,20 @@ class HeldOutScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def better(self) -> bool:
-        """Whether the model is clearly better than a constant: by likelihood (one-sided, 1 %) and on most bags."""
-        return self.z > CLEAR and self.gains[0] > 0.0 and self.slope > 0.0
+        """Whether the model is clearly better than a constant."""
+        return clearly_better(self.z, self.gains[0], self.slope, self.agreement)
+
+
+def clearly_better(z: float, least_gain: float, slope: float, agreement: float | None) -> bool:
+    """Whether a model is clearly better than a constant: by likelihood (one-sided, 1 %), on most bags, and on rows.
+
+    Args:
+        z: gain over the constant, in standard deviations.
+        least_gain: lower end of the interval of the gain per bag.
+        slope: the slope of its logits.
+        agreement: agreement of fits on single rows; None for random bags.
+    """
+    return z > CLEAR and least_gain > 0.0 and slope > 0.0 and (agreement is None or agreement >= LEAST_AGREED)
 
 
 class CalibrationPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,7 +189,7 @@ def find_warnings(card: OwnBagCard, score: HeldOutScore) -> tuple[str, ...]:
         )
     elif score.agreement is not None and score.agreement < AGREED:
         found.append(
-            "the model is unsure of single rows: the agreement of fits on two halves of the bags is only "
+            "the model is unsure of single rows: the agreement expected of a fit on other bags is only "
             f"{100 * score.agreement:.0f} %. It separates bags, but much of what it predicts within a bag is noise. "
             f"{shrunk}"
         )

@@ -27,7 +27,7 @@ from llpbench.experiment.rules import bag_means
 from llpbench.owndata.judging.predictor import softmax
 from llpbench.owndata.judging.spread import bag_log_likelihood, within_variance
 
-SLOPES: tuple[float, ...] = (0.0, *np.geomspace(1.0 / 64.0, 1.0, 25).tolist())
+SLOPES: tuple[float, ...] = (0.0, *np.geomspace(1.0 / 64.0, 1.0, 13).tolist())
 """The candidate slopes; the first is the constant, the last the model as it is."""
 _PHIS = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 31)])
 

@@ -85,6 +85,30 @@ def _is_missing(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class KnownCounts:
+    """What is known about the counts of bags.
+
+    Attributes:
+        low: (bags, C) least count of each class; equal to ``high`` for a count that is known.
+        high: (bags, C) largest count.
+        sd: (bags,) standard deviation of the noise of each count.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def exactly(cls, counts: FloatArray, sd: float = 0.0) -> KnownCounts:
+        """Counts of all classes, with noise of one standard deviation."""
+        return cls(counts, counts, np.full(len(counts), sd))
+
+    def take(self, chosen: IntArray) -> KnownCounts:
+        """The chosen bags."""
+        return KnownCounts(self.low[chosen], self.high[chosen], self.sd[chosen])
+
+
+@dataclass(frozen=True)
 class BagCounts:
     """Counts of the bags, as far as they are known.
 
@@ -94,6 +118,7 @@ class BagCounts:
         known: (bags,) whether a bag's counts are known, at least within bounds.
         bounded: (bags,) whether one of them is known only within bounds; ``counts`` then has its expected value.
         sd: root mean square, over known bags, of the standard deviation between bounds; 0 if all counts are exact.
+        within: the bounds of the counts of all classes, and their noise; from 0 to the size where nothing is known.
     """
 
     counts: FloatArray
@@ -101,6 +126,7 @@ class BagCounts:
     known: BoolArray
     bounded: BoolArray
     sd: float
+    within: KnownCounts
 
 
 def read_counts(
@@ -150,14 +176,18 @@ def read_counts(
     known &= ~((low < high) & (low <= 0.0) & (high >= bags.sizes[:, None])).all(axis=1)  # bounds that say nothing
     if not known.any():
         raise UsageError(f"{what} is unknown for every bag.")
-    filled, sd, bounded = _fill_in(low[known], high[known], bags, known, count_sd)
+    filled, sd, bounded, bounds = _fill_in(low[known], high[known], bags, known, count_sd)
     counts = np.full((len(known), filled.shape[1]), np.nan)
     counts[known] = filled
     if to_learn and count_sd == 0 and not bounded.any():
         _check_classes(counts[known], bags.sizes[known], chosen)
     is_bounded = np.zeros(len(known), bool)
     is_bounded[np.flatnonzero(known)[bounded]] = True
-    return BagCounts(counts, chosen, known, is_bounded, sd)
+    within = np.zeros((len(known), len(chosen))), np.repeat(bags.sizes[:, None].astype(np.float64), len(chosen), axis=1)
+    for every, of_known in zip(within, bounds, strict=True):
+        every[known] = of_known
+    noise = np.full(len(known), float(count_sd))
+    return BagCounts(counts, chosen, known, is_bounded, sd, KnownCounts(*within, noise))
 
 
 def _choose_classes(
@@ -176,8 +206,8 @@ def _choose_classes(
 
 def _fill_in(
     low: FloatArray, high: FloatArray, bags: BagIds, known: BoolArray, count_sd: float
-) -> tuple[FloatArray, float, BoolArray]:
-    """Counts in the form of ``Bags`` with imputed values, their spread, and which bags have imputed counts."""
+) -> tuple[FloatArray, float, BoolArray, tuple[FloatArray, FloatArray]]:
+    """Counts in the form of ``Bags`` with imputed values, their spread, which are imputed, and the bounds."""
     sizes = bags.sizes[known].astype(np.float64)
     if low.shape[1] == 1:
         low, high = np.hstack([sizes[:, None] - high, low]), np.hstack([sizes[:, None] - low, high])
@@ -198,7 +228,7 @@ def _fill_in(
         spread = each_sd[:, 1:] if low.shape[1] == 2 else each_sd
         sd = float(np.sqrt(np.mean(spread**2)))
         bounded &= (each_sd > 0).any(axis=1)
-    return (counts[:, 1:] if counts.shape[1] == 2 else counts), sd, bounded
+    return (counts[:, 1:] if counts.shape[1] == 2 else counts), sd, bounded, (low, high)
 
 
 def _values_of_bags(form: CountForm, table: FloatArray, bags: BagIds, what: str) -> FloatArray:

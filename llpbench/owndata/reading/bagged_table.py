@@ -13,11 +13,16 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
-from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, read_bag_ids, read_counts
+from llpbench.owndata.reading.arguments import check_width, read_classes
+from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
 from llpbench.owndata.reading.count_forms import looks_like_counts
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_MOST_LEVELS = 20
+_LEAST_BAGS = 3
+"""Number of bags from which on the sums of a column do not equal the counts by chance."""
 
 
 def as_python(value: Any) -> Any:
@@ -72,8 +77,10 @@ class BaggedTable:
         given: number of rows of that table.
         bags: the bags of these rows.
         counts: (bags, 1) counts of class 1 for two classes, (bags, C) otherwise.
+        known: the bounds of the counts of all classes, and their noise.
         classes: names of the classes.
         count_sd: standard deviation of the counts, including that of counts known within bounds.
+        every_row: the feature columns of all rows that were given.
         notes: sentences about bags that were left out, counts that were imputed, and columns that equal the counts.
     """
 
@@ -83,8 +90,10 @@ class BaggedTable:
     given: int
     bags: BagIds
     counts: FloatArray
+    known: KnownCounts
     classes: list[Any]
     count_sd: float
+    every_row: pd.DataFrame
     notes: tuple[str, ...] = ()
 
     def take(self, chosen: IntArray) -> BaggedTable:
@@ -99,6 +108,7 @@ class BaggedTable:
             rows=self.rows[rows],
             bags=BagIds(ids, numbers, self.bags.sizes[chosen], self.bags.ordered),
             counts=self.counts[chosen],
+            known=self.known.take(chosen),
         )
 
     def warn(self) -> None:
@@ -125,6 +135,8 @@ def read_bagged_table(
     """
     count_sd = read_count_sd(count_sd)
     frame = as_frame(X)
+    check_width(frame.shape[1], "columns")
+    classes = read_classes(classes)
     check_order(bag_of, frame, "bag_of")
     if (counts is None) == (proportions is None):
         raise UsageError("give either counts or proportions.")
@@ -163,8 +175,10 @@ def read_bagged_table(
         given=len(features),
         bags=bags,
         counts=found.counts,
+        known=found.within,
         classes=found.classes,
         count_sd=float(np.hypot(count_sd, found.sd)),
+        every_row=features,
         notes=(*_notes(found, bags, count_sd), *_notes_on_columns(features, bags, found.counts)),
     )
     return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
@@ -185,9 +199,11 @@ def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
 
 
 def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) -> list[str]:
-    """A sentence for each column that equals the bags' counts or shares."""
+    """A sentence for each column that equals the bags' counts or shares, or whose sums do."""
     import pandas as pd
 
+    seen = ~np.isnan(counts).any(axis=1)
+    totals = list(counts.T) if seen.sum() >= _LEAST_BAGS and len(np.unique(counts[seen])) > 1 else []
     sizes = bags.sizes[:, None].astype(np.float64)
     known = np.hstack([counts, sizes - counts])
     known = np.hstack([known, known / sizes])
@@ -195,6 +211,15 @@ def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) 
     notes = []
     for place, name in enumerate(features.columns):
         column = features.iloc[:, place]
+        if any(
+            np.array_equal(np.bincount(bags.numbers, own, len(sizes))[seen], sums[seen])
+            for own in _as_labels(column)
+            for sums in totals
+        ):
+            notes.append(
+                f"column {str(name)!r} looks like the label: its sums over the bags are the counts. Remove it, or "
+                "every method looks better than it is."
+            )
         if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(column.dtype):
             continue
         own = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -204,6 +229,18 @@ def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) 
                 "it, or every method looks better than it is."
             )
     return notes
+
+
+def _as_labels(column: pd.Series[Any]) -> list[FloatArray]:
+    """The 0/1 indicators of the values of a column with few values."""
+    import pandas as pd
+
+    try:
+        codes, levels = pd.factorize(column)
+    except TypeError:  # values that are not hashable
+        return []
+    few = 1 < len(levels) <= _MOST_LEVELS
+    return [(codes == level).astype(np.float64) for level in range(len(levels))] if few else []
 
 
 def _agree(a: FloatArray, b: FloatArray) -> bool:

@@ -6,7 +6,8 @@ given their sum. So those of a bag that are known within bounds have, given the 
 
     P(k) ∝ Π_c Γ(k_c + s π_c) / k_c!     over all k within the bounds that add up to the rest of the bag,
 
-and each is replaced by its mean. ``π`` and ``s`` are estimated from all bags including the imputed ones, iterated to
+and each is replaced by its mean. For two classes ``π`` and ``s`` have the highest likelihood, in which a count within
+bounds counts as an interval. For more they are estimated from all bags including the imputed ones, iterated to
 convergence: ``π`` as the share of all rows, ``s`` from the spread of the counts around ``B π`` (including the variance
 between the bounds).
 """
@@ -39,16 +40,45 @@ def fill_in(low: FloatArray, high: FloatArray, sizes: FloatArray | IntArray) -> 
     _, of_bag = np.unique(np.column_stack([low, high, left])[bags], axis=0, return_inverse=True)
     first = bags[np.unique(of_bag, return_index=True)[1]]  # bags with equal bounds get equal values
     shares = np.full(low.shape[1], -1.0)
+    best = _most_likely(low[:, 1], high[:, 1], np.asarray(sizes, np.float64)) if low.shape[1] == 2 else None
     for _ in range(_ROUNDS):
         before, shares = shares, _shares(counts)
-        alpha = _concentration(counts, variance, sizes, shares) * shares
+        alpha = _concentration(counts, variance, sizes, shares) * shares if best is None else best
         for kind, b in enumerate(first):
             cells, same = np.flatnonzero(open_[b]), bags[of_bag == kind]
             mean, spread = truncated_moments(low[b, cells], high[b, cells], float(left[b]), alpha[cells])
             counts[np.ix_(same, cells)], variance[np.ix_(same, cells)] = mean, spread
-        if np.abs(shares - before).max() < 1e-6:
+        if best is not None or np.abs(shares - before).max() < 1e-6:
             break
     return counts, np.sqrt(variance)
+
+
+def _most_likely(low: FloatArray, high: FloatArray, sizes: FloatArray) -> FloatArray:
+    """(2,) ``s π`` of beta-binomial counts of the second class with the highest likelihood of their intervals."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln, gammaln
+
+    kinds, times = np.unique(
+        np.column_stack([np.ceil(low - 1e-9), np.floor(high + 1e-9), np.rint(sizes)]), axis=0, return_counts=True
+    )
+    first = np.clip(kinds[:, 0], 0.0, kinds[:, 2])
+    widths = (np.clip(kinds[:, 1], first, kinds[:, 2]) - first + 1.0).astype(np.int64)  # a fraction is rounded up
+    starts = np.cumsum(widths) - widths
+    kind = np.repeat(np.arange(len(kinds)), widths)
+    k = first[kind] + np.arange(len(kind)) - starts[kind]
+    n = kinds[kind, 2]
+    ways = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+    def loss(point: FloatArray) -> float:
+        a, b = np.exp(point)
+        logs = ways + betaln(k + a, n - k + b) - betaln(a, b)
+        top = np.maximum.reduceat(logs, starts)
+        whole = top + np.log(np.add.reduceat(np.exp(logs - top[kind]), starts))
+        return float(-(times @ whole) + 0.005 * (np.log(a + b) - 3.0) ** 2)
+
+    begin = np.clip((0.5 * (low + high)).sum() / sizes.sum(), 0.01, 0.99)
+    found = minimize(loss, np.log(20.0 * np.array([begin, 1.0 - begin])), method="Nelder-Mead")
+    return np.asarray(np.exp(np.clip(found.x, -20.0, 20.0))[::-1])
 
 
 def _shares(counts: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ NO_PAIRS = MethodSpec(
     factory="llpbench_methods.no_pairs.method:NoPairs",
     summary="control: another method trained without its similarity pairs",
     params=(
-        Param("method", "bp", doc="name of an installed method with a preset no-pairs", tune=False),
+        Param("method", "bp", doc="name of a method with a preset no-pairs", names_method=True, tune=False),
         Param(
             "patience", 20, low=1, high=1_000_000, log=True, doc="reports without improvement before that method stops"
         ),

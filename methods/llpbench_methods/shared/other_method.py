@@ -1,4 +1,4 @@
-"""Controls that run another method on changed bags or with changed parameters."""
+"""Controls and bounds that run another method on changed bags or with changed parameters."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ SHUFFLED_COUNTS = MethodSpec(
     factory="llpbench_methods.shuffled_counts.method:ShuffledCounts",
     summary="control: another method trained on counts shuffled among the bags",
     params=(
-        Param("method", "dllp", doc="name of an installed method, run with its default parameters", tune=False),
+        Param("method", "dllp", doc="name of a method, run with its default parameters", names_method=True, tune=False),
         Param(
             "patience", 20, low=1, high=1_000_000, log=True, doc="reports without improvement before that method stops"
         ),

@@ -7,6 +7,8 @@ import ctypes
 import gc
 import hashlib
 import os
+import platform
+import resource
 import signal
 import socket
 import struct
@@ -17,6 +19,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from llpbench import MethodSpec, Param, hookimpl
 
@@ -51,6 +54,7 @@ KINDS = (
     "connect",
     "write",
     "threads",
+    "reconfigure",
 )
 PREFIX = "1110100000101111111000011001110111111100110100000101100010001100"
 NEXT = "2c7a6d964838dc9955edb63484cd29a5439c7561a79edb796c47ce678d677b16"
@@ -280,10 +284,11 @@ class Orphan(Attack):
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
-                Path(os.environ["ATTACK_ORPHAN"]).write_text(str(os.getpid()))
+                Path(os.environ["LLPBENCH_CACHE"], "new").write_text(str(os.getpid()))
+                Path(os.environ["LLPBENCH_CACHE"], "new").rename(Path(os.environ["LLPBENCH_CACHE"], "orphan"))
                 time.sleep(3600)
             os._exit(0)
-        while not Path(os.environ["ATTACK_ORPHAN"]).read_text():
+        while not Path(os.environ["LLPBENCH_CACHE"], "orphan").exists():
             time.sleep(0.01)
 
 
@@ -382,15 +387,20 @@ class Code(Attack):
 
 
 class Data(Attack):
-    """Changes data files and what is derived from them, which the next cells would read."""
+    """Reads data files and what is derived from them, and changes what the next cells would read."""
 
     def attack(self, bags, monitor):
-        roots = [Path(os.environ["LLPBENCH_DATA"]), Path(os.environ["LLPBENCH_CACHE"]) / "made"]
+        folder = self.out.parent
+        roots = [Path(os.environ["LLPBENCH_DATA"]), folder / "cache" / "made"]
         inside = [path for root in roots for path in root.rglob("*")]
         assert len(inside) == 2
-        monitor.note("found", writable([*roots, *inside]))
-        compiled = Path(os.environ["LLPBENCH_CACHE"]) / "compiled"
-        monitor.note("compiled", writable([compiled]))
+        files = [*inside, folder / "desk" / "table.csv"]
+        monitor.note("found", writable([*roots, *files]))
+        monitor.note("read", " ".join(path.name for path in files if readable(path)))
+        monitor.note("control", readable(folder / "desk" / "notes"))
+        machine_code = [folder / "cache" / "compiled", *(folder / "cache" / "methods").iterdir()]
+        monitor.note("compiled", writable(set(machine_code) - {Path(os.environ["LLPBENCH_CACHE"])}))
+        monitor.note("origins", len(machine_code) - 1)
 
 
 class Handles(Attack):
@@ -444,7 +454,7 @@ class LastWords(OddPhases):
 
 
 class Connect(Attack):
-    """Connects to every port of this machine: a Dask scheduler runs whatever it is sent."""
+    """Connects to every port of this machine (a Dask scheduler runs whatever it is sent), and opens other sockets."""
 
     def attack(self, bags, monitor):
         listening = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -454,8 +464,44 @@ class Connect(Attack):
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
                 found += 1
+        for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+            with contextlib.suppress(OSError):
+                socket.socket(family, socket.SOCK_DGRAM).close()
+                found += 1
         monitor.note("listening", len(ports))
         monitor.note("found", found)
+
+
+class Reconfigure(Attack):
+    """Sets limits, priorities and cores of the judge (to what they are), loads programs and keys into the kernel."""
+
+    def attack(self, bags, monitor):
+        judge, process = os.getppid(), psutil.Process(os.getppid())
+        add_key, perf_event_open, bpf = (217, 241, 280) if platform.machine() == "aarch64" else (248, 298, 321)
+
+        def call(number, *arguments):
+            if ctypes.CDLL(None, use_errno=True).syscall(number, *arguments) < 0:
+                raise OSError(ctypes.get_errno(), "")
+
+        event = struct.pack("=IIQ", 1, 112, 0) + bytes(24) + struct.pack("=Q", 1) + bytes(64)  # the clock, not started
+        ways = {
+            "limit": lambda: resource.prlimit(judge, resource.RLIMIT_NOFILE, (10**5, 10**5)),
+            "priority": lambda: os.setpriority(os.PRIO_PROCESS, judge, os.getpriority(os.PRIO_PROCESS, judge)),
+            "cores": lambda: os.sched_setaffinity(judge, os.sched_getaffinity(judge)),
+            "scheduler": lambda: os.sched_setscheduler(judge, os.SCHED_OTHER, os.sched_param(0)),
+            "disk": lambda: process.ionice(psutil.IOPRIO_CLASS_NONE),
+            "perf": lambda: call(perf_event_open, event, 0, -1, -1, 0),
+            "bpf": lambda: call(bpf, 0, struct.pack("=IIIII", 2, 4, 4, 1, 0), 20),
+            "key": lambda: call(add_key, b"user", b"a key", b"of an attack", 12, -2),
+        }
+        done = []
+        for name, way in ways.items():
+            with contextlib.suppress(OSError, psutil.Error, ValueError):
+                way()
+                done.append(name)
+        monitor.note("done", " ".join(done))
+        sets = [line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line[:3] == "Cap"]
+        monitor.note("capabilities", any(int(each, 16) for each in sets if os.getuid() == 0))
 
 
 class Write(Attack):
@@ -469,8 +515,7 @@ class Write(Attack):
         monitor.note("found", writable([*elsewhere, board, board.parent, *neighbours]))
         monitor.note("neighbours", len(neighbours))
         monitor.note("secrets", len([path for path in neighbours if readable(path / "secret")]))
-        compiled = Path(os.environ["LLPBENCH_CACHE"]) / "compiled"
-        monitor.note("own", len(writable([own, Path.home(), compiled]).split()))
+        monitor.note("own", len(writable([own, Path.home(), os.environ["LLPBENCH_CACHE"]]).split()))
 
 
 def blocks(thread, number):

@@ -6,14 +6,15 @@ import hashlib
 
 import numpy as np
 
-from llpbench import DatasetSpec, Part, Split, hookimpl
+from llpbench import DatasetSpec, Param, Part, Split, hookimpl
 
 TRAIN, VALID, TEST = 400, 40, 600
 
 
 @hookimpl
 def llpbench_datasets():
-    return [DatasetSpec(name="secret", factory="secret_data:load")]
+    file = Param("file", "", names_file=True, doc="a table, which is not read")
+    return [DatasetSpec(name="secret", factory="secret_data:load", params=(file,))]
 
 
 def secret_labels():
@@ -21,7 +22,7 @@ def secret_labels():
     return np.frombuffer(stream, np.uint8)[:TEST].astype(np.int64) & 1
 
 
-def load(files, *, seed):
+def load(files, *, seed, file=""):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(TRAIN + VALID + TEST, 5)).astype(np.float32)
     y = np.concatenate([rng.integers(2, size=TRAIN + VALID), secret_labels()])

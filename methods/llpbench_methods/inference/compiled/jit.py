@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache, NullCache
 
 from llpbench import cache_root
 
@@ -42,23 +43,48 @@ def inlined(function: F) -> F:
 
 
 def _compile(function: F, fastmath: set[str] | bool) -> F:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    elsewhere = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = machine_code_folder()  # read by the decorator, so others keep their own
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # no folder to cache in: compile in every process rather than fail
-        return cast(F, numba.njit(**options)(function))
-    finally:
-        numba.config.CACHE_DIR = elsewhere
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    dispatcher._cache = _Cache(function)
+    return cast(F, dispatcher)
+
+
+class _Cache(NullCache):  # type: ignore[misc]
+    """Numba's cache of a function, in the folder that holds when it is first used.
+
+    A cell's process has a cache of its own, and is forked from one that has imported this module.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+
+    @cached_property
+    def _opened(self) -> Any:
+        elsewhere = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = machine_code_folder()  # read when a cache is made, so others keep their own
+        try:
+            return FunctionCache(self._function)
+        except RuntimeError:  # no folder to cache in: compile in every process rather than fail
+            return NullCache()
+        finally:
+            numba.config.CACHE_DIR = elsewhere
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return self._opened.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        self._opened.save_overload(sig, cres)
+
+
+def machine_code_folder() -> str:
+    """Where machine code is kept: a folder of its own for every content of the files that hold compiled functions."""
+    return str(cache_root() / "compiled" / "numba" / _content_digest())
 
 
 @lru_cache(maxsize=1)
-def machine_code_folder() -> str:
-    """Where machine code is kept: a folder of its own for every content of the files that hold compiled functions."""
+def _content_digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         source = path.read_bytes()
         if b"compiled.jit import" in source:
             digest.update(source)
-    return str(cache_root() / "compiled" / "numba" / digest.hexdigest()[:16])
+    return digest.hexdigest()[:16]

@@ -1,0 +1,24 @@
+"""Calls of the Linux kernel that Python's standard library does not have. Elsewhere they fail."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """The result of a system call; -1 if it failed or the system has none."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            return int(ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *arguments))
+    return -1
+
+
+def prctl(option: int, value: int) -> bool:
+    """Set an attribute of this process; whether that succeeded."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            zero = ctypes.c_ulong(0)
+            return int(ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), zero, zero, zero)) == 0
+    return False
