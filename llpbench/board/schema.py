@@ -236,7 +236,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     """All results on one dataset (with its options and bag scheme).
 
     Attributes:
-        base: its registered name.
+        base: its registered name; ``label`` is its name with its bags in words.
         block: the part it belongs to (with noise on counts always ``privacy``).
         self_sized: the bag scheme, if bags have no fixed size (bag size 0).
         metrics: those with a number here.
@@ -261,6 +261,7 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     pareto: dict[str, dict[str, dict[str, list[str]]]]
     claims: list[BestClaim]
     base: str = ""
+    label: str = ""
     block: str = "random"
     self_sized: str = ""
     bag_bounds: dict[str, dict[str, dict[str, Mean]]] | UnsetType = UNSET

@@ -116,6 +116,7 @@ class MethodSpec(_Spec):
             ``(("gpu", 1),)``; kinds that no worker declares are ignored.
         scores: what ``predict_scores`` returns: ``"probability"``, ``"logit"``, or ``"auto"`` (probabilities
             when all values lie in [0, 1], log-odds otherwise).
+        family: the idea it belongs to in a few words, e.g. ``"bag loss"``; the leaderboard shows it.
         paper: address of the publication; ``code`` is the address of its authors' code.
         seed_name: the name that its seeds are derived from, if not its own: a method that was renamed keeps its
             results. ``"{parameter}"`` uses the value of a parameter: a control that runs another method has its seeds.
@@ -133,6 +134,7 @@ class MethodSpec(_Spec):
     presets: tuple[tuple[str, str], ...] = ()
     resources: tuple[tuple[str, float], ...] = ()
     scores: Literal["auto", "probability", "logit"] = "auto"
+    family: str = ""
     paper: str = ""
     code: str = ""
     seed_name: str = ""

@@ -170,7 +170,9 @@ def _cell_rows(plan: Planned, result: CellResult | None) -> list[dict[str, Any]]
     }
     if result is None:
         return [{**facts, "rule": None}]
-    costs = {name: getattr(result, name) for name in ("fit_seconds", "wall_seconds", "peak_memory_mb")}
+    costs = {
+        name: getattr(result, name) for name in ("fit_seconds", "report_seconds", "wall_seconds", "peak_memory_mb")
+    }
     chosen = {rule: selected for rule, selected in result.selected.items() if result.status == "ok"}
     return [
         {**facts, "rule": rule, "report": selected.report, "value": selected.value, **selected.metrics, **costs}

@@ -10,17 +10,19 @@ from llpbench.report.tables import Key, Table, TableEntry
 from llpbench.results.table import Group, group_cells, mean_sd
 
 Parts = dict[str, float]
-_TOTAL = "total"
+_TOTAL, _REPORTS = "total", "reports"
+_WHAT_REPORTS_ARE = "reports: predicting and scoring held-out and test rows for all reports, not part of the fit"
 
 
 def time_tables(
     store: object, planned: Iterable[Planned], results: Iterable[CellResult], *others: object
 ) -> list[Table]:
-    """Seconds of every phase of a fit and their sum: a table for each dataset and noise level."""
+    """Seconds of every phase of a fit, their sum, and those of reports: a table for each dataset and noise level."""
     del store, others
 
     def seconds(result: CellResult) -> Parts:
-        return {**(result.phases if len(result.phases) > 1 else {}), _TOTAL: result.fit_seconds}
+        phases = result.phases if len(result.phases) > 1 else {}
+        return {**phases, _TOTAL: result.fit_seconds, _REPORTS: result.report_seconds}
 
     groups = group_cells(planned, results)
     machines: dict[str, set[str]] = {}
@@ -72,7 +74,10 @@ def _tables(
                 methods=list(dict.fromkeys(line for line, _ in entries)),
                 entries=entries,
                 bounds=[],
-                notes=[notes[dataset]] if notes and dataset in notes else [],
+                notes=[
+                    *([_WHAT_REPORTS_ARE] if always else []),
+                    *([notes[dataset]] if notes and dataset in notes else []),
+                ],
             )
         )
     return made
@@ -87,7 +92,9 @@ def _entries(
         found = {group.setting.bag_size: group for group in groups if group.method == method}
         parts = {size: [parts_of(result) for result in group.fine] for size, group in found.items()}
         names = list(dict.fromkeys(name for size in sorted(parts) for p in parts[size] for name in p)) or always
-        for name in sorted(names, key=lambda name: name == _TOTAL):
+        for name in sorted(
+            names, key=lambda name: (_TOTAL, _REPORTS).index(name) if name in (_TOTAL, _REPORTS) else -1
+        ):
             for size, group in found.items():
                 entries[f"{method}: {name}", size] = _entry([p[name] for p in parts[size] if name in p], group.found)
     return entries

@@ -340,6 +340,7 @@ def test_table_of_seconds_by_phase(run: Path) -> None:
     rows = json.loads(table(run, "--kind", "time", "--format", "json"))
     total = {r["line"]: r["entry"] for r in rows if r["column"] == "bag 8" and "noise" not in r["table"]}
     assert float(total["mean-ridge: total"].split()[0]) >= float(total["mean-ridge: regression"].split()[0])
+    assert float(total["mean-ridge: reports"].split()[0]) >= 0
     lines = table(run, "--kind", "time", "--format", "csv").splitlines()
     assert lines[0] == "table,line,column,entry"
     assert len(lines) == len(rows) + 1

@@ -90,6 +90,17 @@ def test_the_table_shows_the_board(seen: Chromium, board: dict[str, Any]) -> Non
 
 
 @needs_browser
+def test_charts_colour_the_first_methods_until_another_is_pointed_at(seen: Chromium) -> None:
+    methods = len(seen.run(METHODS)) - seen.run("document.querySelectorAll('.controls-body tr[data-m]').length")
+    grey = "[...document.querySelectorAll('figure.bags .series.rest')]"
+    assert seen.run(f"{grey}.length") == methods - 5
+    stroke = f"getComputedStyle({grey}[0].querySelector('.line')).stroke"
+    before = seen.run(stroke)
+    seen.run(f"document.querySelector(`.chip[data-m='${{{grey}[0].dataset.m}}']`).focus()")
+    assert seen.run(stroke) != before
+
+
+@needs_browser
 def test_a_run_has_learning_curves_with_the_selected_reports(
     browser: Chromium, board: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -156,12 +167,12 @@ def test_tabs_follow_the_arrow_keys(seen: Chromium) -> None:
     seen.run("document.querySelector('[role=tab][aria-selected=true]').focus()")
     selected = "document.querySelector('[role=tab][aria-selected=true]').textContent"
     for key, expected in [
-        ("ArrowRight", "marketing"),
-        ("End", "criteo"),
-        ("ArrowRight", "adult"),
-        ("ArrowLeft", "criteo"),
-        ("Home", "adult"),
-        ("ArrowRight", "marketing"),
+        ("ArrowRight", "Marketing"),
+        ("End", "Criteo"),
+        ("ArrowRight", "Adult"),
+        ("ArrowLeft", "Criteo"),
+        ("Home", "Adult"),
+        ("ArrowRight", "Marketing"),
     ]:
         seen.press(key)
         assert seen.run(selected) == expected
@@ -260,7 +271,7 @@ def test_arrow_keys_move_between_cells_with_one_tab_stop(seen: Chromium) -> None
 def test_url_holds_the_view(seen: Chromium, page: Path) -> None:
     fragment = "#dataset=criteo&rule=instances&noise=high&filter=bp&sort=bag-128&dir=up&bag=32&paper=1"
     seen.open(page, fragment)
-    assert seen.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "criteo"
+    assert seen.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "Criteo"
     assert seen.run("document.querySelector('input[name=rule]:checked').value") == "instances"
     assert seen.run("document.querySelector('input[name=noise]:checked').value") == "high"
     assert seen.run("document.getElementById('filter').value") == "bp"

@@ -75,7 +75,7 @@ def test_the_first_tab_is_about_all_datasets(seen: Chromium, board: dict[str, An
 @pytest.mark.slow
 @needs_browser
 def test_block_metric_filter_and_order_are_kept_in_the_address(seen: Chromium) -> None:
-    seen.click("[data-key='block-privacy']")
+    seen.click("[data-key='choose-block-privacy']")
     assert hash_of(seen) == {"block": "privacy"}
     seen.run("(() => { const m = document.getElementById('metric'); m.value = 'log_loss';"
              " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
@@ -90,6 +90,23 @@ def test_block_metric_filter_and_order_are_kept_in_the_address(seen: Chromium) -
     seen.type("belief")
     assert seen.run(ROWS) == ["bp"]
     assert seen.run("document.getElementById('live').textContent") == "1 of 9 methods shown"
+
+
+@needs_browser
+def test_the_chooser_names_the_best_methods_within_the_budget(seen: Chromium, board: dict[str, Any]) -> None:
+    rows = board["overall"][0]["rows"]  # the seconds of a method rise with its rank
+    names = "[...document.querySelectorAll('.chooser li bdi')].map(b => b.textContent)"
+    assert seen.run(names) == [row["method"] for row in rows[:3]]
+    seen.click("[data-key='choose-budget-1']")
+    assert seen.run(names) == [row["method"] for row in rows if row["seconds"] <= 1]
+    why = seen.run("document.querySelector('.chooser li .note').textContent")
+    assert why == f"mean rank {rows[0]['rank']:.1f} of {len(rows)} · 2 sources · 0.500 s a fit"
+    seen.click("[data-key='choose-size-128']")
+    seen.click("[data-key='choose-block-privacy']")
+    assert hash_of(seen) == {"block": "privacy", "size": "128", "budget": "1"}
+    assert "at 128 rows · 1 source" in seen.run("document.querySelector('.chooser li .note').textContent")
+    assert seen.run("document.querySelectorAll('table.overall svg.rankbar').length") == len(rows)
+    assert seen.run("document.querySelectorAll('figure.allcost .mark').length") == len(rows)
 
 
 @pytest.mark.slow
@@ -287,7 +304,7 @@ def test_a_method_is_added_by_running_the_newest_published_suite(
     commands = browser.run("[...document.querySelectorAll('.steps code')].map(c => c.textContent)")
     assert commands[1] == command
     assert "new method mine" in commands[0]
-    assert commands[2].startswith("llpbench report")
+    assert commands[2].startswith("llpbench versus")
     assert browser.problems == []
 
 
@@ -342,17 +359,17 @@ def test_datasets_that_differ_in_their_bags_share_a_tab(browser: Chromium, tmp_p
     for dataset in board["datasets"]:
         dataset["base"] = "adult"
     browser.open(written(tmp_path, board))
-    assert browser.run("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)") == ["adult"]
+    assert browser.run("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)") == ["Adult"]
     browser.run("(() => { const m = document.getElementById('data'); m.value = 'marketing';"
                 " m.dispatchEvent(new Event('change')); })()")  # fmt: skip
-    assert browser.run("document.querySelector('#panel h2').textContent") == "marketing"
-    assert browser.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "adult"
+    assert browser.run("document.querySelector('#panel h2').textContent") == "Marketing"
+    assert browser.run("document.querySelector('[role=tab][aria-selected=true]').textContent") == "Adult"
     board = with_overall(board)
     for dataset in board["datasets"]:
         dataset["base"] = "tables"
     (tmp_path / "tables").mkdir()
     browser.open(written(tmp_path / "tables", board), "#dataset=tables")
-    assert browser.run("document.querySelector('#panel h2').textContent") == "adult"
+    assert browser.run("document.querySelector('#panel h2').textContent") == "Adult"
     assert browser.problems == []
 
 
@@ -364,7 +381,7 @@ def test_settings_of_a_tab_are_shown_in_one_table(browser: Chromium, tmp_path: P
     long = "one-of-many-sets-with-a-name-that-is-far-too-long-for-a-telephone"
     names = ["adult, own-bags", "adult[set=a-b], own-bags", f"adult[set={long}], own-bags"]
     for dataset, name in zip(board["datasets"], names, strict=True):
-        dataset |= {"name": name, "base": "adult", "self_sized": "own-bags"}
+        dataset |= {"name": name, "label": name, "base": "adult", "self_sized": "own-bags"}
     kept = ("bp", "dllp", "best-feature")
     board["datasets"][0]["rows"] = [row for row in board["datasets"][0]["rows"] if row["method"] in kept]
     browser.size(1280)
@@ -402,7 +419,7 @@ def test_settings_of_a_tab_are_shown_in_one_table(browser: Chromium, tmp_path: P
 def test_setting_names_stay_visible_with_many_methods(browser: Chromium, tmp_path: Path, width: int) -> None:
     board = with_overall(fake_board(2, bags=(0,), noises=("none",), holes=False))
     for dataset, name in zip(board["datasets"], ("adult", "adult[bags=airport-month]"), strict=True):
-        dataset |= {"name": name, "base": "adult", "self_sized": "own-bags"}
+        dataset |= {"name": name, "label": name, "base": "adult", "self_sized": "own-bags"}
         like = dataset["rows"][0]
         dataset["rows"] = [{**like, "method": f"method-{i}", "name": f"method-{i}"} for i in range(24)]
     browser.size(width)
@@ -423,7 +440,7 @@ def test_rows_show_origin_and_verification(browser: Chromium, tmp_path: Path) ->
     path = written(tmp_path, board)
     browser.open(path, "#dataset=adult&open=bp")
     marks = "[...document.querySelectorAll('.rowmark')].map(m => m.textContent)"
-    assert sorted(browser.run(marks)) == ["published", "yours", "✓ 3 of 6"]
+    assert sorted(browser.run(marks)) == ["published", "yours", "✓ 3 of 6 cells reproduced"]
     browser.open(path)
     assert browser.run(marks) == ["yours"]
     assert browser.problems == []

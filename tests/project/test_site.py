@@ -7,17 +7,20 @@ import json
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import click
 import pytest
 from fake_board import fake_board, with_overall
 from page_runner import AS_NOTEBOOK, ROOT, blocks, cheap_page, module_of_docs
 
 from llpbench.board.built.about import FILES, GUIDES
 from llpbench.board.page import render_page
+from llpbench.cli import cli
 
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)")
 
@@ -58,6 +61,19 @@ def test_notebook_runs(name: str, tmp_path: Path) -> None:
     running = client.NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(tmp_path)}})
     running.execute(env={**os.environ, "PATH": path, "NO_COLOR": "1", "MPLBACKEND": "Agg"})
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_summary_for_programs_names_pages_and_commands_that_exist() -> None:
+    text = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
+    assert all((ROOT / "docs" / page).is_file() for page in re.findall(r"\]\((\S+?)\)", text))
+    with click.Context(cli) as context:
+        for command in re.findall(r"`llpbench ([^`]+)`", text):
+            verb, *arguments = shlex.split(command)
+            found = cli.get_command(context, verb)
+            assert found is not None, command
+            options = {option for parameter in found.params for option in parameter.opts}
+            if not isinstance(found, click.Group):
+                assert {word for word in arguments if word.startswith("-")} <= options, command
 
 
 def test_leaderboard_links_to_guides_of_the_site() -> None:

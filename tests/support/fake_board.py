@@ -173,6 +173,7 @@ def _dataset(
     )
     return {
         "name": name,
+        "label": name.capitalize(),
         "title": name,
         "task": "binary",
         "metrics": [metric["name"] for metric in METRICS],

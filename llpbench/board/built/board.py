@@ -42,6 +42,7 @@ from llpbench.contracts.result import PROTOCOL, CellResult
 from llpbench.report.cards import cards_of
 from llpbench.report.levels import NO_SEED, common_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
+from llpbench.results.naming import dataset_title
 from llpbench.results.references import references_of
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, unbeaten_control, usual_number
 from llpbench.results.table import Group, mean_sd, value_of
@@ -144,6 +145,7 @@ def _board_dataset(
         else {},
         claims=claims,
         base=setting.base_dataset,
+        label=dataset_title(setting.dataset),
         block=block_of(setting.scheme, NO_NOISE, facts),
         self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,

@@ -41,6 +41,7 @@ class MethodAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     summary: str = ""
     origin: str = ""
     citation: str = ""
+    family: str = ""
     paper: str = ""
     code: str = ""
     params: tuple[ParamAbout, ...] = ()

@@ -39,6 +39,7 @@ SCRIPTS = (
     "protocol.js",
     "detail.js",
     "overall.js",
+    "chooser.js",
     "standings.js",
     "about.js",
     "controls.js",

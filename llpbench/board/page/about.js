@@ -37,8 +37,10 @@ function methodPanel(method) {
       row.control ? h('p', {class: 'note'}, 'Control: a baseline that learns next to nothing.') : null,
     ),
     linkPairs('Source', [
+      ['family', about.family && name(about.family)],
+      ['year', yearOf(about)],
       ['paper', about.paper && outward(about.paper)],
-      ['reference', about.citation ? name(about.citation) : 'no publication'],
+      ['reference', about.citation ? name(about.citation) : isOurs(about) ? 'developed here' : 'no publication'],
       ['authors’ code', about.code && outward(about.code)],
       ['package', row.origin && name(row.origin)],
       ['code', row.unreleased ? 'unreleased' : ''],
@@ -113,7 +115,7 @@ function resultsSection(method, rows) {
         ? h(
             'div',
             {class: 'runs'},
-            h('p', null, name(dataset.name), noise === 'none' ? '' : h('span', {class: 'note'}, ` noise ${noise}`)),
+            h('p', null, name(labelOf(dataset)), noise === 'none' ? '' : h('span', {class: 'note'}, ` noise ${noise}`)),
             h(
               'ul',
               {class: 'scores'},
@@ -230,7 +232,7 @@ function behindSection(method, rows) {
 
 /** A column in words. */
 const placeWords = (dataset, bag, noise) =>
-  `${str(dataset.name)}${String(bag) === '0' ? '' : `, ${bagName(dataset, bag)}`}${noise === 'none' ? '' : `, ${noise}`}`;
+  `${labelOf(dataset)}${String(bag) === '0' ? '' : `, ${bagName(dataset, bag)}`}${noise === 'none' ? '' : `, ${noise}`}`;
 
 /** Where the best control is better. */
 function belowSection(rows) {
@@ -276,8 +278,9 @@ function datasetPanel(label) {
     .join(', ');
   const cards = Object.entries(dict(dataset.cards_text));
   return [
-    panelHead(name(dataset.name), about.summary ? h('p', {class: 'summary'}, str(about.summary)) : null),
+    panelHead(name(labelOf(dataset)), about.summary ? h('p', {class: 'summary'}, str(about.summary)) : null),
     linkPairs('Dataset', [
+      ['name', name(dataset.name)],
       ['source', about.homepage && outward(about.homepage)],
       ['reference', about.citation && name(about.citation)],
       ['licence', about.licence && name(about.licence)],

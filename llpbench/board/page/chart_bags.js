@@ -37,10 +37,10 @@ function bagChart(view, styles, width) {
   const gap = bags.length > 1 ? Math.min(5, ((x(sizes[1]) - x(sizes[0])) * 0.62) / Math.max(1, rows.length - 1)) : 6;
   const at = (r, i) => x(sizes[i]) + r.dodge * gap;
 
-  const series = points.map((r) =>
+  const series = restFirst(points, view.rest).map((r) =>
     s(
       'g',
-      {class: 'series', 'data-m': r.style.id},
+      {class: `series${view.rest.has(r.method) ? ' rest' : ''}`, 'data-m': r.style.id},
       s('path', {
         class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
         d: pathOf(r.points.map((p, i) => (plot(p.at) === null ? null : [at(r, i), y(p.at)]))),
@@ -68,7 +68,7 @@ function bagChart(view, styles, width) {
   );
   const hollow = paper.map((p) =>
     marker(p.style, x(Number(p.bag)) + p.dodge * gap, y(p.mean), 4.2, {
-      class: 'hollow',
+      class: `hollow${view.rest.has((offered.find((r) => r.style === p.style) || p).method) ? ' rest' : ''}`,
       ...spot(p.style, `paper: ${p.label} · bag ${p.bag} · ${view.meanSd(p)}`, p.method, p.bag),
     }),
   );
@@ -102,7 +102,7 @@ function bagChart(view, styles, width) {
     height,
     title: `${capital(view.metric)} against bag size`,
     note:
-      `Mean over seeds, bars are one standard deviation. Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
+      `Mean over seeds, bars are one standard deviation.${view.rest.size ? ` The first ${COLOURED} methods are coloured; point at another one to see it.` : ''} Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
       drawnNote(points.flatMap((r) => r.points)) +
       (outside ? ' Lines that leave the chart are in the data below it.' : '') +
       (paper.length
@@ -124,7 +124,7 @@ function bagChart(view, styles, width) {
       labels.map((l) =>
         s(
           'g',
-          {class: 'end', 'data-m': l.r.style.id},
+          {class: `end${view.rest.has(l.r.method) ? ' rest' : ''}`, 'data-m': l.r.style.id},
           l.off ? null : s('path', {class: `lead ${l.r.style.hue}`, d: `M${l.x + 7},${l.y}L${box.right + 4},${l.at}`}),
           s('text', {x: box.right + 8, y: l.at + 4}, `${clip(l.r.method, 16)}${l.off ? ` ${l.off}` : ''}`),
         ),

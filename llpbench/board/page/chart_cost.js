@@ -30,15 +30,10 @@ function costChart(view, styles, width) {
   const x = log(reach, [box.left, box.right]);
   const y = linear(domain, [box.bottom, box.top]);
   const edge = points.filter((p) => p.front).sort(by((p) => p.time));
-  const steps = edge.flatMap((p, i) =>
-    i
-      ? [
-          [x(p.time), y(edge[i - 1].score.at)],
-          [x(p.time), y(p.score.at)],
-        ]
-      : [[x(p.time), y(p.score.at)]],
+  const steps = stairs(
+    edge.map((p) => [x(p.time), y(p.score.at)]),
+    box.right,
   );
-  if (edge.length) steps.push([box.right, y(edge[edge.length - 1].score.at)]);
   const taken = drawn.map((p) => ({
     x0: x(p.time) - 6,
     x1: x(p.time) + 6,
@@ -87,6 +82,12 @@ function costChart(view, styles, width) {
   });
 }
 
+/** A front as a line of steps that goes on to the right edge. */
+function stairs(points, right) {
+  const line = points.flatMap((p, i) => (i ? [[p[0], points[i - 1][1]], p] : [p]));
+  return line.length ? [...line, [right, line[line.length - 1][1]]] : [];
+}
+
 /** Methods that nobody beats in both; as the board says where it says it (without noise), else by the same rule. */
 function paretoFront(view, points) {
   const given = dict(dict(dict(view.dataset.pareto)[view.state.metric])[view.rule])[view.state.bag];
@@ -128,4 +129,61 @@ function placeLabel(text, x, y, box, taken) {
     return s('text', {class: 'point-label', x: x + dx, y: y + dy, 'text-anchor': anchor}, text);
   }
   return null;
+}
+
+/** All methods over all datasets: the score between the best control and the bound, against seconds. */
+function overallCostChart(view, width) {
+  const points = view.all
+    .map((r) => ({
+      method: str(r.method),
+      style: styleOf(str(r.method)),
+      time: num(r.seconds),
+      score: plot(num(r.scaled)),
+    }))
+    .filter((p) => p.time !== null && p.time > 0 && p.score !== null);
+  const beaten = (p) =>
+    points.some((q) => q.time <= p.time && q.score >= p.score && (q.time < p.time || q.score > p.score));
+  const front = points.filter((p) => !beaten(p)).sort(by((p) => p.time));
+  const height = Math.round(Math.max(320, Math.min(420, width * 0.8)));
+  const box = {left: 44, right: width - 18, top: 14, bottom: height - 42};
+  const times = extent(points.map((p) => p.time)) || [1, 10];
+  const reach = [times[0] / 1.8, times[1] * 2.4];
+  const domain = valueDomain(
+    points.map((p) => p.score),
+    false,
+  );
+  const x = log(reach, [box.left, box.right]);
+  const y = linear(domain, [box.bottom, box.top]);
+  const taken = points.map((p) => ({x0: x(p.time) - 6, x1: x(p.time) + 6, y0: y(p.score) - 6, y1: y(p.score) + 6}));
+  const steps = stairs(
+    front.map((p) => [x(p.time), y(p.score)]),
+    box.right,
+  );
+  return figure({
+    kind: 'allcost',
+    width,
+    height,
+    title: 'Score against seconds',
+    note: 'Score: the best control is 0, the bound (trained on true labels) 1. Median seconds of a fit. The line is the Pareto front: no method is both faster and better.',
+    describe: `${plural(points.length, 'method')}; on the Pareto front: ${front.map((p) => p.method).join(', ')}.`,
+    empty: points.length ? null : 'No method has both a score and a time here.',
+    draw: [
+      yAxis(y, ticks(domain, 6), box.left, box.right),
+      xAxis(x, logTicks(reach), box.bottom, short),
+      axisTitle((box.left + box.right) / 2, height - 6, 'seconds'),
+      s('path', {class: 'frontier', d: pathOf(steps)}),
+      points.map((p) =>
+        s(
+          'g',
+          {'data-m': p.style.id, 'data-tip': `${p.method} · ${fixed(p.score)} · ${seconds(p.time)}`},
+          marker(p.style, x(p.time), y(p.score), 5),
+          placeLabel(clip(p.method, 18), x(p.time), y(p.score), box, taken),
+        ),
+      ),
+    ],
+    columns: ['method', 'score', 'seconds', 'on the front'],
+    rows: [...points]
+      .sort(by((p) => p.time))
+      .map((p) => [p.method, fixed(p.score), amount(p.time), front.includes(p) ? 'yes' : 'no']),
+  });
 }

@@ -32,15 +32,21 @@ function curveChart(view, styles, width) {
   const x = linear([1, Math.max(2, last)], [box.left + 6, box.right - 6]);
   const y = linear(range, [box.bottom, box.top]);
   const told = (c) => `${str(c.method)} · seed ${str(c.seed)}`;
-  const series = curves.map((c) =>
+  const series = [...curves].sort(by((c) => !view.rest.has(str(c.method)))).map((c) =>
     s(
       'g',
-      {class: 'series', 'data-m': c.style.id, 'data-tip': told(c)},
+      {class: `series${view.rest.has(str(c.method)) ? ' rest' : ''}`, 'data-m': c.style.id, 'data-tip': told(c)},
       s('path', {class: `line thin ${c.style.hue}`, d: pathOf(c.points.map(([n, v]) => [x(n), y(v)]))}),
       c.points
         .filter(([n]) => n === c.chosen)
         .map(([n, v]) =>
-          marker(c.style, x(n), y(v), 4, spot(c.style, `${told(c)} · report ${n}: ${amount(v)}`, str(c.method), state.bag)),
+          marker(
+            c.style,
+            x(n),
+            y(v),
+            4,
+            spot(c.style, `${told(c)} · report ${n}: ${amount(v)}`, str(c.method), state.bag),
+          ),
         ),
     ),
   );

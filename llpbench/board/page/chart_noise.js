@@ -64,11 +64,11 @@ function noiseChart(view, styles, width) {
       ),
       clipped(
         {left, right, top, bottom},
-        rows.map((r) => {
+        restFirst(rows, view.rest).map((r) => {
           const points = levels.map((l) => ({l, p: at(r, l.noise, bag)})).filter(({p}) => plot(p.mean) !== null);
           return s(
             'g',
-            {class: 'series', 'data-m': r.style.id},
+            {class: `series${view.rest.has(r.method) ? ' rest' : ''}`, 'data-m': r.style.id},
             s('path', {
               class: `line ${r.style.hue}${r.control ? ' dashed' : ''}`,
               d: pathOf(points.map(({l, p}) => [x(l.at), y(p.mean)])),

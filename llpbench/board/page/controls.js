@@ -2,13 +2,16 @@
 
 /** A tab for all datasets together, and one for each dataset; those that differ in their bags or options share one. */
 function tabsOf() {
-  const first = overalls(board).length ? [{label: 'All', name: '', title: 'All datasets', here: state.overall}] : [];
+  const first = overalls(board).length
+    ? [{label: 'All', key: 'All', name: '', title: 'All datasets', here: state.overall}]
+    : [];
   const bases = new Map(list(board.datasets).map((d) => [baseOf(d), datasetNamed(list(board.datasets), baseOf(d))]));
   const now = list(board.datasets).find((d) => d.name === state.dataset);
   return [
     ...first,
     ...[...bases].map(([base, d]) => ({
-      label: base,
+      label: capital(base),
+      key: base,
       name: d.name,
       title: d.title,
       here: !!now && baseOf(now) === base,
@@ -28,7 +31,7 @@ function renderTabs() {
           'aria-selected': String(here),
           'aria-controls': 'panel',
           tabindex: here ? '0' : '-1',
-          'data-key': `tab-${d.label}`,
+          'data-key': `tab-${d.key}`,
           id: here ? 'tab-here' : null,
           click: () => change({dataset: d.name, cell: null}),
           title: d.title && d.title !== d.label ? str(d.title) : null,
@@ -111,7 +114,7 @@ function dataMenu() {
       h(
         'select',
         {id: 'data', 'data-key': 'data', change: (e) => change({dataset: e.target.value, cell: null})},
-        family.map((d) => h('option', {value: str(d.name), selected: d === now}, str(d.name))),
+        family.map((d) => h('option', {value: str(d.name), selected: d === now}, labelOf(d))),
       ),
     ),
   ];

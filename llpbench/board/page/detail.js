@@ -23,8 +23,8 @@ function renderDetail(view, cellAt, styles, actions) {
       arrow,
     );
   const where = row.oracle
-    ? `${str(view.dataset.name)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · bound, trained on the true labels`
-    : `${str(view.dataset.name)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
+    ? `${labelOf(view.dataset)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · bound, trained on the true labels`
+    : `${labelOf(view.dataset)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
   return [
     h(
       'header',

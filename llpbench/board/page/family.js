@@ -89,7 +89,7 @@ function familyTable(view) {
   const scope =
     usual.length < lines.length ? `the ${usual.length} of ${plural(lines.length, 'line')} that most methods have` : '';
   return tableCard({
-    title: `All bags and options of ${baseOf(view.dataset)}`,
+    title: `All bags and options of ${capital(baseOf(view.dataset))}`,
     note: `${capital(view.metric)}${view.unit}${view.lowIsBest ? ' (low is best)' : ''}, rule ${view.rule}, noise ${view.noise}: mean over seeds; the best of a line is bold. ${scope ? `The mean is over ${scope}.` : ''}`,
     kind: 'heat',
     more: 'family',

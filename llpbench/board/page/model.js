@@ -67,6 +67,19 @@ function meanRanks(dataset, metric, rule) {
   return ranks;
 }
 
+const COLOURED = 5;
+
+/** The methods that charts draw in grey until they are pointed at: all but the first ones, by place or by order. */
+function restOf(rows) {
+  const methods = rows.filter((r) => !r.control);
+  const placed = methods.filter((r) => r.place !== null).sort(by((r) => r.place));
+  const first = [...placed, ...methods.filter((r) => r.place === null)].slice(0, COLOURED);
+  return new Set(methods.filter((r) => !first.includes(r)).map((r) => r.method));
+}
+
+/** Series with the grey ones first, so that they lie below. */
+const restFirst = (rows, rest) => [...rows].sort(by((r) => !rest.has(r.method)));
+
 /** Everything the panel of a dataset needs. */
 function viewOf(board, state) {
   const dataset = list(board.datasets).find((d) => d.name === state.dataset) || dict();
@@ -153,6 +166,7 @@ function viewOf(board, state) {
     papers,
     lowIsBest: low,
     rows: sortRows(rows, state, bags, low),
+    rest: restOf(rows),
     percent: metric.percent !== false,
     metric: str(metric.title || metric.name),
     measuredOn: str(metric.measured_on || 'test rows'),

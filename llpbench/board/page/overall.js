@@ -6,6 +6,9 @@ const bagName = (dataset, bag) =>
 const bagSize = (dataset, bag) => (String(bag) === '0' ? bagName(dataset, bag) : `bag size ${str(bag)}`);
 const bagShort = (bag) => (String(bag) === '0' ? 'own sizes' : String(bag));
 
+/** A dataset with its bags in words: Adult by education. */
+const labelOf = (dataset) => str(dataset.label || dataset.name);
+
 const overalls = (board) => list(board.overall).map(dict);
 const overallMetrics = (board) => [...new Set(overalls(board).map((o) => str(o.metric)))];
 const overallBlocks = (board) => [...new Set(overalls(board).map((o) => str(o.block)))];
@@ -40,6 +43,10 @@ function overallView(board, state) {
 }
 
 const baseName = (method) => str(method).split(/[[ ]/)[0];
+/** The year of its publication; '' without one. */
+const yearOf = (about) => (str(about.citation).match(/\b(?:19|20)\d\d\b/) || [''])[0];
+/** A method of llpbench itself: it comes along and no publication describes it. */
+const isOurs = (about) => !about.citation && !about.control && !about.oracle && /^llpbench\b/.test(str(about.origin));
 const aboutMethod = (method) => dict(dict(board.methods)[baseName(method)]);
 
 function overallPanel(view) {
@@ -50,14 +57,16 @@ function overallPanel(view) {
   drawnWidth = inner;
   if (!all.length) {
     return [
-      overallHeading(view, blocks),
+      overallHeading(view),
+      chooser(view, blocks),
       h('p', {class: 'none'}, 'No two methods share enough cells here yet.'),
       coverageList(),
     ];
   }
   const width = two ? Math.floor((inner - 20) * 0.58) - 34 : inner - 34;
   return [
-    overallHeading(view, blocks),
+    overallHeading(view),
+    chooser(view, blocks),
     overallAnswer(view, blocks),
     overallTable(view),
     overallLegend(view),
@@ -65,19 +74,15 @@ function overallPanel(view) {
       'div',
       {class: 'pair uneven spaced'},
       isTested(found) ? differenceChart(view, width) : rankChart(view, width),
-      bagTable(view),
+      overallCostChart(view, two ? inner - 20 - width - 34 - 34 : inner - 34),
     ),
-    h(
-      'div',
-      {class: 'pair uneven'},
-      list(found.shares).length ? winMatrix(view) : null,
-      blocks.length > 2 ? blockTable(view, blocks) : null,
-    ),
+    h('div', {class: 'pair'}, bagTable(view), blocks.length > 2 ? blockTable(view, blocks) : null),
+    list(found.shares).length ? winMatrix(view) : null,
     coverageList(),
   ];
 }
 
-function overallHeading(view, blocks) {
+function overallHeading(view) {
   const {found, state} = view;
   return h(
     'div',
@@ -100,24 +105,6 @@ function overallHeading(view, blocks) {
           )
         : null,
     ),
-    blocks.length > 1
-      ? h(
-          'div',
-          {class: 'seg', role: 'group', 'aria-label': 'Block'},
-          blocks.map((block) =>
-            h(
-              'button',
-              {
-                type: 'button',
-                'aria-pressed': String(block === state.block),
-                'data-key': `block-${block}`,
-                click: () => change({block}),
-              },
-              block,
-            ),
-          ),
-        )
-      : null,
   );
 }
 

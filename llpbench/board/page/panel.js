@@ -16,7 +16,7 @@ function panel(view) {
     h(
       'div',
       null,
-      h('h2', null, dataLink(dataset, name(dataset.name), 'name')),
+      h('h2', null, dataLink(dataset, name(labelOf(dataset)), 'name')),
       dataset.title && dataset.title !== dataset.name ? h('p', {class: 'about'}, name(dataset.title)) : null,
       h(
         'p',

@@ -78,6 +78,7 @@ function overallRow(view, r, variants) {
       'td',
       {class: 'ranks'},
       h('b', null, fixed(r.rank)),
+      rankBar(r, view.all.length, style),
       num(r.low) === null ? null : h('span', {class: 'sd'}, ` ${fixed(r.low, 1)}–${fixed(r.high, 1)}`),
       r.separated === false
         ? h('span', {class: 'near', title: `not separated from the first (p ${fixed(r.p, 3)})`}, 'not separated')
@@ -97,7 +98,41 @@ function overallRow(view, r, variants) {
           )
         : null,
     ),
-    h('td', {class: 'what'}, str(aboutMethod(method).summary)),
+    h('td', {class: 'what'}, str(aboutMethod(method).summary), originLine(aboutMethod(method))),
+  );
+}
+
+/** The family, year and paper of a method, or that it was developed here. */
+function originLine(about) {
+  const parts = [
+    about.family && name(about.family),
+    yearOf(about),
+    about.paper && outward(about.paper, 'paper'),
+    isOurs(about) && h('span', {class: 'ours', title: 'A method of llpbench without a publication'}, 'developed here'),
+  ].filter(Boolean);
+  return parts.length
+    ? h(
+        'span',
+        {class: 'origin'},
+        parts.map((part, i) => [i ? ' · ' : '', part]),
+      )
+    : null;
+}
+
+/** A mean rank with its interval as a bar on the scale from 1 to the number of methods. */
+function rankBar(r, most, style) {
+  const [w, tall] = [112, 16];
+  const x = linear([1, Math.max(2, most)], [5, w - 5]);
+  const {rank, low, high} = r;
+  if (num(rank) === null) return null;
+  return s(
+    'svg',
+    {class: 'rankbar', width: w, height: tall, viewBox: `0 0 ${w} ${tall}`, 'aria-hidden': 'true'},
+    s('line', {class: 'track', x1: 5, x2: w - 5, y1: tall / 2, y2: tall / 2}),
+    num(low) === null
+      ? null
+      : s('line', {class: `line ${style.hue}`, x1: x(low), x2: x(high), y1: tall / 2, y2: tall / 2}),
+    s('circle', {class: `mark ${style.hue}`, cx: x(rank), cy: tall / 2, r: 4}),
   );
 }
 
@@ -123,7 +158,7 @@ function foldButton(method, variants) {
       'data-key': `fold-${method}`,
       click: () => change({open: opened ? state.open.filter((m) => m !== method) : [...state.open, method]}),
     },
-    `${opened ? '−' : '+'}${variants}`,
+    `${opened ? '−' : '+'} ${plural(variants, 'variant')}`,
   );
 }
 

@@ -42,6 +42,8 @@ function readState(hash, board) {
     overall,
     dataset: str(dataset.name),
     block: pick('block', blocks, blocks[0] || ''),
+    size: (asked.get('size') || '').slice(0, 9),
+    budget: pick('budget', ['1', '10', '60'], ''),
     open: (asked.get('open') || '').split('|').filter(Boolean).slice(0, 99),
     method: (asked.get('method') || '').slice(0, 500),
     data: (asked.get('data') || '').slice(0, 500),
@@ -77,6 +79,8 @@ function writeState(state, board) {
   };
   put('dataset', state.dataset, readState('', board).dataset);
   put('block', state.block, usual.block);
+  put('size', state.overall ? state.size : '', '');
+  put('budget', state.overall ? state.budget : '', '');
   put('metric', state.metric, first.metric);
   put('rule', state.rule, usual.rule);
   put('noise', kept.noise, usual.noise);

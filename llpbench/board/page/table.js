@@ -103,11 +103,7 @@ function renderTable(view, actions) {
                 'div',
                 null,
                 'Controls ',
-                h(
-                  'span',
-                  null,
-                  'one column, random labels, counts of other bags: baselines that a method should beat',
-                ),
+                h('span', null, 'one column, random labels, counts of other bags: baselines that a method should beat'),
               ),
             ),
           ),
@@ -145,8 +141,8 @@ function rowMarks(row, allUnreleased) {
     row.unreleased && !allUnreleased ? ['unreleased', 'Made by code that was not installed from a release'] : null,
     verified
       ? [
-          `✓ ${str(verified.cells)} of ${str(verified.of)}`,
-          `Cells that were reproduced, latest ${str(verified.latest)}`,
+          `✓ ${str(verified.cells)} of ${str(verified.of)} cells reproduced`,
+          `Run again by the maintainers with equal numbers, latest ${str(verified.latest)}`,
         ]
       : null,
   ].filter(Boolean);

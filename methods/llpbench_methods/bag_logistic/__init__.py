@@ -8,6 +8,7 @@ BAG_LOGISTIC = MethodSpec(
     name="bag-logistic",
     factory="llpbench_methods.bag_logistic.method:BagLogistic",
     summary="logistic regression whose mean predictions match the bag proportions; suited to few large bags",
+    family="bag means",
     params=(
         Param(
             "penalty",

@@ -15,6 +15,7 @@ def llpbench_methods() -> list[MethodSpec]:
         name="bp",
         factory="llpbench_methods.bp.method:BP",
         summary="BP + Agg-Emb: belief propagation over neighbours and bags makes pseudo-labels for a network; iterated",
+        family="belief propagation",
         params=bp_params(),
         tasks=("binary", "multiclass"),
         backends=BACKENDS,

@@ -8,6 +8,7 @@ BP_COUNT = MethodSpec(
     name="bp-count",
     factory="llpbench_methods.bp_count.method:BPCount",
     summary="regression on bag means, then self-training with the bag counts, as long as held-out bags improve",
+    family="bag means",
     params=(
         Param(
             "learner",

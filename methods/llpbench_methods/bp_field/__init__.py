@@ -15,6 +15,7 @@ def llpbench_methods() -> list[MethodSpec]:
         name="bp-field",
         factory="llpbench_methods.bp_field.method:BPField",
         summary="pseudo-labels from a regression on bag means, a Gaussian field and counts, for the network of bp",
+        family="belief propagation",
         params=field_params(),
         tasks=("binary", "multiclass"),
         backends=BACKENDS,

@@ -40,6 +40,7 @@ COUNT_NLL = network_spec(
         ),
     ),
     quick=True,
+    family="bag loss",
     citation="Shukla, Zeng, Ahmed, Van den Broeck 2023, A unified approach to count-based weakly supervised learning; "
     "outputs=ovr: 2026, Learning from label proportions via proportional value classification (ICLR)",
     paper="https://arxiv.org/abs/2311.13718",

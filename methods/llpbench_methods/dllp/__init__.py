@@ -18,6 +18,7 @@ DLLP = network_spec(
         ),
     ),
     quick=True,
+    family="bag loss",
     citation="Ardehaly & Culotta 2017, Co-training for demographic classification using deep learning "
     "from label proportions",
     paper="https://arxiv.org/abs/1709.04108",

@@ -22,6 +22,7 @@ DSQ = network_spec(
         ),
     ),
     settings=NETWORK,
+    family="unbiased row loss",
     citation="Li, Chen, Javanmard, Mirrokni 2024, Optimistic rates for learning from label proportions (COLT); "
     "Busa-Fekete, Dick, Gentile, Kaplan, Koren, Stemmer 2025, Nearly optimal sample complexity for learning with label "
     "proportions (ICML)",

@@ -51,6 +51,7 @@ EASYLLP = network_spec(
         ),
     ),
     settings=NETWORK,
+    family="unbiased row loss",
     citation="Busa-Fekete, Choi, Dick, Gentile, Medina 2023, Easy learning from label proportions; center=reference: "
     "Applebaum, Dick, Gentile, Kaplan, Koren 2025, Optimal learning from label proportions with general loss functions",
     paper="https://arxiv.org/abs/2302.03115",

@@ -28,6 +28,7 @@ GENBAGS = network_spec(
         Param("sdp_features", 6, low=1, high=50, log=True, doc="principal components used in the semidefinite program"),
     ),
     settings=NETWORK,
+    family="bag loss",
     citation="Saket, Raghuveer, Ravindran 2022, On combining bags to better learn from label proportions",
     paper="https://proceedings.mlr.press/v151/saket22a.html",
     code="https://github.com/google-research/google-research/tree/master/"

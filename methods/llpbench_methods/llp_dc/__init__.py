@@ -37,6 +37,7 @@ LLP_DC = network_spec(
         ),
     ),
     settings=NETWORK,
+    family="pseudo-labels",
     citation="Ma, Li, Li, Guan 2026, Learning from label proportions with dual-proportion constraints",
     paper="https://arxiv.org/abs/2603.21153",
     code="https://github.com/TianhaoMa5/CVPR2026_Findings_LLP_DC",

@@ -24,6 +24,7 @@ LLP_FC = network_spec(
         Param("informative", False, doc="weight groups by |det T|, so that bags with equal proportions have no effect"),
     ),
     settings=NETWORK,
+    family="label noise",
     citation="Zhang, Wang, Scott 2022, Learning from label proportions by learning with label noise",
     paper="https://arxiv.org/abs/2203.02496",
     code="https://github.com/Z-Jianxin/LLPFC",

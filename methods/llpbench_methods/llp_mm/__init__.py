@@ -24,6 +24,7 @@ LLP_MM = network_spec(
             "smoothing", 1e-4, low=0.0, high=0.5, doc="share of the uniform distribution mixed into the predicted one"
         ),
     ),
+    family="bag loss",
     citation="Anonymous authors 2026, Learning from label proportions via moment matching "
     "(LLP-MM; known from its code)",
     code="https://github.com/TianhaoMa5/LLP-MM",

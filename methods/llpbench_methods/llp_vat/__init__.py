@@ -34,6 +34,7 @@ LLP_VAT = network_spec(
         ),
     ),
     settings=NETWORK,
+    family="bag loss",
     citation="Tsai & Lin 2020, Learning from label proportions with consistency regularization",
     paper="https://arxiv.org/abs/1910.13188",
     code="https://github.com/kevinorjohn/LLP-VAT",

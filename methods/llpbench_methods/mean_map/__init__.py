@@ -8,6 +8,7 @@ MEAN_MAP = MethodSpec(
     name="mean-map",
     factory="llpbench_methods.mean_map.method:MeanMap",
     summary="logistic regression on class means estimated from bag means and proportions (MM, LMM, AMM)",
+    family="bag means",
     params=(
         Param(
             "variant",

@@ -8,6 +8,7 @@ MEAN_RIDGE = MethodSpec(
     name="mean-ridge",
     factory="llpbench_methods.mean_ridge.method:MeanRidge",
     summary="Bayesian ridge regression of proportions on bag means, with the prior chosen by its evidence",
+    family="bag means",
     params=(
         Param(
             "choice",

@@ -24,6 +24,7 @@ MIXBAG = network_spec(
         ),
     ),
     settings=NETWORK,
+    family="bag loss",
     citation="Asanomi, Matsuo, Suehiro, Bise 2023, MixBag: bag-level data augmentation for learning from label "
     "proportions",
     paper="https://arxiv.org/abs/2308.08822",

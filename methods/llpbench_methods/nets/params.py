@@ -101,6 +101,7 @@ def network_spec(
     oracle: bool = False,
     control: bool = False,
     quick: bool = False,
+    family: str = "",
     citation: str = "",
     paper: str = "",
     code: str = "",
@@ -117,6 +118,7 @@ def network_spec(
         oracle: it is given the training labels.
         control: a reference for comparison, not a competing method.
         quick: a fit on some ten thousand rows takes seconds.
+        family: the idea it belongs to in a few words.
         citation: where it comes from.
         paper: address of the publication.
         code: address of its authors' code.
@@ -135,6 +137,7 @@ def network_spec(
         control=control,
         quick=quick,
         scores="probability",
+        family=family,
         citation=citation,
         paper=paper,
         code=code,
