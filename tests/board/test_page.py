@@ -120,7 +120,7 @@ def test_a_run_has_learning_curves_with_the_selected_reports(
     assert browser.run("document.querySelectorAll('figure.curves .series').length") == 2
     assert browser.run("document.querySelectorAll('figure.curves .mark').length") == 2
     row = "[...document.querySelectorAll('figure.curves tbody tr')].map(r => r.textContent)"
-    assert browser.run(row) == ["dllp02001.001510.007", "dllp12001.001510.007"]
+    assert browser.run(row) == ["dllp02001510.007", "dllp12001510.007"]
     assert browser.problems == []
 
 

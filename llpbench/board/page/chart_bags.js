@@ -102,7 +102,7 @@ function bagChart(view, styles, width) {
     height,
     title: `${capital(view.metric)} against bag size`,
     note:
-      `Mean over seeds, bars are one standard deviation.${view.rest.size ? ` The first ${COLOURED} methods are coloured; point at another one to see it.` : ''} Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
+      `Mean over seeds, bars are one standard deviation.${view.rest.size ? ` Point at a grey line to see its method.` : ''} Rule ${rule}${noise === 'none' ? '' : `, noise ${noise}`}.` +
       drawnNote(points.flatMap((r) => r.points)) +
       (outside ? ' Lines that leave the chart are in the data below it.' : '') +
       (paper.length

@@ -164,8 +164,8 @@ function overallCostChart(view, width) {
     width,
     height,
     title: 'Score against seconds',
-    note: 'Score: the best control is 0, the bound (trained on true labels) 1. Median seconds of a fit. The line is the Pareto front: no method is both faster and better.',
-    describe: `${plural(points.length, 'method')}; on the Pareto front: ${front.map((p) => p.method).join(', ')}.`,
+    note: 'Score: the best control is 0, the bound (trained on true labels) 1. Median seconds of a fit. Line: Pareto front.',
+    describe: plural(points.length, 'method'),
     empty: points.length ? null : 'No method has both a score and a time here.',
     draw: [
       yAxis(y, ticks(domain, 6), box.left, box.right),

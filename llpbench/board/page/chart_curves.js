@@ -50,7 +50,6 @@ function curveChart(view, styles, width) {
         ),
     ),
   );
-  const first = (c) => c.points[0][1];
   const selected = (c) => (c.points.find(([n]) => n === c.chosen) || [null, null])[1];
   return figure({
     kind: 'curves',
@@ -65,12 +64,11 @@ function curveChart(view, styles, width) {
       axisTitle((box.left + box.right) / 2, height - 6, 'report'),
       clipped(box, series),
     ],
-    columns: ['method', 'seed', 'reports', 'first', 'selected report', 'selected'],
+    columns: ['method', 'seed', 'reports', 'selected report', 'value'],
     rows: curves.map((c) => [
       str(c.method),
       str(c.seed),
       String(c.points[c.points.length - 1][0]),
-      amount(first(c)),
       str(c.chosen),
       amount(selected(c)),
     ]),

@@ -8,8 +8,6 @@ const BUDGETS = [
 ];
 const KINDS = {
   all: 'any',
-  unseen: 'unseen data',
-  random: 'random',
   natural: 'natural groups',
   privacy: 'noisy counts',
   images: 'of images',
@@ -75,7 +73,7 @@ function chooser(view, blocks) {
             ),
           ),
         )
-      : h('p', {class: 'none'}, 'No ranked method is that fast. Allow more seconds.'),
+      : h('p', {class: 'none'}, 'No ranked method is that fast.'),
   );
 }
 
@@ -97,8 +95,7 @@ function chosen(view, size) {
         `mean rank ${fixed(rankOf(r), 1)} of ${rivals.length}${at < 0 ? '' : ` at ${bagShort(size)}${size === '0' ? '' : ' rows'}`}`,
         sources ? plural(sources, 'source') : '',
         `${amount(r.seconds)} s a fit`,
-        ahead ? `${plural(ahead, 'better method')} ${ahead === 1 ? 'takes' : 'take'} longer` : '',
-        r.separated === false ? 'not separated from the first' : '',
+        ahead ? `${plural(ahead, 'better one')} slower` : '',
       ];
       return {method: str(r.method), why: why.filter(Boolean).join(' · ')};
     });

@@ -108,7 +108,7 @@ function originLine(about) {
     about.family && name(about.family),
     yearOf(about),
     about.paper && outward(about.paper, 'paper'),
-    isOurs(about) && h('span', {class: 'ours', title: 'A method of llpbench without a publication'}, 'developed here'),
+    isOurs(about) && h('span', {class: 'ours'}, 'developed here'),
   ].filter(Boolean);
   return parts.length
     ? h(

@@ -142,7 +142,7 @@ function rowMarks(row, allUnreleased) {
     verified
       ? [
           `✓ ${str(verified.cells)} of ${str(verified.of)} cells reproduced`,
-          `Run again by the maintainers with equal numbers, latest ${str(verified.latest)}`,
+          `Run again with equal numbers, latest ${str(verified.latest)}`,
         ]
       : null,
   ].filter(Boolean);
