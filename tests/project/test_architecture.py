@@ -117,7 +117,7 @@ def test_harness_names_no_method_or_dataset() -> None:
     assert {"dllp", "mean-ridge", "adult", "synthetic"} <= names
     allowed = {
         ("run_settings.py", "adult"),  # the default of --datasets
-        ("fit.py", "bp-count"),  # the default of llpbench.fit
+        ("fit.py", "average"),  # the default of llpbench.fit
         ("render.py", "csv"),  # also a format of tables
         ("results.py", "csv"),
     }
