@@ -71,8 +71,8 @@ def fit(
             forms of ``counts`` by bag; in rows, even if ``proportions`` are given.
         validation: share of the bags to hold out for selecting the model; at least one bag.
         halvings: how often the training bags are split into two halves to fit the method on each, in order to compare
-            the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 3.
-            0 costs no further fit.
+            the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 3,
+            or 1 above 50,000 rows. 0 costs no further fit.
         seed: seed of everything random.
         backend: backend of the networks (jax, tensorflow, torch); by default the one Keras runs on, or jax.
         encoding: ``table``, or ``none`` for features of one space (embeddings) that keep their scales.

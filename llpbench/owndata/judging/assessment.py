@@ -3,7 +3,7 @@
 **Between bags.** Held-out bags tell how well the model's bag means follow the known proportions
 (``owndata/judging/shrinkage.py``). If these bags do not tell enough, the other bags are split into two halves, the
 method is fitted on each half and scored on the other: every bag is then scored by a model that was not fitted on it.
-Three such splits are averaged, since one alone depends on chance.
+Three such splits are averaged (of large tables one is fitted), since one alone depends on chance.
 
 **Within bags.** Counts do not tell which rows of a bag are positive. For random bags this does not matter, since what
 separates bags also separates rows. But days or regions may differ by the weather while the model also relies on columns
@@ -44,6 +44,8 @@ from llpbench.owndata.judging.spread import (
 )
 
 _SPLITS = 3
+_MANY_ROWS = 50_000
+"""Rows above which one split has to do."""
 _MOST_ROWS = 5_000
 _ROWS_COMPARED = 5_000
 _SUREST = 18.0
@@ -109,7 +111,7 @@ def assess(
         everything: all bags.
         halve: splits the other bags into halves and fits on each; its argument numbers the splits.
         halvings: number of splits; None for as many as needed: 0 if bags are random and the held-out ones tell
-            enough, otherwise 3.
+            enough, otherwise 3, or 1 above 50,000 rows.
         seed: seed of the intervals.
 
     Returns:
@@ -121,7 +123,8 @@ def assess(
     card = make_own_card(everything)
     random = is_random(card)
     first = weigh_slopes(main.at(SLOPES), phi)
-    halves = _cut(halve, (0 if random and first.is_decided else _SPLITS) if halvings is None else halvings)
+    needed = 0 if random and first.is_decided else _SPLITS if len(everything.X) <= _MANY_ROWS else 1
+    halves = _cut(halve, needed if halvings is None else halvings)
     rows = everything.X[:: -(-len(everything.X) // _ROWS_COMPARED)]
     most = agreement(halves, rows) if halves and not random else 1.0
     splits = _splits(main, halves)
