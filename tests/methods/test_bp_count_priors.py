@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from llpbench import Column
-from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions, TableView
 from llpbench_methods.bp_count.linear import LinearField, MeanRegression, extended_means
 from llpbench_methods.bp_count.priors import (
     Family,
@@ -22,6 +21,7 @@ from llpbench_methods.bp_count.priors import (
     spectral_variances,
     spectrum_family,
 )
+from llpbench_methods.shared.columns import ColumnGroups, HatFunctions, TableView
 from llpbench_methods.shared.mean_regression import decompose, regression
 from llpbench_methods.shared.spectrum import principal_components
 

@@ -16,6 +16,7 @@ METHODS = (
     "bp-count",
     "bp-field",
     "dllp",
+    "max-entropy",
     "mean-map",
     "mean-ridge",
 )

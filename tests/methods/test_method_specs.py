@@ -16,7 +16,7 @@ NETWORKS = (
     "count-nll", "dllp", "dsq", "easyllp", "genbags", "llp-dc", "llp-fc", "llp-mm", "llp-vat", "mixbag",
     "random-labels", "supervised",
 )  # fmt: skip
-NO_NETWORK = ("best-feature", "mean-map", "mean-ridge")
+NO_NETWORK = ("best-feature", "max-entropy", "mean-map", "mean-ridge")
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, *NO_NETWORK])

@@ -27,11 +27,19 @@ BAG_LOGISTIC = MethodSpec(
             choices=("auto",),
             doc="variance of a random effect shared by all rows of a bag; auto estimates it on validation bags",
         ),
+        Param(
+            "hats",
+            "auto",
+            choices=("auto", "yes", "no"),
+            omit_default=True,
+            doc="numeric columns also in piecewise linear functions; auto: if rows have several groupings",
+        ),
         Param("steps", 300, low=1, high=100_000, log=True, doc="maximum number of L-BFGS steps", tune=False),
     ),
     tasks=("binary", "multiclass"),
     scores="probability",
     quick=True,
+    overlapping=True,
 )
 
 

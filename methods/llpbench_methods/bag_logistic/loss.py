@@ -27,7 +27,7 @@ _CHANCE = 1e-3
 """How rarely chance alone may be taken for a bag effect."""
 
 
-def worth_in_rows(sizes: IntArray, rate: Array, count_sd: float, effect: float = 0.0) -> Array:
+def worth_in_rows(sizes: IntArray, rate: Array, count_sd: Array | float, effect: float = 0.0) -> Array:
     """Rows of an exact random bag that would tell as much of a rate as a bag's count does.
 
     A proportion of ``B`` rows of rate ``r`` has the variance ``r (1 − r) / B``; noise of standard deviation ``s`` on
@@ -37,7 +37,7 @@ def worth_in_rows(sizes: IntArray, rate: Array, count_sd: float, effect: float =
     Args:
         sizes: (bags,) rows of each bag.
         rate: shares of the classes over all bags; the one nearest to a half counts.
-        count_sd: standard deviation ``s`` of the noise on counts.
+        count_sd: standard deviation ``s`` of the noise on counts, for all bags or each.
         effect: variance ``v`` of the bag effect.
     """
     spread = max(float(np.max(rate * (1.0 - rate))), 1e-6)
@@ -70,7 +70,9 @@ def probabilities(z: Array) -> Array:
     return np.asarray(expit(z) if z.shape[1] == 1 else softmax(z, axis=1))
 
 
-def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> tuple[float, Array]:
+def bag_loss(
+    z: Array, offsets: IntArray, proportions: Array, worth: Array, incidence: Any = None
+) -> tuple[float, Array]:
     """The loss of logits and its gradient.
 
     Args:
@@ -78,16 +80,19 @@ def bag_loss(z: Array, offsets: IntArray, proportions: Array, worth: Array) -> t
         offsets: (bags + 1,) where bags begin.
         proportions: (bags, 1) or (bags, C), in [0, 1].
         worth: (bags,) weights of the bags.
+        incidence: of overlapping bags, the sparse matrix (bags, n) of their rows; ``z`` then has each row once.
     """
     sizes = np.diff(offsets)
     p = probabilities(z)
-    mean = np.clip(bag_means(p, offsets), _LEAST, 1.0 - _LEAST)
+    mean = bag_means(p, offsets) if incidence is None else (incidence @ p) / sizes[:, None]
+    mean = np.clip(mean, _LEAST, 1.0 - _LEAST)
     loss = -float(worth @ (proportions * np.log(mean)).sum(axis=1))
     slope = -proportions / mean
     if z.shape[1] == 1:
         loss -= float(worth @ ((1.0 - proportions) * np.log1p(-mean)).sum(axis=1))
         slope = slope + (1.0 - proportions) / (1.0 - mean)
-    of_rows = np.repeat(slope * (worth / sizes)[:, None], sizes, axis=0)
+    of_bags = slope * (worth / sizes)[:, None]
+    of_rows = np.repeat(of_bags, sizes, axis=0) if incidence is None else incidence.T @ of_bags
     inner = of_rows if z.shape[1] == 1 else of_rows - (p * of_rows).sum(axis=1, keepdims=True)
     gradient: Array = p * inner * (1.0 - p) if z.shape[1] == 1 else p * inner
     return loss, gradient

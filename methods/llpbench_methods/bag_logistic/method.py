@@ -8,6 +8,8 @@ from scipy.optimize import minimize
 from llpbench import Bags, FloatArray, Monitor, State
 from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, probabilities, worth_in_rows
 from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.columns import NO_HATS, ColumnGroups, HatFunctions, hats_state, restored_hats
+from llpbench_methods.shared.incidence import incidence_matrix
 
 
 class BagLogistic:
@@ -25,24 +27,34 @@ class BagLogistic:
     their proportions miss the mean predictions by more than chance, the excess is the variance of a bag effect, and the
     regression is fitted again with it. (Validation bags that are parts of training bags cannot show it.)
 
+    Several groupings of the same rows add up in ``L``: bags overlap, and each row is kept once.
+
     The cross-entropy needs proportions in [0, 1]: noisy ones are forced there, which moves the mean prediction of small
     bags towards one half (the order of rows hardly).
 
     Args:
         penalty: of the squared weights (not of the intercept).
         effect: variance of the bag effect, or ``"auto"``.
+        hats: whether numeric columns also enter in hat functions, ``"yes"`` or ``"no"``; ``"auto"``: if rows have
+            several groupings, because tables by bands of a number tell how a rate bends along it.
         steps: most steps of L-BFGS.
     """
 
     weights_: Array
     intercept_: Array
+    hats_: HatFunctions
 
-    def __init__(self, penalty: float = 3.0, effect: float | str = "auto", steps: int = 300) -> None:
-        self.penalty, self.effect, self.steps = penalty, effect, steps
+    def __init__(
+        self, penalty: float = 3.0, effect: float | str = "auto", hats: str = "auto", steps: int = 300
+    ) -> None:
+        self.penalty, self.effect, self.hats, self.steps = penalty, effect, hats, steps
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:  # noqa: ARG002 - nothing is drawn
         """Minimise, once more if bags have an effect of their own, and report once."""
         with monitor.phase("regression"):
+            bends = self.hats == "yes" or (self.hats == "auto" and bags.overlap is not None)
+            groups = ColumnGroups.of(bags.columns, bags.X.shape[1])
+            self.hats_ = HatFunctions.of(bags.X, groups) if bends and bags.columns else NO_HATS
             effect = 0.0 if self.effect == "auto" else float(self.effect)
             self._minimise(bags, effect)
             if self.effect == "auto" and bags.validation is not None:
@@ -60,29 +72,35 @@ class BagLogistic:
 
     def state(self) -> State:
         """Weights and intercepts."""
-        return {"weights": self.weights_, "intercept": self.intercept_}
+        hats = hats_state(self.hats_) if self.hats_.features else {}
+        return {"weights": self.weights_, "intercept": self.intercept_, **hats}
 
     def restore(self, state: State) -> BagLogistic:
         """Take up saved weights."""
         self.weights_ = np.asarray(state["weights"], np.float64)
         self.intercept_ = np.asarray(state["intercept"], np.float64)
+        self.hats_ = restored_hats(state)
         return self
 
     def _probabilities(self, X: FloatArray) -> Array:
-        return probabilities(np.asarray(X, np.float64) @ self.weights_ + self.intercept_)
+        return probabilities(self._features(X) @ self.weights_ + self.intercept_)
+
+    def _features(self, X: FloatArray) -> Array:
+        return self.hats_.extend(X) if self.hats_.features else np.asarray(X, np.float64)
 
     def _minimise(self, bags: Bags, effect: float) -> None:
         """The weights for a bag effect of the given variance."""
-        X = np.asarray(bags.X, np.float64)
+        X = self._features(bags.X)
         proportions = np.asarray(bags.clipped_proportions, np.float64)
-        worth = worth_in_rows(bags.sizes, bags.prior, bags.count_sd, effect)
+        worth = worth_in_rows(bags.sizes, bags.prior, bags.count_sds, effect)
+        incidence = None if bags.overlap is None else incidence_matrix(bags)
         rate = np.clip(bags.prior, 0.5 / len(X), 1.0 - 0.5 / len(X))
         start = np.log(rate) - (np.log1p(-rate) if bags.classes == 2 else 0.0)
         outputs = len(rate)
 
         def objective(flat: Array) -> tuple[float, Array]:
             weights, intercept = flat[:-outputs].reshape(-1, outputs), flat[-outputs:]
-            loss, slope = bag_loss(X @ weights + intercept, bags.offsets, proportions, worth)
+            loss, slope = bag_loss(X @ weights + intercept, bags.offsets, proportions, worth, incidence)
             loss += 0.5 * self.penalty * float((weights**2).sum())
             return loss, np.append((X.T @ slope + self.penalty * weights).ravel(), slope.sum(axis=0))
 
@@ -92,5 +110,5 @@ class BagLogistic:
 
     def _missed(self, held: Bags, rate: FloatArray) -> float:
         """The bag effect by which held-out proportions miss the mean predictions."""
-        errors = held.proportions - bag_means(self._probabilities(held.X), held.offsets)
-        return bag_effect(errors, worth_in_rows(held.sizes, rate, held.count_sd), rate)
+        errors = held.proportions - bag_means(held.entries(self._probabilities(held.X)), held.offsets)
+        return bag_effect(errors, worth_in_rows(held.sizes, rate, held.count_sds), rate)

@@ -26,6 +26,7 @@ def llpbench_methods() -> list[MethodSpec]:
             ("no-pairs", "llpbench_methods.bp.preset:no_pairs"),
         ),
         scores="probability",
+        overlapping=True,
         citation="Havaldar, Sharma, Sareen, Shanmugam & Raghuveer 2024, Learning from label proportions: "
         "bootstrapping supervised learners via belief propagation (ICLR)",
         paper="https://openreview.net/forum?id=KQe9tHd0k8",

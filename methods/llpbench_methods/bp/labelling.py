@@ -9,20 +9,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from llpbench import Bags, FloatArray
+from llpbench import Bags, FloatArray, Skip
 from llpbench_methods.bp.params import BPSettings
 from llpbench_methods.inference import (
     GibbsModel,
     Marginals,
     OscillationWarning,
+    OverlapModel,
     PottsModel,
     SimilarityGraph,
     damping_limit,
     gibbs_model,
     graph_of_neighbours,
+    lambda_of_noise,
     marginals,
     matern,
     nearest,
+    overlapping_marginals,
     pair_lengths,
     potts_model,
     rbf,
@@ -149,5 +152,45 @@ def infer(
 def label(graph: SimilarityGraph, bags: Bags, settings: BPSettings, *, threads: int = 1) -> Labelling:
     """Marginals of the Gibbs law of a similarity graph and bag counts."""
     assert not isinstance(settings.lambda_s, str)
+    if bags.overlap is not None:
+        return label_overlapping(graph, bags, settings)
     model = gibbs_law(graph, bags, settings, lambda_b=bag_weights(bags, settings), lambda_s=settings.lambda_s)
     return infer(model, settings, damping=settings.damping, threads=threads)
+
+
+def label_overlapping(graph: SimilarityGraph, bags: Bags, settings: BPSettings) -> Labelling:
+    """Marginals of the law of a similarity graph and of counts of several groupings, one counting factor per bag.
+
+    Pairs inside bags, the paper's form of a bag term, are not used here; several classes are taken each against the
+    rest. With `lambda_b = auto` a factor has the weight 1, or less if its count is noisy.
+
+    Raises:
+        Skip: a setting that is for a single grouping.
+    """
+    if settings.mode != "sum" or settings.edge_filter_max_count is not None:
+        raise Skip("mode=max and edge_filter_max_count need a single grouping of the rows")
+    given = 1.0 if isinstance(settings.lambda_b, str) else float(settings.lambda_b)
+    lambda_b = np.minimum(given, lambda_of_noise(bags.count_sds))
+    assert not isinstance(settings.lambda_s, str)
+    found, warned = [], ""
+    for column in np.asarray(bags.counts, np.float64).T:
+        model = OverlapModel(
+            np.zeros(len(bags.X)),
+            bags.members,
+            bags.offsets,
+            bags.grouping_of,
+            column,
+            lambda_b,
+            graph,
+            settings.lambda_s,
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", OscillationWarning)
+            found.append(overlapping_marginals(model, rounds=settings.rounds, damping=settings.damping))
+        warned = str(caught[-1].message) if caught else warned
+    if len(found) == 1:
+        return Labelling(found[0], warned)
+    beliefs = np.stack([one.beliefs for one in found], axis=1)
+    last = max(found, key=lambda one: float(one.residuals[-1]))
+    share = beliefs / np.maximum(beliefs.sum(axis=1, keepdims=True), 1e-300)
+    return Labelling(replace(last, beliefs=share, log_odds=np.log(np.maximum(share, 1e-300))), warned)

@@ -30,6 +30,9 @@ class BP:
     made by counts of held-out bags (docs/terms.md); `preset="paper"` has the paper's values. Where its equations
     and its released code differ, the default follows the equations, except that a bag's row losses are averaged.
 
+    If rows have several groupings, there is a counting factor for every bag, and the network is trained on rows that
+    are repeated for each of their bags.
+
     Args:
         **params: those of `BPSettings` and `NetworkSettings`.
     """
@@ -55,7 +58,7 @@ class BP:
                 instance_head=settings.instance_head,
             )
             self.trainer_ = Trainer(net, agg_emb_loss(settings.agg_reduction), head=instance_logits)
-        covariates = bags.X
+        covariates, disjoint = bags.X, bags.unrolled
         for number in range(1, settings.iterations + 1):
             stage = f"iteration-{number}"
             stage_seed = derive_seed("bp", seed=seed, iteration=number)
@@ -64,7 +67,8 @@ class BP:
                 found.marginals.beliefs, found.marginals.log_odds, bags, tau=settings.tau, labels=settings.labels
             )
             with monitor.phase("network"):
-                self._train(targets, bags, monitor, stage, stage_seed)
+                repeated = PseudoLabels(bags.entries(targets.targets), bags.entries(targets.weights))
+                self._train(repeated, disjoint, monitor, stage, stage_seed)
                 if number < settings.iterations:
                     covariates = self._next_covariates(bags.X, self.trainer_.predict(bags.X, embedding))
         return self

@@ -53,6 +53,7 @@ BP_COUNT = MethodSpec(
     preload=("sklearn.ensemble", "llpbench_methods.bp_count.method"),
     scores="probability",
     quick=True,
+    overlapping=True,
 )
 
 

@@ -18,6 +18,7 @@ from scipy.special import expit, log_softmax, softmax
 from llpbench import Bags
 from llpbench_methods.inference import (
     OscillationWarning,
+    OverlapModel,
     SimilarityGraph,
     bag_posterior,
     effect_log_likelihood,
@@ -25,9 +26,12 @@ from llpbench_methods.inference import (
     gibbs_model,
     lambda_of_noise,
     marginals,
+    overlapping_marginals,
     potts_model,
 )
 from llpbench_methods.shared.counts import whole_counts
+from llpbench_methods.shared.incidence import sparse_incidence
+from llpbench_methods.shared.prior_scale import rescaled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,11 +48,15 @@ class CountedBags:
         offsets: (bags + 1,) row offsets.
         counts: (bags, 1) or (bags, C); whole numbers that a bag can hold when ``lambda_b`` is infinite.
         lambda_b: weight of the counting factors, ``1/(2 sd²)`` for counts with noise, infinite for exact ones.
+        members: the row of each entry, if bags overlap; offsets are then those of entries.
+        grouping_of: the grouping of each bag, if bags overlap.
     """
 
     offsets: Ints
     counts: Array
     lambda_b: float
+    members: Ints | None = None
+    grouping_of: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -63,6 +71,10 @@ class CountedBags:
         """(n,) bag of each row."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
+    def entries(self, values: Array) -> Array:
+        """Values of rows, bag after bag."""
+        return values if self.members is None else values[self.members]
+
     @property
     def shares(self) -> Array:
         """(1,) or (C,) shares of the classes by the counts, never 0 or 1: ``(Σ c_b + ½) / (N + 1)``."""
@@ -74,14 +86,21 @@ class CountedBags:
     def of(cls, bags: Bags) -> CountedBags:
         """The counts of bags; counts without noise are made whole numbers that the bag can hold."""
         counts = np.array(whole_counts(bags) if bags.count_sd == 0.0 else bags.counts, np.float64)
-        return cls(np.array(bags.offsets, np.int64), counts, float(lambda_of_noise(bags.count_sd)))
+        members = None if bags.overlap is None else np.array(bags.members, np.int64)
+        grouping_of = None if bags.overlap is None else np.array(bags.grouping_of, np.int64)
+        offsets, lambda_b = np.array(bags.offsets, np.int64), float(lambda_of_noise(bags.count_sd))
+        return cls(offsets, counts, lambda_b, members, grouping_of)
 
     def take(self, chosen: Ints) -> tuple[CountedBags, Ints]:
-        """Some of the bags, and the numbers of their rows in order."""
+        """Some of the bags, and the numbers of their rows in order (of overlapping bags: ascending)."""
         sizes = self.sizes[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.repeat(self.offsets[chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return CountedBags(offsets, self.counts[chosen], self.lambda_b), rows
+        if self.members is None or self.grouping_of is None:
+            return CountedBags(offsets, self.counts[chosen], self.lambda_b), rows
+        rows, members = np.unique(self.members[rows], return_inverse=True)
+        own = (members.reshape(-1), self.grouping_of[chosen])
+        return CountedBags(offsets, self.counts[chosen], self.lambda_b, *own), rows
 
 
 def limit_fields(fields: Array) -> Array:
@@ -99,8 +118,10 @@ def probabilities(fields: Array) -> Array:
 def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0) -> Array:
     """Probability of each row's label given its field, its bag's count and, if asked, its neighbours.
 
-    Without neighbours and with two classes this is exact; otherwise belief propagation with counting factors.
+    Without neighbours, overlap and further classes this is exact; otherwise belief propagation with counting factors.
     """
+    if bags.members is not None:
+        return overlapping_posterior(fields, bags, graph, similarity).probabilities
     theta = limit_fields(fields)
     coupled = graph if similarity > 0.0 else None
     if theta.shape[1] == 1 and coupled is None:
@@ -123,17 +144,70 @@ def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = 
         return marginals(several, "count", rounds=20, tol=1e-2).beliefs
 
 
+@dataclass(frozen=True)
+class OverlappingPosterior:
+    """Posterior of rows in overlapping bags.
+
+    Attributes:
+        probabilities: (n, 1) or (n, C).
+        converged: whether the messages settled (of every class).
+        scale: the factor on the fields that makes the counts most likely (several classes: of the last).
+    """
+
+    probabilities: Array
+    converged: bool
+    scale: float
+
+
+def overlapping_posterior(
+    fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0
+) -> OverlappingPosterior:
+    """Posterior by belief propagation over the counts of all groupings; several classes each against the rest."""
+    assert bags.members is not None
+    assert bags.grouping_of is not None
+    odds = fields if fields.shape[1] == 1 else _against_the_rest(fields)
+    incidence = sparse_incidence(bags.members, bags.offsets, len(fields))
+    count_sd = np.full(len(bags), np.sqrt(0.5 / bags.lambda_b))
+    rates = bags.shares
+    columns, converged, scale = [], True, 1.0
+    for c in range(odds.shape[1]):
+        theta, scale = rescaled(odds[:, c], incidence, bags.counts[:, c], count_sd, float(rates[c]))
+        model = OverlapModel(
+            np.clip(theta, -LARGEST_FIELD, LARGEST_FIELD),
+            bags.members,
+            bags.offsets,
+            bags.grouping_of,
+            bags.counts[:, c],
+            np.full(len(bags), bags.lambda_b),
+            graph if similarity > 0.0 else None,
+            similarity,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OscillationWarning)
+            found = overlapping_marginals(model)
+        columns.append(found.beliefs)
+        converged = converged and found.converged
+    p = np.stack(columns, axis=1)
+    p = p if p.shape[1] == 1 else p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+    return OverlappingPosterior(p, converged, scale)
+
+
 def log_likelihood(fields: Array, bags: CountedBags, *, effect: bool = False) -> Array:
     """(bags,) log-probability of each bag's count; for several classes the sum over classes, each against the rest.
 
     With ``effect`` every bag has an effect of its own, ``u_b ~ N(0, τ²)`` added to all its fields, that is integrated
     out; ``τ`` is the one under which these counts are most likely.
     """
-    theta = limit_fields(fields)
+    theta = limit_fields(bags.entries(fields))
     if theta.shape[1] > 1:
-        p = np.clip(probabilities(theta), 1e-12, 1.0 - 1e-12)
-        theta = np.clip(np.log(p) - np.log1p(-p), -LARGEST_FIELD, LARGEST_FIELD)
+        theta = _against_the_rest(theta)
     return np.asarray(np.sum([_one_class(theta[:, c], bags, c, effect) for c in range(theta.shape[1])], axis=0))
+
+
+def _against_the_rest(fields: Array) -> Array:
+    """(n, C) log-odds of each class against all others."""
+    p = np.clip(probabilities(fields), 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.clip(np.log(p) - np.log1p(-p), -LARGEST_FIELD, LARGEST_FIELD))
 
 
 def _one_class(theta: Array, bags: CountedBags, column: int, effect: bool) -> Array:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from llpbench import Column, FloatArray, QuietMonitor
-from llpbench_methods.bp_count.features import TableView
 from llpbench_methods.bp_count.trees import ConstantFields, TreeFields
+from llpbench_methods.shared.columns import TableView
 from llpbench_methods.shared.shares import all_classes
 
 Array = NDArray[np.float64]

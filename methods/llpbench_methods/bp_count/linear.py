@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import Column, FloatArray
-from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions
 from llpbench_methods.bp_count.priors import (
     CONCENTRATIONS,
     Average,
@@ -24,6 +23,7 @@ from llpbench_methods.bp_count.priors import (
 )
 from llpbench_methods.shared.bag_effect import choose_effect
 from llpbench_methods.shared.bag_means import bag_means
+from llpbench_methods.shared.columns import ColumnGroups, HatFunctions
 from llpbench_methods.shared.mean_regression import Array, Regression, noise_variances, regression, smoothed_rate
 from llpbench_methods.shared.spectrum import principal_components
 
@@ -86,6 +86,7 @@ class MeanRegression:
         offsets: row offsets of the bags.
         columns: the table's columns, if any.
         rng: draws the members of the families.
+        members: of overlapping bags, the row of each entry; ``X`` then has each row once.
         draws: draws for each concentration, fewer where a member is costly.
         temper: whether fields are tempered by their variance.
     """
@@ -97,6 +98,7 @@ class MeanRegression:
         columns: Sequence[Column],
         rng: np.random.Generator,
         *,
+        members: Ints | None = None,
         draws: int = 20,
         temper: bool = True,
     ) -> None:
@@ -105,7 +107,7 @@ class MeanRegression:
         self.hats = HatFunctions.of(X, groups) if columns else nothing
         self._temper = temper
         self._offsets = offsets
-        self._means, variances = extended_means(X, offsets, self.hats)
+        self._means, variances = extended_means(X, offsets, self.hats, members)
         width = self._means.shape[1]
         least = min(len(offsets) - 1, width)
         draws = int(np.clip(_WORK / (len(CONCENTRATIONS) * 2 * least**2 * width), 8, draws))
@@ -160,8 +162,10 @@ class _OneClass:
         return choose_effect(self.proportions, noise_variances(self.sizes, self.rate, self.count_sd), evidence)
 
 
-def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[Array, Array]:
-    """Bag means of features and hat functions, (bags, D), and the rows' variances, (D,), in chunks of whole bags."""
+def extended_means(
+    X: NDArray[Any], offsets: Ints, hats: HatFunctions, members: Ints | None = None
+) -> tuple[Array, Array]:
+    """Bag means of features and hat functions, (bags, D), and the entries' variances, (D,), in chunks of whole bags."""
     cuts = [0]
     while cuts[-1] < len(offsets) - 1:
         reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + _CHUNK, side="right")) - 1
@@ -170,11 +174,13 @@ def extended_means(X: NDArray[Any], offsets: Ints, hats: HatFunctions) -> tuple[
     parts, first, second = [], np.zeros_like(centre), np.zeros_like(centre)
     for start, stop in pairwise(cuts):
         edges = offsets[start : stop + 1]
-        block = hats.extend(X[edges[0] : edges[-1]]) - centre
+        inside = slice(edges[0], edges[-1])
+        block = hats.extend(X[inside] if members is None else X[members[inside]]) - centre
         first += block.sum(axis=0)
         second += np.einsum("ij,ij->j", block, block)
         parts.append(bag_means(block, edges - edges[0]) + centre)
-    variances = second / len(X) - (first / len(X)) ** 2
+    entries = int(offsets[-1])
+    variances = second / entries - (first / entries) ** 2
     return np.concatenate(parts), np.where(variances > 1e-12 * np.maximum(centre**2, 1e-12), variances, 0.0)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from llpbench import Bags, FloatArray, Monitor, State
-from llpbench_methods.bp_count.counts import CountedBags, probabilities, row_values
+from llpbench_methods.bp_count.counts import CountedBags, overlapping_posterior, probabilities, row_values
 from llpbench_methods.bp_count.learners import make_learner
 from llpbench_methods.bp_count.linear import LinearField, MeanRegression
 from llpbench_methods.bp_count.neighbourhood import choose_similarity
@@ -35,6 +35,9 @@ class BPCount:
     of every row given its field and its bag's count; a learner on these soft labels; its log-odds, blended with the
     linear ones, are the new fields. A round is accepted when the bags that its chain has not seen gain more than
     ``least_gain`` standard errors in the likelihood of their counts; the first that does not ends the fit.
+
+    Where rows have several groupings, posteriors are those of belief propagation over the counting factors of all
+    groupings, with the fields scaled so that all counts are most likely.
 
     Where stage 1 finds that bags have an effect of their own, its variance is a part of the noise there, and the
     likelihood of held-out counts integrates it out. Posteriors given exact counts do not depend on it.
@@ -76,7 +79,13 @@ class BPCount:
         counted = CountedBags.of(bags)
         with monitor.phase("regression"):
             regression = MeanRegression(
-                bags.X, counted.offsets, bags.columns, rng, draws=self.draws, temper=self.temper
+                bags.X,
+                counted.offsets,
+                bags.columns,
+                rng,
+                members=counted.members,
+                draws=self.draws,
+                temper=self.temper,
             )
             fit_linear = partial(_fit_linear, regression, bags)
             judged = self.rounds > 0 and len(bags) >= 2 * self.folds
@@ -91,7 +100,7 @@ class BPCount:
             self.model_ = adopt(whole, 0.0, 1.0)
         self._note_regression(monitor, whole, standing.slope)
         with monitor.phase("counting"):
-            soft = plain_posterior(whole.current, whole.bags, whole.rows)
+            soft = self._first_posterior(whole, monitor)
         monitor.pseudo_labels(row_values(soft), stage="regression")
         monitor.report(self.predict_scores)
         accepted = self._self_train(bags, chains, whole, standing, monitor, seed) if chains else 0
@@ -142,6 +151,15 @@ class BPCount:
             monitor.pseudo_labels(row_values(soft), stage=f"round-{number}")
             monitor.report(self.predict_scores)
         return accepted
+
+    def _first_posterior(self, whole: Chain, monitor: Monitor) -> np.ndarray:
+        """Posterior of all rows by the counting factors alone; of overlapping bags, with notes on the messages."""
+        if whole.bags.members is None:
+            return plain_posterior(whole.current, whole.bags, whole.rows)
+        found = overlapping_posterior(whole.current, whole.bags)
+        monitor.note("bp converged", found.converged)
+        monitor.note("bp scale", found.scale)
+        return found.probabilities
 
     def _note_regression(self, monitor: Monitor, whole: Chain, slope: float) -> None:
         """Record what the regression found."""

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench import State
-from llpbench_methods.bp_count.features import ColumnGroups, HatFunctions, TableView
 from llpbench_methods.bp_count.learners import Fields, _Layers
 from llpbench_methods.bp_count.linear import LinearField
 from llpbench_methods.bp_count.priors import Average
 from llpbench_methods.bp_count.selftrain import Blend
 from llpbench_methods.bp_count.trees import ConstantFields, TreeFields, dump_trees, load_trees
+from llpbench_methods.shared.columns import ColumnGroups, TableView, hats_state, restored_hats
 
 Array = NDArray[np.float64]
 
@@ -53,12 +53,8 @@ def _blend(state: State, at: str, linear: Fields, learner: Fields | None) -> Ble
 
 def _linear_state(field: LinearField) -> dict[str, Any]:
     """The regression: hat functions and, class after class, the law of the weights."""
-    knots = field.hats.knots
     state: dict[str, Any] = {
-        "hats.features": np.array(field.hats.features, np.int64),
-        "hats.groups": np.array(field.hats.groups, np.int64),
-        "hats.lengths": np.array([len(places) for places in knots], np.int64),
-        "hats.knots": np.concatenate([np.zeros(0), *knots]),
+        **hats_state(field.hats),
         "rates": np.asarray(field.rates, np.float64),
         "temper": field.temper,
     }
@@ -69,11 +65,7 @@ def _linear_state(field: LinearField) -> dict[str, Any]:
 
 
 def _linear(state: State) -> LinearField:
-    features, groups, lengths = (_whole(state, f"hats.{name}") for name in ("features", "groups", "lengths"))
-    if not len(features) == len(groups) == len(lengths) or (len(features) and features.min() < 0):
-        raise ValueError("the hat functions have inconsistent shapes")
-    knots = np.split(_array(state, "hats.knots", (int(lengths.sum()),)), np.cumsum(lengths)[:-1])
-    hats = HatFunctions(tuple(map(int, features)), tuple(knots[: len(features)]), tuple(map(int, groups)))
+    hats = restored_hats(state)
     rates = np.asarray(state["rates"], np.float64)
     laws = []
     for c in range(rates.size):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from llpbench import FloatArray, MethodError
-from llpbench_methods.bp_count.features import TableView
+from llpbench_methods.shared.columns import TableView
 
 Array = NDArray[np.float64]
 

@@ -28,6 +28,8 @@ from .model import one_hot as one_hot
 from .model import potts_model as potts_model
 from .neighbours import Neighbours as Neighbours
 from .neighbours import nearest as nearest
+from .overlap import OverlapModel as OverlapModel
+from .overlap import overlapping_marginals as overlapping_marginals
 from .propagation import Marginals as Marginals
 from .propagation import OscillationWarning as OscillationWarning
 from .propagation import marginals as marginals

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench import Column
+from llpbench import Column, State
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -94,6 +94,38 @@ class HatFunctions:
     def extend(self, X: NDArray[Any]) -> Array:
         """(n, d + functions): the features and, behind them, the functions."""
         return np.hstack([X.astype(np.float64), self.transform(X)])
+
+
+NO_HATS = HatFunctions((), (), ())
+
+
+def hats_state(hats: HatFunctions) -> dict[str, Any]:
+    """Hat functions as plain arrays."""
+    return {
+        "hats.features": np.array(hats.features, np.int64),
+        "hats.groups": np.array(hats.groups, np.int64),
+        "hats.lengths": np.array([len(places) for places in hats.knots], np.int64),
+        "hats.knots": np.concatenate([np.zeros(0), *hats.knots]),
+    }
+
+
+def restored_hats(state: State) -> HatFunctions:
+    """The hat functions of a state; none if it has none.
+
+    Raises:
+        ValueError: the arrays do not fit together.
+    """
+    if "hats.features" not in state:
+        return NO_HATS
+    features, groups, lengths = (np.asarray(state[f"hats.{name}"]) for name in ("features", "groups", "lengths"))
+    knots = np.asarray(state["hats.knots"], np.float64)
+    whole = all(each.ndim == 1 and np.issubdtype(each.dtype, np.integer) for each in (features, groups, lengths))
+    if not whole or not len(features) == len(groups) == len(lengths) or (len(features) and features.min() < 0):
+        raise ValueError("the hat functions have inconsistent shapes")
+    if (lengths < 0).any() or knots.shape != (int(lengths.sum()),):
+        raise ValueError(f"hats.knots has shape {knots.shape}, expected {(int(lengths.sum()),)}")
+    parts = np.split(knots, np.cumsum(lengths)[:-1])
+    return HatFunctions(tuple(map(int, features)), tuple(parts[: len(features)]), tuple(map(int, groups)))
 
 
 @dataclass(frozen=True)
