@@ -104,7 +104,7 @@ class RunSettings(_Methods):
         "A TOML file with these settings, or the name of a built-in one; options and arguments win over it.", ""
     )
     out: Location = Location("Results folder.", "", short="o", shown="results/NAME, the same for the same request")
-    metric: Text = Text("Metric shown in progress and table; every metric is computed.", "auroc")
+    metric: Text = Text("Metric shown in progress and table; every metric is computed.", "auroc", rare=True)
     rerun: Choice[Rerun] = Choice(
         "Which cells to run: missing ones, failed ones too, those of other versions or code too, or all.",
         "missing",

@@ -280,7 +280,7 @@ def test_url_holds_the_view(seen: Chromium, page: Path) -> None:
     seen.run("document.querySelector('[data-key=\"share-true\"]').click()")
     assert hash_of(seen) == {k: v[0] for k, v in parse_qs(fragment[1:]).items()} | {"share": "1"}
     seen.run("location.hash = '#dataset=nobody&rule=<b>&sort=bag-7&noise=x&bag=0&cell=8@nobody'")
-    seen.until("document.querySelector('[role=tab][aria-selected=true]').textContent === 'adult'")
+    seen.until("document.querySelector('[role=tab][aria-selected=true]').textContent === 'Adult'")
     assert len(seen.run(METHODS)) == 12
     assert not seen.run("document.getElementById('detail').open")
 

@@ -219,7 +219,7 @@ def test_method_panel_has_a_url(seen: Chromium, page: Path) -> None:
         "lr",
         "step size",
         "0.001",
-        "adult",
+        "Adult",
         "Where the best control",
     ):
         assert part in text

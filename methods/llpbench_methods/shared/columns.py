@@ -115,7 +115,7 @@ def restored_hats(state: State) -> HatFunctions:
     Raises:
         ValueError: the arrays do not fit together.
     """
-    if "hats.features" not in state:
+    if not any(name.startswith("hats.") for name in state):
         return NO_HATS
     features, groups, lengths = (np.asarray(state[f"hats.{name}"]) for name in ("features", "groups", "lengths"))
     knots = np.asarray(state["hats.knots"], np.float64)
