@@ -178,12 +178,14 @@ def _files_read(job: Job, opened: Iterable[str]) -> dict[str, str]:
     """The content of files that a cell read, apart from code that has a part, data files, caches and settings."""
     known = [*job.plugins, job.out, job.scratch, cache_root(), job.data or DATA.value or cache_root()]
     covered = [folder for path in map(Path, known) for folder in (path.absolute(), path.resolve())]
+    has_part = {origin.removeprefix("file:") for origin in job.origins.values()}
+    plugins = sorted(job.plugins, key=lambda file: Path(file).name not in has_part)  # a file is named by these first
     found = {}
     for path in map(Path, opened):
-        part = part_of(path, job.plugins)
+        part = part_of(path, plugins)
         setting = part == f"{READ}{path}" and _is_setting(path)
         if path.is_file() and not setting and not any(map(path.is_relative_to, covered)):
-            found[part] = line_of_part(part, job.plugins)
+            found[part] = line_of_part(part, plugins)
     return found
 
 
