@@ -149,8 +149,8 @@ def test_method_panel_lists_the_largest_gaps(browser: Chromium, tmp_path: Path) 
     (found,) = [lines for title, *lines in texts if title == "Largest gaps to the best method"]
     first = rivals[0]["method"]
     assert found == [
-        f"adult, bag 512: 86.00, place 3 of {len(rivals)}; {first} has 90.00",
-        f"adult, bag 8: 88.00, place 3 of {len(rivals)}; {first} has 90.00",
+        f"Adult, bag 512: 86.00, place 3 of {len(rivals)}; {first} has 90.00",
+        f"Adult, bag 8: 88.00, place 3 of {len(rivals)}; {first} has 90.00",
     ]
     browser.open(written(tmp_path, board), f"#method={first}")
     assert "furthest behind" not in browser.run("document.getElementById('detail').textContent")
