@@ -58,7 +58,7 @@ def test_plugin_metric_and_rule_are_in_results_and_table(ran: tuple[Path, Comple
         assert 0 < result["selected"]["worst-bag"]["metrics"]["my_brier"] < 0.5
         assert result["selected"]["worst-bag"]["value"] == min(report["worst-bag"] for report in result["history"])
     assert done.stderr.count("  Brier 0.") == 4  # progress, a line for each cell
-    assert "Brier · selection rule: worst-bag" in done.stdout
+    assert "Brier · selection rule: bags, instances, worst-bag (equal)" in done.stdout
     rows = read_table(folder, *WITH, "--metric", "my_brier", "--rule", "all")
     assert {(row["method"].partition("[")[0], row["rule"]) for row in rows} == {
         (method, rule) for method in ("bp-field", "mean-ridge") for rule in ("bags", "instances", "worst-bag")
