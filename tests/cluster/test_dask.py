@@ -60,7 +60,7 @@ class Cluster:
     def worker(self, *options: str, **environment: str) -> subprocess.Popen[bytes]:
         common = ["--scheduler-file", str(self.file), "--host", "127.0.0.1", "--no-dashboard", "--no-nanny"]
         common += ["--nthreads", "1", "--local-directory", str(self.folder / f"scratch-{len(self.processes)}")]
-        process = self._start("worker", [*common, *options], {"LLP_COUNTED": str(self.counted), **environment})
+        process = self._start("worker", [*common, *options], {"LLPBENCH_TEST_COUNTED": str(self.counted), **environment})
         log = self.folder / f"process-{len(self.processes) - 1}.log"
         until(lambda: "Registered to" in log.read_text(), "the worker did not join")
         return process
@@ -177,7 +177,7 @@ def test_cells_of_a_lost_worker_run_again_and_crashed_cells_do_not(cluster: Clus
     assert min(innocent) == 2
     assert sum(innocent) in (9, 10)  # 10: the worker also held a result that had not been collected
 
-    near = llpbench(*grid(methods, "near"), cwd=cluster.folder, LLP_COUNTED=str(cluster.counted))
+    near = llpbench(*grid(methods, "near"), cwd=cluster.folder, LLPBENCH_TEST_COUNTED=str(cluster.counted))
     assert near.returncode == 1, near.stderr
     there, here = results(cluster.folder / "far"), results(cluster.folder / "near")
     assert len(here) == 12
@@ -227,20 +227,20 @@ def test_run_continues_locally_after_the_scheduler_is_lost(cluster: Cluster) -> 
     assert "Traceback" not in errors, errors
     kept = {p.name: p.stat().st_mtime_ns for p in cells.glob("*.json")}
     assert 1 <= len(kept) < 4
-    done = llpbench(*grid("counted[seconds=1]", "out"), cwd=cluster.folder, LLP_COUNTED=str(cluster.counted))
+    done = llpbench(*grid("counted[seconds=1]", "out"), cwd=cluster.folder, LLPBENCH_TEST_COUNTED=str(cluster.counted))
     assert done.returncode == 0, done.stderr
     assert status(cluster.folder / "out")["counts"] == {"ok": 4}
     assert all((cells / name).stat().st_mtime_ns == when for name, when in kept.items())
 
 
 def test_cells_with_resources_run_on_workers_that_declare_them(cluster: Cluster) -> None:
-    cluster.worker(LLP_WORKER="plain")
+    cluster.worker(LLPBENCH_TEST_WORKER="plain")
     done = llpbench(*grid("counted-gpu", "early", *on(cluster), "--bags", "4"), cwd=cluster.folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("counted-gpu requires the resource gpu, which no Dask worker declares") == 1
     assert [fit[3] for fit in cluster.fits()] == ["plain", "plain"]
     cluster.counted.write_text("")
-    cluster.worker("--resources", "GPU=1 cpu=1", LLP_WORKER="gpu")
+    cluster.worker("--resources", "GPU=1 cpu=1", LLPBENCH_TEST_WORKER="gpu")
     done = llpbench(*grid("counted-gpu", "out", *on(cluster)), cwd=cluster.folder)
     assert done.returncode == 0, done.stderr
     assert "no Dask worker declares" not in done.stderr
@@ -251,8 +251,8 @@ def test_failure_of_a_worker_does_not_fail_cells(cluster: Cluster) -> None:
     """A worker without a temporary folder can run nothing: its cells run on the other one."""
     gone = cluster.folder / "ill.py"
     gone.write_text('import tempfile\n\ntempfile.tempdir = "/no/such/folder"\n')
-    cluster.worker(LLP_WORKER="well")
-    cluster.worker("--preload", str(gone), LLP_WORKER="ill")
+    cluster.worker(LLPBENCH_TEST_WORKER="well")
+    cluster.worker("--preload", str(gone), LLPBENCH_TEST_WORKER="ill")
     done = llpbench(*grid("counted[seconds=0.3]", "out", *on(cluster)), cwd=cluster.folder)
     assert done.returncode == 0, done.stderr
     assert "could not run a cell (FileNotFoundError" in done.stderr
@@ -283,9 +283,9 @@ def test_workers_fetch_data_once_and_the_client_does_not(cluster: Cluster) -> No
     spec.loader.exec_module(module)
     TableHandler.body = module.TABLE
     with serving(HTTPServer(("127.0.0.1", 0), TableHandler)) as server:
-        url = {"LLP_COUNTED_URL": f"http://127.0.0.1:{server.server_address[1]}/table.bin"}
+        url = {"LLPBENCH_TEST_COUNTED_URL": f"http://127.0.0.1:{server.server_address[1]}/table.bin"}
         for name in ("a", "b"):
-            cluster.worker(LLP_WORKER=name, LLPBENCH_CACHE=str(cluster.folder / "machine"), LLPBENCH_DATA="", **url)
+            cluster.worker(LLPBENCH_TEST_WORKER=name, LLPBENCH_CACHE=str(cluster.folder / "machine"), LLPBENCH_DATA="", **url)
         arguments = grid("counted[seconds=0.5]", "out", *on(cluster), "--data", "/no/such/folder")
         arguments[arguments.index(SMALL)] = "counted-file"
         done = llpbench(*arguments, cwd=cluster.folder, LLPBENCH_CACHE=str(cluster.folder / "client"), **url)
@@ -299,7 +299,7 @@ def test_local_cluster_is_started_and_ended(tmp_path: Path, counted: Path) -> No
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted", "out", "--executor", "dask", "--jobs", "1")],
         cwd=tmp_path,
-        env={**os.environ, "LLP_COUNTED": str(counted)},
+        env={**os.environ, "LLPBENCH_TEST_COUNTED": str(counted)},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -322,7 +322,7 @@ def test_interrupt_from_the_terminal_ends_a_local_cluster(tmp_path: Path, counte
     run = subprocess.Popen(
         [sys.executable, "-m", "llpbench", *grid("counted,counted[seconds=300]", "out", "--executor", "dask")],
         cwd=tmp_path,
-        env={**os.environ, "LLP_COUNTED": str(counted)},
+        env={**os.environ, "LLPBENCH_TEST_COUNTED": str(counted)},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -64,8 +64,8 @@ def llpbench_methods():
 
 class Filling:
     def fit(self, bags, *, monitor, seed):
-        if bags.sizes[0] == 8 and os.environ.get("LLP_FILL"):
-            handle = os.open(os.environ["LLP_FILL"], os.O_WRONLY | os.O_CREAT)
+        if bags.sizes[0] == 8 and os.environ.get("LLPBENCH_TEST_FILL"):
+            handle = os.open(os.path.join(os.environ["LLPBENCH_CACHE"], "full"), os.O_WRONLY | os.O_CREAT)
             try:
                 for size in (1 << 16, 1 << 12, 1):
                     try:
@@ -87,9 +87,9 @@ set +e
 run() {{ "{python}" -m llpbench run --plugin filling.py --methods filling --datasets "{data}" --bags 4,8,16 \
     --seeds 1 --jobs 1 --out disk/out "$@"; }}
 export LLPBENCH_CACHE=$PWD/disk/cache
-LLP_FILL=$LLPBENCH_CACHE/compiled/full run 2> first.err; echo $? > first.code
+LLPBENCH_TEST_FILL=1 run 2> first.err; echo $? > first.code
 ls disk/out/cells > first.cells
-rm $LLPBENCH_CACHE/compiled/full
+rm $LLPBENCH_CACHE/methods/*/full
 run 2> second.err; echo $? > second.code
 "{python}" -m llpbench status disk/out --json > status.json
 find disk/out -name '*.tmp' -o -name .room > left
@@ -205,7 +205,7 @@ def test_missing_data_folder_fails_cells_until_it_is_back(tmp_path: Path, counte
     (data / "table.bin").write_bytes(module_at(COUNTED).TABLE)
     command = ["run", "--plugin", str(COUNTED), "--methods", "counted[seconds=0.6]", "--datasets", "counted-file"]
     command += ["--bags", "4,8", "--seeds", "2", "--jobs", "1", "--data", str(tmp_path / "data"), "--out", "out"]
-    environment = {"LLP_COUNTED": str(counted), "LLPBENCH_CACHE": str(tmp_path / "cache")}
+    environment = {"LLPBENCH_TEST_COUNTED": str(counted), "LLPBENCH_CACHE": str(tmp_path / "cache")}
     process = started_and_one_cell_done(command, tmp_path, environment)
     (tmp_path / "data").rename(tmp_path / "away")
     _, errors = process.communicate(timeout=PATIENCE)

@@ -1,6 +1,6 @@
 """Methods that record every fit, and a dataset that is a file, for runs on a cluster.
 
-``LLP_COUNTED`` names the file: a line for each fit with the method, its seed, its process and ``LLP_WORKER``.
+``LLPBENCH_TEST_COUNTED`` names the file: a line for each fit with the method, its seed, its process and ``LLPBENCH_TEST_WORKER``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def llpbench_datasets():
         path="counted/table.bin",
         sha256=hashlib.sha256(TABLE).hexdigest(),
         size=len(TABLE),
-        urls=tuple(filter(None, [os.environ.get("LLP_COUNTED_URL", "")])),
+        urls=tuple(filter(None, [os.environ.get("LLPBENCH_TEST_COUNTED_URL", "")])),
     )
     return [DatasetSpec(name="counted-file", factory="counted:load", files=(file,))]
 
@@ -44,8 +44,8 @@ class Counted:
         self.seconds = seconds
 
     def fit(self, bags, *, monitor, seed):
-        line = f"{type(self).__name__} {seed} {os.getpid()} {os.environ.get('LLP_WORKER', '-')}\n"
-        with Path(os.environ["LLP_COUNTED"]).open("a") as file:
+        line = f"{type(self).__name__} {seed} {os.getpid()} {os.environ.get('LLPBENCH_TEST_WORKER', '-')}\n"
+        with Path(os.environ["LLPBENCH_TEST_COUNTED"]).open("a") as file:
             file.write(line)
         weights = (bags.proportions - bags.proportions.mean()).repeat(bags.sizes, axis=0)
         self.w = (bags.X * weights).mean(axis=0)
