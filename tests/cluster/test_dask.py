@@ -60,7 +60,9 @@ class Cluster:
     def worker(self, *options: str, **environment: str) -> subprocess.Popen[bytes]:
         common = ["--scheduler-file", str(self.file), "--host", "127.0.0.1", "--no-dashboard", "--no-nanny"]
         common += ["--nthreads", "1", "--local-directory", str(self.folder / f"scratch-{len(self.processes)}")]
-        process = self._start("worker", [*common, *options], {"LLPBENCH_TEST_COUNTED": str(self.counted), **environment})
+        process = self._start(
+            "worker", [*common, *options], {"LLPBENCH_TEST_COUNTED": str(self.counted), **environment}
+        )
         log = self.folder / f"process-{len(self.processes) - 1}.log"
         until(lambda: "Registered to" in log.read_text(), "the worker did not join")
         return process
@@ -285,7 +287,9 @@ def test_workers_fetch_data_once_and_the_client_does_not(cluster: Cluster) -> No
     with serving(HTTPServer(("127.0.0.1", 0), TableHandler)) as server:
         url = {"LLPBENCH_TEST_COUNTED_URL": f"http://127.0.0.1:{server.server_address[1]}/table.bin"}
         for name in ("a", "b"):
-            cluster.worker(LLPBENCH_TEST_WORKER=name, LLPBENCH_CACHE=str(cluster.folder / "machine"), LLPBENCH_DATA="", **url)
+            cluster.worker(
+                LLPBENCH_TEST_WORKER=name, LLPBENCH_CACHE=str(cluster.folder / "machine"), LLPBENCH_DATA="", **url
+            )
         arguments = grid("counted[seconds=0.5]", "out", *on(cluster), "--data", "/no/such/folder")
         arguments[arguments.index(SMALL)] = "counted-file"
         done = llpbench(*arguments, cwd=cluster.folder, LLPBENCH_CACHE=str(cluster.folder / "client"), **url)

@@ -97,7 +97,8 @@ def test_run_with_groups_and_whole_bags(folder: Path) -> None:
     name = "csv[label=y;path=data.csv#"
     assert name in done.stdout
     assert (
-        "group-by[columns=shop;least=5;most=80], split=bags · F1 % · selection rule: bags · supervised" in done.stdout
+        "group-by[columns=shop;least=5;most=80], split=bags · F1 % · selection rule: bags, instances (equal) · supervised"
+        in done.stdout
     )
     assert "34.5 % of rows in no bag" in done.stdout
     results = [json.loads(path.read_text())["result"] for path in (folder / "out" / "cells").glob("*.json")]
