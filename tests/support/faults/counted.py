@@ -1,6 +1,7 @@
 """Methods that record every fit, and a dataset that is a file, for runs on a cluster.
 
-``LLPBENCH_TEST_COUNTED`` names the file: a line for each fit with the method, its seed, its process and ``LLPBENCH_TEST_WORKER``.
+``LLPBENCH_TEST_COUNTED`` names the file: a line for each fit with the method, its seed, its process and
+``LLPBENCH_TEST_WORKER``.
 """
 
 from __future__ import annotations
