@@ -14,8 +14,9 @@ from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.posterior import posterior
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.model_file import Header
+from llpbench.owndata.reading.arguments import check_column
 from llpbench.owndata.reading.bag_counts import KnownCounts, read_bag_ids
-from llpbench.owndata.reading.bagged_table import BaggedTable, check_column, read_bagged_table
+from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
 
 if TYPE_CHECKING:
     import pandas as pd

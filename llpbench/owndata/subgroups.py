@@ -45,8 +45,9 @@ from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.known_bags import KnownBags, bag_effect, read_bags, row_logits, table_of_fit
 from llpbench.owndata.model_file import Header
+from llpbench.owndata.reading.arguments import check_column
 from llpbench.owndata.reading.bag_counts import KnownCounts
-from llpbench.owndata.reading.bagged_table import check_column, is_share, read_whole
+from llpbench.owndata.reading.bagged_table import is_share, read_whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llpbench.contracts.errors import UsageError
+from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.experiment.setting import FilePaths, KeyValues, Location, Names, Settings, Text
+from llpbench.owndata.reading.count_forms import looks_like_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_COLUMNS = 10_000
 """The most columns, or features, that a table may have: methods need time that grows with their square or cube."""
@@ -36,3 +40,17 @@ def check_width(number: int, what: str) -> None:
             f"X has {number:,} {what}; at most {MOST_COLUMNS:,} are supported. Reduce them first, for example with "
             "sklearn.decomposition.TruncatedSVD(300)."
         )
+
+
+def check_column(name: str, frame: pd.DataFrame) -> str:
+    """The name of a column, if the table has it."""
+    if name not in frame.columns:
+        raise UnknownNameError("column of the table:", name, map(str, frame.columns))
+    return name
+
+
+def are_names(values: Any, frame: pd.DataFrame) -> bool:
+    """Whether values are names of columns: a list of texts, unless these are counts (``["<5", "7"]``)."""
+    if not isinstance(values, list | tuple) or not values or not all(isinstance(name, str) for name in values):
+        return False
+    return any(name in frame.columns for name in values) or not looks_like_counts(values)

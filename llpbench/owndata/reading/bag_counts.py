@@ -39,8 +39,8 @@ class BagIds:
 
 def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
     """Number the bags of ``rows`` rows by their ids, which may be any hashable values."""
-    given, categories = _ids_of_rows(bag_of, rows)
-    missing = sum(map(_is_missing, given))
+    given, categories = ids_of_rows(bag_of, rows)
+    missing = sum(map(is_missing, given))
     if missing:
         raise UsageError(f"bag_of is missing for {missing:,} rows; every row must be in a bag.")
     try:
@@ -57,7 +57,7 @@ def read_bag_ids(bag_of: Any, rows: int) -> BagIds:
     return BagIds(ids, numbers, np.bincount(numbers, minlength=len(ids)), ordered)
 
 
-def _ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
+def ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
     """The id of each row's bag, and the ordered categories if the ids are categorical."""
     import pandas as pd
 
@@ -79,7 +79,8 @@ def _ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
     return given, dtype.categories.tolist() if isinstance(dtype, pd.CategoricalDtype) else None
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether an id is None, NaN or one of pandas' missing values."""
     absent = value is None or type(value).__name__ in ("NAType", "NaTType")
     return absent or (isinstance(value, float) and value != value)
 
@@ -144,7 +145,7 @@ def read_counts(
 
     Args:
         given: one number per bag (class 1 of two), or one per class, in any form of ``count_forms``; or one per row (a
-            column of the table), the same for all rows of a bag.
+            column of the table), the same for all rows of a bag. Or a ``CountForm``, which has been read already.
         bags: the bags.
         proportions: whether ``given`` holds shares of the bag's rows.
         count_sd: standard deviation of the noise in the counts, or one for each bag; counts without must be possible.
@@ -154,11 +155,12 @@ def read_counts(
         to_learn: whether a model is to be fitted; then counts of a single class are an error.
     """
     what = "proportions" if proportions else "counts"
-    form = (
-        read_columns(given, what)
-        if per_row
-        else read_form(given, what, bags.ids, bag_column=bag_column, classes=classes)
-    )
+    if isinstance(given, CountForm):
+        form = given
+    elif per_row:
+        form = read_columns(given, what)
+    else:
+        form = read_form(given, what, bags.ids, bag_column=bag_column, classes=classes)
     if form.low.shape[1] == 0:
         raise UsageError(f"{what} has no columns.")
     if np.isinf(form.low).any():
@@ -298,14 +300,14 @@ def _describe_mismatch(keys: list[Any], bags: BagIds, what: str) -> str:
     given, there = set(keys), set(bags.ids)
     absent = [bag for bag in bags.ids if bag not in given]
     unknown = [key for key in keys if key not in there]
-    parts = [f"no value for {_name_bags(absent)}"] if absent else []
-    parts += [f"no rows for {_name_bags(unknown)}"] if unknown else []
+    parts = [f"no value for {name_bags(absent)}"] if absent else []
+    parts += [f"no rows for {name_bags(unknown)}"] if unknown else []
     parts = parts or ["a bag appears twice"]
     hint = " Use NaN for an unknown count." if absent and not unknown else ""
     return f"{what} does not match the bags: {'; '.join(parts)}.{hint}"
 
 
-def _name_bags(items: list[Any], most: int = 3) -> str:
+def name_bags(items: list[Any], most: int = 3) -> str:
     """The first ids of a list, and the number of further ones."""
     more = f" and {len(items) - most:,} more" if len(items) > most else ""
     return "bag " + ", ".join(map(repr, items[:most])) + more

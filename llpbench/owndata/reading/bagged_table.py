@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
-from llpbench.contracts.errors import LLPWarning, UnknownNameError, UsageError
+from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
-from llpbench.owndata.reading.arguments import check_width, read_classes
+from llpbench.owndata.reading.arguments import are_names, check_column, check_width, read_classes
 from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
-from llpbench.owndata.reading.count_forms import looks_like_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,13 +48,6 @@ def is_share(value: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 and "\n" not in text else f"a {type(value).__name__}"
-
-
-def check_column(name: str, frame: pd.DataFrame) -> str:
-    """The name of a column, if the table has it."""
-    if name not in frame.columns:
-        raise UnknownNameError("column of the table:", name, map(str, frame.columns))
-    return name
 
 
 @dataclass(frozen=True)
@@ -242,10 +234,3 @@ def _as_labels(column: pd.Series[Any]) -> list[FloatArray]:
 
 def _agree(a: FloatArray, b: FloatArray) -> bool:
     return bool(np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
-
-
-def are_names(values: Any, frame: pd.DataFrame) -> bool:
-    """Whether values are names of columns: a list of texts, unless these are counts (``["<5", "7"]``)."""
-    if not isinstance(values, list | tuple) or not values or not all(isinstance(name, str) for name in values):
-        return False
-    return any(name in frame.columns for name in values) or not looks_like_counts(values)
