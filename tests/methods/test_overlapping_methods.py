@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit
 
-from llpbench import Bags, Column, QuietMonitor
+from llpbench import Bags, Column, Overlap, QuietMonitor
 from llpbench.contracts.data import Part
 from llpbench.experiment.bags import gather_groupings
 from llpbench.experiment.metrics import auroc
@@ -134,6 +135,41 @@ def test_posterior_of_bp_count_recovers_labels_from_overlapping_counts() -> None
     found = overlapping_posterior(bags.X @ np.array([[2.0], [-1.0], [1.0], [0.0]]), counted)
     assert found.converged
     np.testing.assert_array_equal(found.probabilities[:, 0] > 0.5, labels)
+
+
+class Recorder(QuietMonitor):
+    """Keeps pseudo-labels and notes."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, np.ndarray] = {}
+        self.notes: dict[str, Any] = {}
+
+    def pseudo_labels(self, probabilities: Any, *, stage: str = "") -> None:
+        self.labels[stage] = np.asarray(probabilities)
+
+    def note(self, name: str, value: Any) -> None:
+        self.notes[name] = value
+
+
+@quick
+@given(seed=SEEDS)
+def test_bag_logistic_decodes_exact_and_noisy_counts_together(seed: int) -> None:
+    """Nine rows in three exact bags, two noisy bags that join them: the posterior by enumeration."""
+    rng = np.random.default_rng(seed)
+    truth, sd = rng.integers(0, 2, 9), np.array([0.0, 0.0, 0.0, 0.7, 0.7])
+    members = np.array([*range(9), 2, 3, 5, 6])
+    offsets = np.array([0, 3, 6, 9, 11, 13])
+    counts = np.add.reduceat(truth[members], offsets[:-1]) + sd * rng.normal(size=5)
+    overlap = Overlap(members, np.array([0, 0, 0, 1, 1]), ("a", "b"), sd)
+    bags = Bags(np.zeros((9, 1), np.float32), offsets, counts[:, None], count_sd=0.5, overlap=overlap)
+    told = Recorder()
+    BagLogistic(decode="yes").fit(bags, monitor=told, seed=0)
+    labels = np.array(list(product([0, 1], repeat=9)))
+    gap = np.add.reduceat(labels[:, members], offsets[:-1], axis=1) - counts
+    logs = labels @ np.log(told.labels["prior"] / (1 - told.labels["prior"])) - (gap[:, 3:] ** 2).sum(axis=1) / 2 / 0.49
+    weights = np.where((gap[:, :3] == 0).all(axis=1), np.exp(logs - logs.max()), 0.0)
+    assert told.notes["bp converged"]
+    np.testing.assert_allclose(told.labels["counts"], weights @ labels / weights.sum(), atol=2e-3)
 
 
 def test_counted_bags_of_a_fold_keep_their_rows() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import logit
 
 from llpbench import Bags, FloatArray, Monitor, State
 from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, probabilities, worth_in_rows
@@ -37,6 +38,8 @@ class BagLogistic:
         effect: variance of the bag effect, or ``"auto"``.
         hats: whether numeric columns also enter in hat functions, ``"yes"`` or ``"no"``; ``"auto"``: if rows have
             several groupings, because tables by bands of a number tell how a rate bends along it.
+        decode: ``"yes"`` reports pseudo-labels: those of the regression with its log-odds scaled (``prior``), and
+            given the counts of all bags of a row (``counts``), by belief propagation.
         steps: most steps of L-BFGS.
     """
 
@@ -45,9 +48,14 @@ class BagLogistic:
     hats_: HatFunctions
 
     def __init__(
-        self, penalty: float = 3.0, effect: float | str = "auto", hats: str = "auto", steps: int = 300
+        self,
+        penalty: float = 3.0,
+        effect: float | str = "auto",
+        hats: str = "auto",
+        decode: str = "no",
+        steps: int = 300,
     ) -> None:
-        self.penalty, self.effect, self.hats, self.steps = penalty, effect, hats, steps
+        self.penalty, self.effect, self.hats, self.decode, self.steps = penalty, effect, hats, decode, steps
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:  # noqa: ARG002 - nothing is drawn
         """Minimise, once more if bags have an effect of their own, and report once."""
@@ -62,6 +70,9 @@ class BagLogistic:
                 if effect > 0.0:
                     self._minimise(bags, effect)
         monitor.note("effect", effect)
+        if self.decode == "yes":
+            with monitor.phase("decoding"):
+                self._decode(bags, monitor)
         monitor.report(self.predict_scores)
         return self
 
@@ -107,6 +118,22 @@ class BagLogistic:
         first = np.append(np.zeros(X.shape[1] * outputs), start)
         found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}).x
         self.weights_, self.intercept_ = found[:-outputs].reshape(-1, outputs), found[-outputs:]
+
+    def _decode(self, bags: Bags, monitor: Monitor) -> None:
+        """Report the labels of training rows without and with the counts of their own bags."""
+        from llpbench_methods.inference import decode, lambda_of_noise
+
+        exact = (bags.count_sds == 0.0)[:, None]
+        counts = np.where(exact, np.clip(np.rint(bags.counts), 0, bags.sizes[:, None]), bags.counts)
+        rates = np.clip(np.asarray(bags.prior, np.float64), 0.5 / len(bags.X), 1.0 - 0.5 / len(bags.X))
+        log_odds = logit(np.clip(self._probabilities(bags.X), 1e-12, 1.0 - 1e-12))
+        found = decode(
+            log_odds, bags.members, bags.offsets, bags.grouping_of, counts, lambda_of_noise(bags.count_sds), rates
+        )
+        for stage, p in (("prior", found.prior), ("counts", found.probabilities)):
+            monitor.pseudo_labels(p[:, 0] if p.shape[1] == 1 else p, stage=stage)
+        monitor.note("bp converged", found.converged)
+        monitor.note("bp scale", found.scale)
 
     def _missed(self, held: Bags, rate: FloatArray) -> float:
         """The bag effect by which held-out proportions miss the mean predictions."""

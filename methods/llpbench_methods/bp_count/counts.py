@@ -17,27 +17,23 @@ from scipy.special import expit, log_softmax, softmax
 
 from llpbench import Bags
 from llpbench_methods.inference import (
+    LARGEST_FIELD,
+    Decoded,
     OscillationWarning,
-    OverlapModel,
     SimilarityGraph,
     bag_posterior,
+    decode,
     effect_log_likelihood,
     fitted_tau,
     gibbs_model,
     lambda_of_noise,
     marginals,
-    overlapping_marginals,
     potts_model,
 )
 from llpbench_methods.shared.counts import whole_counts
-from llpbench_methods.shared.incidence import sparse_incidence
-from llpbench_methods.shared.prior_scale import rescaled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-LARGEST_FIELD = 12.0
-"""Log-odds beyond this are cut: no learner is that sure, and a wrong certainty would make a bag's likelihood 0."""
 
 
 @dataclass(frozen=True)
@@ -144,52 +140,23 @@ def posterior(fields: Array, bags: CountedBags, graph: SimilarityGraph | None = 
         return marginals(several, "count", rounds=20, tol=1e-2).beliefs
 
 
-@dataclass(frozen=True)
-class OverlappingPosterior:
-    """Posterior of rows in overlapping bags.
-
-    Attributes:
-        probabilities: (n, 1) or (n, C).
-        converged: whether the messages settled (of every class).
-        scale: the factor on the fields that makes the counts most likely (several classes: of the last).
-    """
-
-    probabilities: Array
-    converged: bool
-    scale: float
-
-
 def overlapping_posterior(
     fields: Array, bags: CountedBags, graph: SimilarityGraph | None = None, similarity: float = 0.0
-) -> OverlappingPosterior:
+) -> Decoded:
     """Posterior by belief propagation over the counts of all groupings; several classes each against the rest."""
     assert bags.members is not None
     assert bags.grouping_of is not None
-    odds = fields if fields.shape[1] == 1 else _against_the_rest(fields)
-    incidence = sparse_incidence(bags.members, bags.offsets, len(fields))
-    count_sd = np.full(len(bags), np.sqrt(0.5 / bags.lambda_b))
-    rates = bags.shares
-    columns, converged, scale = [], True, 1.0
-    for c in range(odds.shape[1]):
-        theta, scale = rescaled(odds[:, c], incidence, bags.counts[:, c], count_sd, float(rates[c]))
-        model = OverlapModel(
-            np.clip(theta, -LARGEST_FIELD, LARGEST_FIELD),
-            bags.members,
-            bags.offsets,
-            bags.grouping_of,
-            bags.counts[:, c],
-            np.full(len(bags), bags.lambda_b),
-            graph if similarity > 0.0 else None,
-            similarity,
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OscillationWarning)
-            found = overlapping_marginals(model)
-        columns.append(found.beliefs)
-        converged = converged and found.converged
-    p = np.stack(columns, axis=1)
-    p = p if p.shape[1] == 1 else p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
-    return OverlappingPosterior(p, converged, scale)
+    return decode(
+        fields if fields.shape[1] == 1 else _against_the_rest(fields),
+        bags.members,
+        bags.offsets,
+        bags.grouping_of,
+        bags.counts,
+        np.full(len(bags), bags.lambda_b),
+        bags.shares,
+        graph if similarity > 0.0 else None,
+        similarity,
+    )
 
 
 def log_likelihood(fields: Array, bags: CountedBags, *, effect: bool = False) -> Array:

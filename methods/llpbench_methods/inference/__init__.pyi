@@ -5,6 +5,9 @@ from .balance import weight_matrix as weight_matrix
 from .counting import bag_posterior as bag_posterior
 from .counting import count_log_likelihood as count_log_likelihood
 from .counting import counting_messages as counting_messages
+from .decoding import LARGEST_FIELD as LARGEST_FIELD
+from .decoding import Decoded as Decoded
+from .decoding import decode as decode
 from .diagnostics import MOST_DAMPING as MOST_DAMPING
 from .diagnostics import auto_damping as auto_damping
 from .diagnostics import critical_damping as critical_damping
