@@ -134,21 +134,22 @@ USUAL_BANDS = 6
 _BANDS = re.compile(r"(.*\S)\s*:\s*(\d{1,4})\Z", re.DOTALL)
 
 
-def check_margins(columns: str, least: int) -> None:
-    """Reject options of ``margins`` that are invalid for every table."""
+def check_margins(columns: str, least: int = 1, shown: str = "margins[columns={}]") -> None:
+    """Reject options of ``margins`` that are invalid for every table; ``shown`` is how errors quote the columns."""
     del least
+    quoted = shown.format(columns)
     groupings = [text.strip() for text in columns.split(",")]
     if not all(name.strip() for text in groupings for name in text.split("+")):
         raise UsageError(
-            f"margins[columns={columns}]: expected columns separated by commas, crossed by +, numbers cut by :BANDS, "
-            "e.g. margins[columns=education,age:6,sex+race]."
+            f"{quoted}: expected columns separated by commas, crossed by +, numbers cut by :BANDS, "
+            f"e.g. {shown.format('education,age:6,sex+race')}."
         )
     if twice := sorted({text for text in groupings if groupings.count(text) > 1}):
-        raise UsageError(f"margins[columns={columns}] has {', '.join(twice)} twice.")
+        raise UsageError(f"{quoted} has {', '.join(twice)} twice.")
     for text in groupings:
         for name in text.split("+"):
             if (found := _BANDS.match(name.strip())) and int(found[2]) < 2:
-                raise UsageError(f"margins[columns={columns}]: {name.strip()} needs at least 2 bands.")
+                raise UsageError(f"{quoted}: {name.strip()} needs at least 2 bands.")
 
 
 def margin_bags(
@@ -168,18 +169,18 @@ def margin_bags(
     del bag_size, rng
     check_margins(columns_, least)
     found: dict[str, IntArray] = {}
-    for text in _margin_names(columns_, columns):
+    for text in margin_names(columns_, columns):
         bag_of = _crossed([_margin_key(X, columns, name.strip()) for name in text.split("+")], len(X))
         fits = np.bincount(bag_of) >= least
         found[text] = np.where(fits, np.cumsum(fits) - 1, NO_BAG)[bag_of].astype(np.int64)
     return found
 
 
-def _margin_names(text: str, columns: Sequence[Column]) -> list[str]:
+def margin_names(text: str, columns: Sequence[Column]) -> list[str]:
     """The groupings of ``margins``, with ``*`` written out."""
     names: dict[str, None] = {}
     for each in (one.strip() for one in text.split(",")):
-        base, bands = _bands_of(each)
+        base, bands = bands_of(each)
         if base != EVERY_COLUMN:
             names[each] = None
             continue
@@ -191,7 +192,7 @@ def _margin_names(text: str, columns: Sequence[Column]) -> list[str]:
     return list(names)
 
 
-def _bands_of(name: str) -> tuple[str, int]:
+def bands_of(name: str) -> tuple[str, int]:
     """A column and its number of bands, 0 if none is given."""
     found = _BANDS.match(name)
     return (found[1], int(found[2])) if found else (name, 0)
@@ -199,7 +200,7 @@ def _bands_of(name: str) -> tuple[str, int]:
 
 def _margin_key(X: FloatArray, columns: Sequence[Column], name: str) -> FloatArray:
     """The group of each row by one column: its category, or its quantile band."""
-    base, bands = _bands_of(name)
+    base, bands = bands_of(name)
     column, block = _block(X, columns, base, "margins")
     if column.kind == "numeric":
         return quantile_bands(block[:, 0], bands or USUAL_BANDS).astype(float)

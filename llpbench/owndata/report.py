@@ -125,7 +125,7 @@ class Report:
     def _repr_html_(self) -> str:
         from llpbench.owndata.report_page import make_frame
 
-        return make_frame(self)
+        return make_frame(self.html(), self.method)
 
     def plot(self) -> Figure:
         """A figure of the known proportions, of predicted and known ones of held-out bags, and of the columns.

@@ -50,17 +50,17 @@ def make_page(report: Report) -> str:
     title = f"{report.method}: report"
     names = ", ".join(report.classes)
     head = [
-        f"<h1>{_text(report.method)}</h1>",
-        f'<p class="quiet">{len(report.columns):,} columns; classes {_text(names)}; {_text(_settings(report))}</p>',
+        f"<h1>{text_of(report.method)}</h1>",
+        f'<p class="quiet">{len(report.columns):,} columns; classes {text_of(names)}; {text_of(_settings(report))}</p>',
     ]
     if report.facts is None:
         head.append(f"<p>{NO_FACTS}</p>")
-        return _page(title, [f"<header>{''.join(head)}</header>"])
+        return page(title, [f"<header>{''.join(head)}</header>"])
     good = " good" if report.is_better else ""
-    head.append(f'<p class="verdict{good}">{_text(report.verdict())}</p>')
+    head.append(f'<p class="verdict{good}">{text_of(report.verdict())}</p>')
     parts = [f"<header>{''.join(head)}</header>"]
     if report.facts.warnings:
-        items = "".join(f"<li>{_text(text)}</li>" for text in report.facts.warnings)
+        items = "".join(f"<li>{text_of(text)}</li>" for text in report.facts.warnings)
         parts.append(f'<section class="wide warn"><h2>Warnings</h2><ul>{items}</ul></section>')
     (score_title, score), (card_title, card), (points_title, _) = report.tables()
     parts.append(f"<section><h2>{score_title}</h2>{_rows(score)}</section>")
@@ -68,27 +68,28 @@ def make_page(report: Report) -> str:
     chart = _chart(report.facts.points, report.classes)
     parts.append(f"<section><h2>{points_title}</h2>{chart}</section>")
     parts.append(f"<section><h2>Importance of columns</h2>{_effects(report)}</section>")
-    return _page(title, parts)
+    return page(title, parts)
 
 
-def make_frame(report: Report) -> str:
-    """The page of a report inside a notebook."""
+def make_frame(content: str, title: str) -> str:
+    """A page inside a notebook."""
     return (
-        f'<iframe srcdoc="{escape(make_page(report))}" title="{_text(report.method)}" '
+        f'<iframe srcdoc="{escape(content)}" title="{text_of(title)}" '
         'style="width:100%;height:640px;border:0"></iframe>'
     )
 
 
 def make_note(method: str, columns: int, classes: tuple[str, ...], verdict: str, warnings: tuple[str, ...]) -> str:
     """A few lines about a model, for a notebook."""
-    items = "".join(f"<li>{_text(text)}</li>" for text in warnings)
-    names = ", ".join(map(_text, classes))
-    return f"<b>{_text(method)}</b>: {columns:,} columns, classes {names}<p>{_text(verdict)}</p><ul>{items}</ul>"
+    items = "".join(f"<li>{text_of(text)}</li>" for text in warnings)
+    names = ", ".join(map(text_of, classes))
+    return f"<b>{text_of(method)}</b>: {columns:,} columns, classes {names}<p>{text_of(verdict)}</p><ul>{items}</ul>"
 
 
-def _page(title: str, parts: list[str]) -> str:
+def page(title: str, parts: list[str]) -> str:
+    """A page of sections."""
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{text_of(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
     )
@@ -99,16 +100,16 @@ def _settings(report: Report) -> str:
 
 
 def _rows(rows: list[tuple[str, str]]) -> str:
-    cells = "".join(f'<tr><td class="name">{_text(name)}</td><td>{_text(value)}</td></tr>' for name, value in rows)
+    cells = "".join(f'<tr><td class="name">{text_of(name)}</td><td>{text_of(value)}</td></tr>' for name, value in rows)
     return f"<table>{cells}</table>"
 
 
 def _effects(report: Report) -> str:
     if report.effects is None:
-        return f"<p>Unknown: {_text(report.why_no_effects)}.</p>"
+        return f"<p>Unknown: {text_of(report.why_no_effects)}.</p>"
     top, bars = max(max(effect.loss for effect in report.effects), 1e-12), report.is_better
     rows = "".join(
-        f'<tr><td class="name">{_text(effect.column)}</td><td class="bars">'
+        f'<tr><td class="name">{text_of(effect.column)}</td><td class="bars">'
         + (f'<div class="bar" style="width:{100 * max(effect.loss, 0.0) / top:.1f}%"></div>' if bars else "")
         + "</td>"
         + f"<td>{effect.loss:.3f} ± {effect.sd:.3f}</td></tr>"
@@ -145,18 +146,19 @@ def _chart(points: tuple[CalibrationPoint, ...], classes: tuple[str, ...]) -> st
         said = f"{classes[point.label]}: predicted {100 * point.predicted:.1f} %, known {100 * point.known:.1f} %"
         lines.append(
             f'<circle cx="{x(point.predicted):.1f}" cy="{y(point.known):.1f}" r="{radius:.1f}" '
-            f'fill="var(--c{point.label % _COLOURS})" fill-opacity=".65"><title>{_text(said)}</title></circle>'
+            f'fill="var(--c{point.label % _COLOURS})" fill-opacity=".65"><title>{text_of(said)}</title></circle>'
         )
     lines.append(f'<text x="{x((low + high) / 2):.1f}" y="{y(low) + 34:.1f}" text-anchor="middle">predicted</text>')
     lines.append(f'<text x="{x(low) + 4:.1f}" y="{y(high) + 12:.1f}">known</text>')
     shown = sorted({point.label for point in points})
     legend = "".join(
-        f'<b><span class="dot" style="background:var(--c{label % _COLOURS})"></span>{_text(classes[label])}</b>'
+        f'<b><span class="dot" style="background:var(--c{label % _COLOURS})"></span>{text_of(classes[label])}</b>'
         for label in shown
     )
     size = f"0 0 {_LEFT + _SIZE + 28} {_TOP + _SIZE + 42}"
     return f'<svg viewBox="{size}" role="img">{"".join(lines)}</svg><div class="legend">{legend}</div>'
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Text that is safe in HTML."""
     return escape(printable(str(value)))
