@@ -18,7 +18,7 @@ from llpbench import DatasetError, Split, UnknownNameError, UsageError
 from llpbench.contracts.errors import ChecksumError, DataUnavailableError
 from llpbench.data.store import DataStore
 from llpbench_datasets.criteo import CRITEO, SAMPLE, text
-from llpbench_datasets.criteo.encode import encode, frequent, hashed_features
+from llpbench_datasets.criteo.encode import column_features, encode, frequent, hashed_features
 from llpbench_datasets.criteo.load import load, met_steps
 from llpbench_datasets.criteo.sample import SHARES, draw, part_sizes
 from llpbench_datasets.criteo.synthetic import write_synthetic
@@ -278,6 +278,19 @@ def test_hashed_features_by_hand(tmp_path: Path) -> None:
         np.testing.assert_allclose(X[i, 26:], total / np.sqrt(39), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(X[:, :13], encoded.numbers)
     np.testing.assert_array_equal(X[:, 13:26], encoded.absent)
+
+
+def test_column_features_hold_the_numbers_and_one_bucket_of_each_category(tmp_path: Path) -> None:
+    rows = synthetic_rows(tmp_path, 60)
+    X, columns = column_features(rows, 40, 16)
+    encoded = encode(rows, 40, 16)
+    assert [column.name for column in columns] == list(text.NAMES[1:])
+    assert sum(column.width for column in columns) == X.shape[1] == 13 + 26 * 16
+    np.testing.assert_array_equal(X[:, :13], encoded.numbers)
+    blocks_of_categories = X[:, 13:].reshape(60, 26, 16)
+    assert set(np.unique(blocks_of_categories)) == {0.0, 1.0}
+    np.testing.assert_array_equal(blocks_of_categories.sum(axis=2), 1)
+    np.testing.assert_array_equal(blocks_of_categories.argmax(axis=2), encoded.buckets)
 
 
 # --- the synthetic file ---------------------------------------------------------------------------------

@@ -21,8 +21,9 @@ CRITEO = DatasetSpec(
         Param(
             "features",
             "met",
-            choices=("met", "hashed"),
-            doc="masked self-supervised embedding (minutes, once), or hashes and a random projection (seconds)",
+            choices=("met", "hashed", "columns"),
+            doc="masked self-supervised embedding (minutes, once), hashes and a random projection (seconds), or the 39 "
+            "columns themselves, for schemes that group by them: 13 numbers and a 0/1 feature for each bucket",
         ),
         Param(
             "file",

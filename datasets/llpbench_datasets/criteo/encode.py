@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench import FloatArray, IntArray
-from llpbench_datasets.criteo.text import CATEGORIES, FIELDS, INTEGERS, MISSING, Rows
+from llpbench import Column, FloatArray, IntArray
+from llpbench_datasets.criteo.text import CATEGORIES, FIELDS, INTEGERS, MISSING, NAMES, Rows
 
 CLIP = 4.0
 """Standard deviations beyond which a number is cut off."""
@@ -110,3 +110,19 @@ def hashed_features(rows: Rows, train: int, seed: int, *, dim: int, size: int) -
         total = sum(table[index] for table, index in zip(tables, [*step.T, *encoded.buckets[part].T], strict=True))
         X[part, 2 * INTEGERS :] = total / np.sqrt(len(tables))
     return X
+
+
+def column_features(rows: Rows, train: int, size: int) -> tuple[FloatArray, tuple[Column, ...]]:
+    """The 39 columns: 13 standardised numbers (0 if missing), and a 0/1 feature for each bucket of a category.
+
+    Returns:
+        (n, 13 + 26 * size) float32, and the columns they belong to.
+    """
+    encoded = encode(rows, train, size)
+    X = np.zeros((len(rows), INTEGERS + CATEGORIES * size), np.float32)
+    X[:, :INTEGERS] = encoded.numbers
+    starts = INTEGERS + size * np.arange(CATEGORIES)
+    np.put_along_axis(X, starts + encoded.buckets.astype(np.int64), 1, axis=1)
+    numbers = tuple(Column(name, "numeric", 1) for name in NAMES[1 : 1 + INTEGERS])
+    categories = tuple(Column(name, "category", size) for name in NAMES[1 + INTEGERS :])
+    return X, numbers + categories

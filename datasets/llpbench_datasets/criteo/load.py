@@ -8,6 +8,7 @@ import numpy as np
 
 from llpbench import DatasetError, Files, FloatArray, Part, Split, UnknownNameError, UsageError
 from llpbench_datasets.criteo import FULL, SAMPLE
+from llpbench_datasets.criteo.encode import column_features
 from llpbench_datasets.criteo.sample import draw, part_sizes
 from llpbench_datasets.criteo.text import Rows
 from llpbench_datasets.feature_cache import cached_array
@@ -41,7 +42,7 @@ def load(
     Args:
         files: the dataset's files.
         seed: seed of the draw and of the embedding.
-        features: ``"met"`` or ``"hashed"``.
+        features: ``"met"``, ``"hashed"`` or ``"columns"``.
         file: name in the folder ``criteo`` or an absolute path; the first file found when empty.
         rows: rows drawn in all.
         dim: width of the embedding.
@@ -49,20 +50,22 @@ def load(
         mask: share of columns that training masks.
         steps: training steps, or ``"auto"``.
     """
-    if features not in ("met", "hashed"):
-        raise UnknownNameError("features of criteo:", features, ("met", "hashed"))
+    if features not in ("met", "hashed", "columns"):
+        raise UnknownNameError("features of criteo:", features, ("met", "hashed", "columns"))
     table = drawn_rows(files, find(files, file), rows, seed)
     sizes = part_sizes(len(table))
+    y = table[:, 0].astype(np.int64)
+    cuts = (sizes[0], sizes[0] + sizes[1])
+    if features == "columns":
+        X, columns = column_features(table, sizes[0], buckets)
+        return Split(*map(Part, np.split(X, cuts), np.split(y, cuts)), columns=columns)
     options = ("hashed", dim, buckets) if features == "hashed" else ("met", dim, buckets, mask, steps)
     X = cached_array(
         ["criteo features", VERSION, seed, *options, np.asarray(table)],
         lambda: embed(table, sizes[0], seed, features, dim=dim, buckets=buckets, mask=mask, steps=steps),
         folder=files.cache,
     )
-    y = table[:, 0].astype(np.int64)
-    cuts = (sizes[0], sizes[0] + sizes[1])
-    train, valid, test = map(Part, np.split(X, cuts), np.split(y, cuts))
-    return Split(train, valid, test)
+    return Split(*map(Part, np.split(X, cuts), np.split(y, cuts)))
 
 
 def find(files: Files, file: str) -> Path:
