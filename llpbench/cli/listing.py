@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 import msgspec
 
 from llpbench.cli.options import SettingType, plugin_options
-from llpbench.cli.printing import print_json, say
+from llpbench.cli.printing import print_json, say, say_wrapped
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.plugins.options import format_scalar
 from llpbench.plugins.registry import KINDS
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec, Param
     from llpbench.plugins.registry import Entry, Registry
 
-_WIDE = 120
 _SUITES, _RUNS = "suites", "runs"
 
 
@@ -50,13 +48,13 @@ def list_(kind: str | None, as_json: bool, plugins: tuple[Path, ...], override: 
         width = max([18, *(len(entry.spec.name) + 2 for entry in getattr(registry, name))])
         for entry in getattr(registry, name):
             origin = "" if entry.plugin.builtin else f"  [{entry.plugin.origin}]"
-            say(f"  {entry.spec.name:<{width}}{entry.spec.summary}{origin}")
+            say_wrapped(f"  {entry.spec.name:<{width}}", f"{entry.spec.summary}{origin}")
             if need := _needs(entry):
-                say(f"  {'':<{width}}{need}", fg="yellow")
+                say_wrapped(f"  {'':<{width}}", need, fg="yellow")
     if suites:
         say(_SUITES, bold=True)
         for name, title in suites.items():
-            say(f"  {name:<{max(18, *(len(n) + 2 for n in suites))}}{title}")
+            say_wrapped(f"  {name:<{max(18, *(len(n) + 2 for n in suites))}}", title)
     report_troubles(registry)
 
 
@@ -70,7 +68,7 @@ def _list_run_files(registry: Registry, as_json: bool) -> None:
         return
     width = max(18, *(len(name) + 2 for name in found))
     for name, title in found.items():
-        say(f"  {name:<{width}}{title}")
+        say_wrapped(f"  {name:<{width}}", title)
 
 
 def _first_comment(path: Path) -> str:
@@ -202,11 +200,11 @@ def _needs(entry: Entry[Any]) -> str:
 
 def _print_entry(entry: Entry[Any]) -> None:
     spec = entry.spec
-    say(spec.name, bold=True, nl=False)
-    say(f"  {spec.summary}")
+    say(spec.name, bold=True)
+    say_wrapped("  ", spec.summary)
     for key, value in _lines(entry):
         if value:
-            say(f"  {key:<10}{value}")
+            say_wrapped(f"  {key:<10}", value)
     if spec.params:
         say("\n  parameters")
         width = max(len(p.name) for p in spec.params) + 2
@@ -252,16 +250,13 @@ def _lines(entry: Entry[Any]) -> Iterator[tuple[str, str]]:
 
 def _print_param(p: Param, width: int) -> None:
     """Print name, default and range in one line and the meaning below; a long default has its own line."""
-    indent = f"    {'':<{width}}{'':<10}"
-    default = format_scalar(p.default)
+    head, default = f"    {p.name:<{width}}", format_scalar(p.default)
+    if len(default) > 14:
+        say(f"{head}{default}")
     told = f"{p.describe_range()}{' (log scale)' if p.log else ''}"
-    ranges = textwrap.wrap(told, _WIDE - len(indent), break_long_words=False, break_on_hyphens=False)
-    if len(default) < 10:
-        say(f"    {p.name:<{width}}{default:<10}{ranges.pop(0)}")
-    else:
-        say(f"    {p.name:<{width}}{default}")
-    for line in (*ranges, *([p.doc] if p.doc else [])):
-        say(f"{indent}{line}")
+    say_wrapped(f"{'':<{len(head)}}" if len(default) > 14 else f"{head}{default:<10}  ", told)
+    if p.doc:
+        say_wrapped(f"{'':<{len(head)}}", p.doc)
 
 
 def _dataset_lines(spec: DatasetSpec) -> Iterator[tuple[str, str]]:

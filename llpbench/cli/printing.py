@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +20,17 @@ if TYPE_CHECKING:
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a text of one or more lines, whoever wrote it; ``style`` as for ``click.secho``."""
     click.secho(printable(text, lines=True), err=err, nl=nl, **style)
+
+
+def say_wrapped(head: str, text: str, **style: Any) -> None:
+    """Print a text after a head; lines that are too long for the terminal continue below the start of the text.
+
+    In a file or pipe, where ``COLUMNS`` is not set, each text is one line.
+    """
+    wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = min(120, shutil.get_terminal_size().columns) - len(head) if wide else 10**6
+    lines = textwrap.wrap(text, max(width, 30), break_long_words=False, break_on_hyphens=False) or [""]
+    say(head + f"\n{'':<{len(head)}}".join(lines), **style)
 
 
 def print_json(content: Any) -> None:

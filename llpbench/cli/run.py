@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.cli.interrupt import exit_on_interrupt
+from llpbench.cli.keywords import Keywords, chosen, keyword_option
 from llpbench.cli.options import BriefCommand, RareOption, plugin_options, setting_options
 from llpbench.cli.printing import say, verbose_view
-from llpbench.cli.results import plural
+from llpbench.cli.results import describe_cell, plural
 from llpbench.cli.status import print_troubles, trouble_of
-from llpbench.contracts.cell import setting_name
-from llpbench.contracts.errors import UsageError, printable
+from llpbench.contracts.errors import UsageError
 from llpbench.contracts.result import FAILURES
 from llpbench.experiment.run_settings import RunSettings
 
@@ -34,8 +35,9 @@ LARGE_RUN = 2_000
 
 @click.command(cls=BriefCommand, short_help="Run a grid of cells and print its table.")
 @setting_options(RunSettings, "override", "plugins")
+@keyword_option("cells")
 @click.option("--lf", "last_failed", is_flag=True, help="Run cells that failed again, as --rerun failed.")
-@click.option("-y", "--yes", is_flag=True, help="Start a large run without asking.")
+@click.option("-y", "--yes", cls=RareOption, is_flag=True, help="Start a large run without asking.")
 @click.option("-n", "--dry-run", is_flag=True, help="List the cells that would run, and exit.")
 @click.option(
     "--debug",
@@ -56,6 +58,7 @@ LARGE_RUN = 2_000
 )
 @plugin_options
 def run(
+    matching: Keywords,
     last_failed: bool,
     dry_run: bool,
     yes: bool,
@@ -69,7 +72,8 @@ def run(
 ) -> None:
     """Run every combination of methods, datasets, bag sizes, noise levels and seeds; print the table.
 
-    With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites).
+    With --suite, run the cells of a frozen grid that papers can cite (llpbench list suites). With -k, only cells whose
+    line in --dry-run matches: texts joined by and, or, not and parentheses, as in pytest.
 
     Finished cells are kept: the same command again runs only what is missing, and what was made under another protocol
     or by other code of a plugin that is not a release. Ctrl-C loses only the cells that were running.
@@ -84,8 +88,11 @@ def run(
         settings["rerun"] = "failed"
     request = plan_run({**settings, "progress": not (quiet or as_json)})
     if save is not None:
+        if matching.expression:
+            raise UsageError("--save does not go with -k: a run file has the whole grid.")
         _save(request, save)
         return
+    request = replace(request, planned=chosen(request.planned, _line, matching, "cells"))
     if dry_run:
         _print_plan(request)
         return
@@ -156,10 +163,7 @@ def _print_plan(request: RunRequest) -> None:
 
 
 def _line(plan: Planned) -> str:
-    cell = plan.cell
-    noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
-    where = setting_name(plan.dataset_name, cell.bag_size, "  ")
-    return printable(f"{cell.id}  {where}  seed {cell.seed}  {plan.method_name}{noise}")
+    return f"{plan.cell.id}  {describe_cell(plan)}"
 
 
 def _debug(request: RunRequest, post_mortem: bool) -> None:

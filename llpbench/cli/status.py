@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from llpbench.cli.keywords import Keywords, chosen, keyword_option
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
 from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
@@ -100,8 +101,8 @@ def status(
 
 @click.command(short_help="Print what the cells of a run printed.")
 @folder_argument
-@click.option("-k", "matching", default="", metavar="TEXT", help="Cells whose id or description contains TEXT.")
-def logs(folder: Path | None, matching: str) -> None:
+@keyword_option("cells")
+def logs(folder: Path | None, matching: Keywords) -> None:
     """Print the log and the traceback of each cell that has one, failed cells first.
 
     FOLDER is a results folder, by default the newest under results/.
@@ -109,16 +110,16 @@ def logs(folder: Path | None, matching: str) -> None:
     store = open_store(folder)
     planned = store.manifest().planned
     status_of = {result.id: result.status for result in store.results()}
-    chosen = [i for i, plan in planned.items() if matching in i or matching in describe_cell(plan)]
+    found = chosen(list(planned), lambda i: f"{i}  {describe_cell(planned[i])}", matching, "cells")
     shown = 0
-    for cell_id in sorted(chosen, key=lambda i: status_of.get(i, "missing") == "ok"):
+    for cell_id in sorted(found, key=lambda i: status_of.get(i, "missing") == "ok"):
         texts = [_text(path) for path in (store.log_path(cell_id), store.traceback_path(cell_id))]
         if any(texts):
             shown += 1
             say(f"{status_of.get(cell_id, 'missing')}  {describe_cell(planned[cell_id])}  ({cell_id})", bold=True)
             say("\n".join(filter(None, texts)))
     if not shown:
-        say(f"none of {plural(len(chosen), 'cell')} printed anything or failed", err=True)
+        say(f"none of {plural(len(found), 'cell')} printed anything or failed", err=True)
 
 
 def _text(path: Path) -> str:

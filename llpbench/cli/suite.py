@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from llpbench.cli.printing import say
+from llpbench.cli.printing import say, say_wrapped
 from llpbench.cli.results import newest_folder, open_store, plural
 
 if TYPE_CHECKING:
@@ -143,14 +143,14 @@ def print_suite(named: str, registry: Registry) -> None:
 
     suite, part = find_suite(named, registry)
     blocks = plan_suite(suite, registry, Limits(part=part))
-    say(f"{suite.name}/{part}" if part else suite.name, bold=True, nl=False)
-    say(f"  {suite.title}")
+    say(f"{suite.name}/{part}" if part else suite.name, bold=True)
+    say_wrapped("  ", suite.title)
     facts = [("version", f"{suite.version}, {suite.state}"), ("protocol", str(suite.protocol))]
     facts += [("backend", suite.backend), ("cells", f"{len(all_cells(blocks)):,}")]
     facts += [(role, ", ".join(names)) for role, names in methods_by_role(suite, registry, part).items() if names]
     facts += [("frozen", f"values of {suite.frozen.by}"), ("citation", suite.citation)]
     for key, value in facts:
-        say(f"  {key:<10}{value}")
+        say_wrapped(f"  {key:<10}", value)
     for of in suite.part_names(part):
         of_part = [block for block in blocks if block.part == of]
         say(f"\n  {of}", bold=True, nl=False)
@@ -164,9 +164,9 @@ def print_suite(named: str, registry: Registry) -> None:
             axes += [f"seeds {', '.join(map(str, planned.seeds))}"]
             axes += [f"only {', '.join(block.methods)}"] if block.methods else []
             say(f"    {block.title or _datasets(block.datasets)} ({plural(len(planned.cells), 'cell')})")
-            say(f"      {'; '.join(axes)}")
+            say_wrapped("      ", "; ".join(axes))
     typed = shlex.quote(named)
-    one = "" if part else f", or a part: --suite {shlex.quote(f'{named}/{next(iter(suite.parts))}')}"
+    one = "" if part else f"\n  a part: --suite {shlex.quote(f'{named}/{next(iter(suite.parts))}')}"
     say(f"\n  run it: llpbench run --suite {typed}{one}\n  cite it: llpbench cite {typed}")
 
 

@@ -93,12 +93,8 @@ def checks_of(
     backend: str = "jax",
     plugins: Iterable[Path] = (),
     override: Iterable[str] = (),
-    matching: str = "",
 ) -> list[Check]:
-    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``).
-
-    Those whose ``PLUGIN:CHECK`` contains ``matching``, if it is given.
-    """
+    """All checks for several methods, datasets and single-file plugins (names that end with ``.py``)."""
     names = list(names)
     files = [Path(name) for name in names if name.endswith(".py")]
     registry = load_registry((*plugins, *files), tuple(override))
@@ -108,10 +104,7 @@ def checks_of(
         if not found:
             raise UsageError(f"{name} registers neither a method nor a dataset.")
         checks += [check for each in found for check in checks_for(each, registry, backend=backend)]
-    chosen = [check for check in checks if matching in str(check)]
-    if not chosen:
-        raise UnknownNameError("part of a check's name", matching, dict.fromkeys(check.name for check in checks))
-    return chosen
+    return checks
 
 
 def _with(entry: Entry[S], options: Mapping[str, list[str]]) -> Entry[S]:

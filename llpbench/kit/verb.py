@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.cli.keywords import Keywords, chosen, keyword_option
 from llpbench.cli.options import SettingType, plugin_options
 from llpbench.cli.printing import say
 from llpbench.contracts.errors import printable
@@ -26,7 +27,7 @@ _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "y
 @click.command(short_help="Check that methods and datasets meet the plugin contract.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--backend", default="jax", show_default=True, help="Backend of the networks of methods.")
-@click.option("-k", "matching", default="", metavar="TEXT", help="Only checks whose name (PLUGIN:CHECK) contains TEXT.")
+@keyword_option("checks")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop at the first check that fails.")
 @click.option(
     "--timeout",
@@ -39,7 +40,7 @@ _COLOUR = {"passed": "green", "failed": "red", "skipped": "yellow", "exempt": "y
 def check(
     names: tuple[str, ...],
     backend: str,
-    matching: str,
+    matching: Keywords,
     exitfirst: bool,
     timeout: float,
     plugins: tuple[Path, ...],
@@ -54,7 +55,7 @@ def check(
     from llpbench.kit.kit import checks_of, run_checks
 
     os.environ["KERAS_BACKEND"] = backend
-    checks = checks_of(names, backend=backend, plugins=plugins, override=override, matching=matching)
+    checks = chosen(checks_of(names, backend=backend, plugins=plugins, override=override), str, matching, "checks")
     progress = _Progress(len(checks))
     results = run_checks(checks, progress.finished, on_start=progress.started, timeout=timeout, exitfirst=exitfirst)
     counts = Counter(result.outcome for result in results)

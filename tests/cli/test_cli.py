@@ -399,11 +399,17 @@ def test_show_describes_metrics_rules_and_long_parameters(tmp_path: Path) -> Non
     assert "only if named: --rule counts" in llpbench("show", "counts", cwd=tmp_path).stdout
     assert "\n  labels    it uses labels" in llpbench("show", "instances", cwd=tmp_path).stdout
     assert "group-by[columns=...]" in llpbench("show", "group-by", cwd=tmp_path).stdout
-    lines = llpbench("show", "landscape", cwd=tmp_path).stdout.splitlines()
+    lines = llpbench("show", "landscape", cwd=tmp_path, COLUMNS="80").stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("    set "))
     assert "one of" not in lines[start]  # a long default stands alone, and its choices below
     assert lines[start + 1].strip().startswith("one of naive-")
-    assert max(map(len, lines[start : lines.index(next(x for x in lines if "as published" in x))])) <= 120
+    assert max(map(len, lines[start:-1])) <= 80
+
+
+def test_list_wraps_texts_on_a_terminal_and_not_in_a_pipe(tmp_path: Path) -> None:
+    narrow = llpbench("list", cwd=tmp_path, COLUMNS="80").stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert " ".join(narrow.split()) == " ".join(llpbench("list", cwd=tmp_path).stdout.split())
 
 
 def test_doctor_reports_no_problems_here(tmp_path: Path) -> None:

@@ -515,7 +515,7 @@ def test_docs_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert f"Use {names['found'].recommended}" in recommended.stdout
     planned = run_llpbench(*both, "--dry-run", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
-    assert re.search(r"csv\[label=y;path=data\.csv#[0-9a-f]{16}\]  bag 64  seed 2  bp-count", planned.stdout)
+    assert re.search(r"bp-count on csv\[label=y;path=data\.csv#[0-9a-f]{16}\], bag 64, seed 2", planned.stdout)
     done = run_llpbench(*own, "--seeds", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "own-bags" in done.stdout

@@ -822,4 +822,6 @@ def test_command_suggested_by_tune_runs(tmp_path: Path) -> None:
     assert words == ["run", *grid, *options]
     planned = llpbench(*words, "--dry-run", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
-    assert planned.stdout.rstrip().endswith("seed 5  mean-ridge[params=tuned-instances]")
+    assert planned.stdout.rstrip().endswith(
+        "mean-ridge[params=tuned-instances] on synthetic[dim=4;rows=400], bag 8, seed 5"
+    )
