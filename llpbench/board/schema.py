@@ -294,7 +294,8 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """The learning curve of one fit: its values on held-out data by selection rule, at some of its reports.
 
-    Reports are counted from 1; ``selected`` has the report that each rule selected.
+    Reports are counted from 1; ``selected`` has the report that each rule selected, ``starts`` the first report of
+    each stage of a fit with several.
     """
 
     dataset: str
@@ -305,6 +306,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     reports: list[int]
     values: dict[str, list[float | None]]
     selected: dict[str, int]
+    starts: dict[str, int]
 
 
 class Board(msgspec.Struct, kw_only=True):

@@ -12,6 +12,7 @@ import click
 from llpbench.contracts.errors import UsageError
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _OPERATORS = ("and", "or", "not", "(", ")")
 
@@ -77,7 +78,7 @@ def chosen(items: list[T], text: Callable[[T], str], wanted: Keywords, what: str
     return found
 
 
-def keyword_option(what: str) -> Any:
+def keyword_option(what: str) -> Callable[[F], F]:
     """``-k EXPR``: only ``what``, e.g. ``cells``, that match it."""
     text = f"Only {what} that match, e.g. 'bp and not bag 512'."
     return click.option("-k", "matching", type=_Type(), default="", show_default=False, metavar="EXPR", help=text)

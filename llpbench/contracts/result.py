@@ -35,6 +35,7 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
         stages: the same for each stage of a fit with several (``iteration-1``, ``iteration-2``).
         phases: seconds by phase; ``other`` is the rest. Scoring reports is ``report_seconds``.
         history: for each report, its value under every rule.
+        stage_starts: of a fit with several stages, the first report of each (from 0).
         pseudo_labels: AUROC of the pseudo-labels against the training labels, by stage.
         count_sd: standard deviation of the noise added to each count.
         tuning_seconds: duration of the search for the cell's parameters, if there was one.
@@ -61,6 +62,7 @@ class CellResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     selected: dict[str, Selected] = {}
     stages: dict[str, dict[str, Selected]] = {}
     history: list[dict[str, float | None]] = []
+    stage_starts: dict[str, int] = {}
     pseudo_labels: dict[str, float | None] = {}
     notes: dict[str, float | str | bool | None] = {}
     phases: dict[str, float] = {}

@@ -171,7 +171,8 @@ def fit_method(
 
 def fill_result(result: CellResult, judge: Judge, data: Prepared, registry: Registry) -> Predictions:
     """Record what the judge selected; returns the selected test scores (none during tuning)."""
-    result.history, result.pseudo_labels, result.notes = judge.history, judge.pseudo, judge.notes
+    result.history, result.stage_starts = judge.history, judge.stage_starts
+    result.pseudo_labels, result.notes = judge.pseudo, judge.notes
     task = "binary" if judge.classes == 2 else "multiclass"
     metrics = [e.spec for e in registry.metrics if task in e.spec.tasks]
     answers = Answers(data.test_labels, np.array(result.rate), data.test_bag_of)

@@ -252,6 +252,12 @@ class Judge:
             raise MethodError(f"a fit may record at most {MOST_NOTES} notes; {name!r} is one too many")
         self.notes[name] = value if isinstance(value, str | bool) else finite(value)
 
+    @property
+    def stage_starts(self) -> dict[str, int]:
+        """The first report of each stage; empty if there is only one."""
+        found = {stage: number for number, (stage, place) in enumerate(self.places) if place == 0}
+        return found if len(found) > 1 else {}
+
     def rule(self, name: str) -> SelectionRule:
         """The rule of that name."""
         return next(rule for rule in self.rules if rule.name == name)

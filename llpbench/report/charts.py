@@ -114,7 +114,8 @@ def against_time(frame: pd.DataFrame, ylabel: str, ax: Any = None) -> list[Any]:
 def learning_curves(frame: pd.DataFrame, ylabel: str, ax: Any = None) -> list[Any]:
     """Held-out values by report: a panel for each setting, a line for each seed, one colour for each method.
 
-    A dot marks the report that the rule selected. ``frame`` has the columns of ``Results.history``.
+    A dot marks the report that the rule selected. Lines are cut where a stage of a fit starts, at a tick. ``frame`` has
+    the columns of ``Results.history``.
     """
     panels = _panels(frame, ["dataset", "bag_size", "noise"])
     axes, order = _axes(len(panels), ax, sharey=False), _order(frame)
@@ -124,8 +125,15 @@ def learning_curves(frame: pd.DataFrame, ylabel: str, ax: Any = None) -> list[An
         for name, lines, style in _lines(panel, order):
             label = name
             for _, line in lines.groupby("id", sort=False):
-                axis.plot(line["report"] + 1, line["value"], label=label, linewidth=1.2, **style)
-                label = "_"
+                starts = line["stage"].ne(line["stage"].shift()).cumsum()
+                for number, part in line.groupby(starts):
+                    axis.plot(part["report"] + 1, part["value"], label=label, linewidth=1.2, **style)
+                    label = "_"
+                    if number > 1:
+                        start = (part["report"].iloc[0] + 1, part["value"].iloc[0])
+                        axis.plot(*start, "|", color=style["color"], markersize=12)
+                        if name != "_":
+                            axis.annotate(part["stage"].iloc[0], start, (2, 6), textcoords="offset points", fontsize=6)
             chosen = lines[lines["selected"]]
             axis.plot(chosen["report"] + 1, chosen["value"], "o", color=style["color"], markersize=5)
         axis.set(xlabel="report", ylabel=ylabel, title=_title(dataset, noise, size))

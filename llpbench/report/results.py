@@ -111,7 +111,7 @@ class Results:
     def history(self, rule: str = DEFAULT_RULE) -> pd.DataFrame:
         """The learning curves: for each cell and report its value on held-out data under a rule.
 
-        ``selected`` marks the report that the rule selected. ``stage_best`` names the stage of which it is the best.
+        ``selected`` marks the report that the rule selected, and ``stage`` names the stage of a fit with several.
         """
         import pandas as pd
 
@@ -119,7 +119,7 @@ class Results:
         names = {plan.cell.id: plan for plan in self.planned}
         rows = [row for result in self.results for row in _history_rows(names[result.id], result, name)]
         columns = ["id", "dataset", "method", "oracle", "noise", "bag_size", "seed", "report", "value", "selected"]
-        return pd.DataFrame(rows, columns=[*columns, "stage_best"])
+        return pd.DataFrame(rows, columns=[*columns, "stage"])
 
     def plot(self, kind: str = "bags", metric: str = "", rule: str = DEFAULT_RULE, *, ax: Any = None) -> Any:
         """Draw a chart with matplotlib and return its axes, one for each panel.
@@ -201,14 +201,14 @@ def _history_rows(plan: Planned, result: CellResult, rule: str) -> list[dict[str
     facts = {"id": cell.id, "dataset": plan.dataset_name, "method": plan.method_name, "oracle": plan.oracle}
     facts |= {"noise": cell.noise, "bag_size": cell.bag_size, "seed": cell.seed}
     chosen = result.selected.get(rule)
-    stages = {found[rule].report: stage for stage, found in result.stages.items() if rule in found}
+    starts = sorted((first, stage) for stage, first in result.stage_starts.items())
     return [
         {
             **facts,
             "report": number,
             "value": values[rule],
             "selected": chosen is not None and chosen.report == number,
-            "stage_best": stages.get(number, ""),
+            "stage": max((start for start in starts if start[0] <= number), default=(0, ""))[1],
         }
         for number, values in enumerate(result.history)
         if values.get(rule) is not None

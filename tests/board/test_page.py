@@ -108,6 +108,7 @@ def test_a_run_has_learning_curves_with_the_selected_reports(
     selected = {"bags": Selected(report=150, value=0.1), "instances": Selected(report=199, value=0.6)}
     cells = [make_cell(dataset="adult", method="dllp", bag_size=512, seed=seed) for seed in (0, 1)]
     results = [make_result(cell, dataset_name="adult", history=history, selected=selected) for cell in cells]
+    results[0].stage_starts = {"iteration-1": 0, "iteration-2": 70}
     once = make_result(make_cell(dataset="adult", method="mean-ridge", bag_size=512), history=history[:1])
     curves = curves_of([*results, once])
     assert [(c.method, c.seed, c.reports[-1], c.selected) for c in curves] == [
@@ -118,6 +119,10 @@ def test_a_run_has_learning_curves_with_the_selected_reports(
     path = written(tmp_path, {**board, "curves": msgspec.to_builtins(curves)})
     browser.open(path)
     assert browser.run("document.querySelectorAll('figure.curves .series').length") == 2
+    lines = "[...document.querySelectorAll('figure.curves .series')].map(g => g.querySelectorAll('.line').length)"
+    assert sorted(browser.run(lines)) == [1, 3]  # two stages and the tick at which the second starts
+    tick = "document.querySelector('figure.curves .line[data-tip]').dataset.tip"
+    assert browser.run(tick) == "dllp · seed 0 · iteration-2 starts at report 71"
     assert browser.run("document.querySelectorAll('figure.curves .mark').length") == 2
     row = "[...document.querySelectorAll('figure.curves tbody tr')].map(r => r.textContent)"
     assert browser.run(row) == ["dllp02001510.007", "dllp12001510.007"]

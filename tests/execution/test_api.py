@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,23 @@ def test_history_has_every_report_and_marks_the_selected_one(results: Results) -
     chosen = history[history["selected"]].set_index("id")
     assert chosen["report"].to_dict() == {i: r.selected["instances"].report for i, r in by_id.items()}
     assert all(value == by_id[i].selected["instances"].value for i, value in chosen["value"].items())
+
+
+def test_curves_are_cut_where_a_stage_starts(results: Results) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    fit = msgspec.structs.replace(
+        next(r for r in results.results if r.cell.method == "mean-ridge"),
+        history=[{"bags": value} for value in (3.0, 2.0, 5.0, 4.0)],
+        stage_starts={"one": 0, "two": 2},
+    )
+    staged = copy.copy(results)
+    staged.results = [fit]
+    assert list(staged.history()["stage"]) == ["one", "one", "two", "two"]
+    (axis, *_) = staged.plot("curves")
+    lines = [list(line.get_ydata()) for line in axis.lines if line.get_linestyle() == "-"]
+    assert lines == [[3.0, 2.0], [5.0, 4.0]]
+    assert [text.get_text() for text in axis.texts] == ["two"]
 
 
 def test_folder_can_be_read_again(results: Results) -> None:

@@ -258,6 +258,7 @@ def test_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
     feed(monitor, 2, stage="two", start=3)
     assert monitor.should_stop
     assert [monitor.stages[s].best["bags"].report for s in ("one", "two")] == [0, 3]
+    assert monitor.stage_starts == {"one": 0, "two": 2}
     winner = monitor.winner(monitor.rules[0])
     assert (winner.stage, winner.report) == ("two", 3)
 

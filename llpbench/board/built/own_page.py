@@ -85,7 +85,7 @@ def curves_of(results: Iterable[CellResult]) -> list[Curve]:
             rule: selected.report for rule, selected in r.selected.items() if 0 <= selected.report < len(r.history)
         }
         step = -(-len(r.history) // MOST_POINTS)
-        kept = sorted({*range(0, len(r.history), step), len(r.history) - 1, *chosen.values()})
+        kept = sorted({*range(0, len(r.history), step), len(r.history) - 1, *chosen.values(), *r.stage_starts.values()})
         rules = dict.fromkeys(rule for rule in r.history[0] if rule in r.selected)
         curves.append(
             Curve(
@@ -97,6 +97,7 @@ def curves_of(results: Iterable[CellResult]) -> list[Curve]:
                 reports=[number + 1 for number in kept],
                 values={rule: [_rounded(r.history[number].get(rule)) for number in kept] for rule in rules},
                 selected={rule: number + 1 for rule, number in chosen.items()},
+                starts={stage: number + 1 for stage, number in r.stage_starts.items()},
             )
         )
     return curves

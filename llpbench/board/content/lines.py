@@ -35,7 +35,7 @@ class Line(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def compact(result: CellResult) -> CellResult:
     """A result without what no page shows: the curve of reports, the traceback, digits of times."""
     small = msgspec.json.decode(msgspec.json.encode(result), type=CellResult)  # a deep copy
-    small.history, small.traceback = [], ""
+    small.history, small.stage_starts, small.traceback = [], {}, ""
     small.reason = _line(small.reason, _LONGEST_REASON)
     small.failed_at = _line(small.failed_at, _LONGEST_NOTE)
     small.stages = {

@@ -1,5 +1,15 @@
 // Learning curves, on the page of a results folder: the value on held-out data by report, a line for each seed.
 
+// The points of a curve by the stages of its fit, in order; one stage without a name if it has none.
+function stages(curve) {
+  const starts = Object.entries(dict(curve.starts)).sort(by(([, n]) => n));
+  if (!starts.length) return [['', curve.points]];
+  return starts.map(([name, from], i) => [
+    name,
+    curve.points.filter(([n]) => n >= from && (i + 1 === starts.length || n < starts[i + 1][1])),
+  ]);
+}
+
 function curveChart(view, styles, width) {
   const {rule, noise, state, dataset} = view;
   const shown = new Set(view.rows.map((r) => r.method));
@@ -36,7 +46,16 @@ function curveChart(view, styles, width) {
     s(
       'g',
       {class: `series${view.rest.has(str(c.method)) ? ' rest' : ''}`, 'data-m': c.style.id, 'data-tip': told(c)},
-      s('path', {class: `line thin ${c.style.hue}`, d: pathOf(c.points.map(([n, v]) => [x(n), y(v)]))}),
+      stages(c).map(([name, points], i) => [
+        s('path', {class: `line thin ${c.style.hue}`, d: pathOf(points.map(([n, v]) => [x(n), y(v)]))}),
+        i && points.length
+          ? s('path', {
+              class: `line thin ${c.style.hue}`,
+              d: `M${x(points[0][0])},${y(points[0][1]) - 7}v14`,
+              'data-tip': `${told(c)} · ${name} starts at report ${points[0][0]}`,
+            })
+          : null,
+      ]),
       c.points
         .filter(([n]) => n === c.chosen)
         .map(([n, v]) =>
@@ -56,7 +75,7 @@ function curveChart(view, styles, width) {
     width,
     height,
     title: `Learning curves, ${bagSize(dataset, state.bag)}`,
-    note: `${capital(str(title) || rule)} on held-out data by report, rule ${rule}${higher === false ? ' (low is best)' : ''}; a line for each seed. Markers: the reports that the rule selected.`,
+    note: `${capital(str(title) || rule)} on held-out data by report, rule ${rule}${higher === false ? ' (low is best)' : ''}; a line for each seed${curves.some((c) => stages(c).length > 1) ? ', cut where a stage of the fit starts' : ''}. Markers: the reports that the rule selected.`,
     describe: `${plural(curves.length, 'line')} over at most ${plural(last, 'report')}.`,
     draw: [
       yAxis(y, ticks(range, 6), box.left, box.right),
