@@ -4,7 +4,6 @@ from .contracts.data import Bags as Bags
 from .contracts.data import Column as Column
 from .contracts.data import Files as Files
 from .contracts.data import FloatArray as FloatArray
-from .contracts.data import HeldBack as HeldBack
 from .contracts.data import HeldOut as HeldOut
 from .contracts.data import IntArray as IntArray
 from .contracts.data import Overlap as Overlap

@@ -224,10 +224,6 @@ class HeldOut:
     labels: IntArray | None = None
 
 
-HeldBack = HeldOut
-"""The former name of ``HeldOut``."""
-
-
 def read_only(array: np.ndarray) -> np.ndarray:
     """The array, locked against writing, so that a method that changes its input fails."""
     array.setflags(write=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from llpbench.contracts.errors import DataUnavailableError
 from llpbench.contracts.specs import DataFile, DatasetSpec
-from llpbench.data import sources, transfer
+from llpbench.data import sources
 from llpbench.data.cache import CACHE_VARIABLE, file_sha256, inspect_file
 from llpbench.data.sources import Origin, Progress, SourceError
 from llpbench.system.environment import DATA
@@ -72,7 +72,6 @@ class Fetcher:
             fetched, pieced = sources.retrieve(origin, Path(scratch), limit=limit, progress=self.progress, at=partial)
             if fetched == partial:
                 fetched = partial.replace(Path(scratch) / "download")
-                transfer.discard(partial)
             try:
                 self._keep(origin, fetched, file)
             except SourceError:

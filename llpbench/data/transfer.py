@@ -1,15 +1,12 @@
 """Download one address to one file, resuming an interrupted transfer.
 
-The bytes received so far are kept beside a note with the file version that the server names (``ETag`` or
-``Last-Modified``). The next request asks for the rest of that version (``Range`` with ``If-Range``). A server that
-ignores ranges, or has another version by now, sends the whole file and the transfer starts over. A server that names no
-version is asked for the rest too: the caller compares the checksum in the end.
+The bytes received so far are kept, and the next request asks for the rest (``Range``). A server that ignores ranges
+sends the whole file, and the transfer starts over. If the file changed between two requests, its pieces do not have the
+declared checksum: the caller compares it and fetches the file again from its beginning.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 import time
 from collections.abc import Callable
@@ -61,7 +58,7 @@ def download(
         for attempt in range(1, ATTEMPTS + 1):
             have = _size(target)
             if limit is not None and have > limit:
-                discard(target)
+                target.unlink()
             if limit is not None and have == limit:
                 on_progress(have, limit)
                 return True
@@ -86,29 +83,25 @@ def _request(
     timeout: tuple[float, float],
 ) -> int:
     """Make one request; returns 1 for a whole file, 2 for a continued one, 0 if what was here had to be discarded."""
-    have, version = _size(target), _read_version(target)
-    headers = {"Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-        headers |= {"If-Range": version} if version else {}
+    have = _size(target)
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with session.get(url, headers=headers, stream=True, timeout=timeout) as answer:
         begins, total = _extent(answer)
         if have and (answer.status_code == 416 or (answer.status_code == 206 and begins != have)):
-            discard(target)
+            target.unlink()
             return 0
         answer.raise_for_status()
         continued = answer.status_code == 206
         if continued and not have:
             return 0
         have = have if continued else 0
-        _write_version(target, answer.headers)
         with target.open("ab" if have else "wb") as stream:
             on_progress(have, total or limit)
             for chunk in answer.iter_content(CHUNK):
                 have += len(chunk)
                 if have > (MOST_BYTES if limit is None else limit):
                     stream.close()
-                    discard(target)
+                    target.unlink()
                     expected = f"the expected {limit:,}" if limit is not None else f"{MOST_BYTES:,}"
                     raise TransferError(f"sends more than {expected} bytes")
                 stream.write(chunk)
@@ -116,34 +109,8 @@ def _request(
     return 2 if continued else 1
 
 
-def discard(target: Path) -> None:
-    """Delete the bytes received so far and their note."""
-    target.unlink(missing_ok=True)
-    _note(target).unlink(missing_ok=True)
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _note(target: Path) -> Path:
-    return target.with_name(f"{target.name}.json")
-
-
-def _write_version(target: Path, headers: Any) -> None:
-    """Note the version that the server names; a weak ``ETag`` does not promise equal bytes and does not count."""
-    tag = headers.get("ETag", "")
-    version = tag if re.fullmatch(r'"[\x21-\x7e]*"', tag) else headers.get("Last-Modified", "")
-    with contextlib.suppress(OSError):
-        _note(target).write_text(json.dumps(version), encoding="utf-8")
-
-
-def _read_version(target: Path) -> str:
-    try:
-        version = json.loads(_note(target).read_bytes())
-    except (OSError, ValueError):
-        return ""
-    return version if isinstance(version, str) and re.fullmatch(r"[\x20-\x7e]{1,200}", version) else ""
 
 
 def _extent(answer: Any) -> tuple[int, int | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.specs import BagScheme, DatasetSpec, ExecutorSpec, MethodSpec, Scalar
@@ -42,11 +42,6 @@ def split_joined(text: str) -> list[str]:
     if not all(found):
         raise UsageError(f"--schemes {text!r}: expected a bag scheme on either side of {JOIN}.")
     return found
-
-
-def names_of(given: str | Iterable[str]) -> list[str]:
-    """Several names, given as a text with commas or as a list."""
-    return split_list(given) if isinstance(given, str) else list(given)
 
 
 def parse_options(text: str) -> tuple[str, dict[str, list[str]]]:

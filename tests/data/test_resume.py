@@ -31,10 +31,10 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.body, self.etag, self.modified = BODY, '"v1"', ""
+        self.body = BODY
         self.cuts: list[int] = []  # bytes after which the next answers break off
         self.ranges = True
-        self.asked: list[tuple[str, str]] = []
+        self.asked: list[str] = []
         self.answers: list[int] = []
         self.lies = ""  # a Content-Range to send in place of the true one
 
@@ -47,20 +47,15 @@ class Handler(QuietHandler):
     def do_GET(self) -> None:  # noqa: N802
         server = self.server
         assert isinstance(server, Server)
-        wanted, condition = self.headers.get("Range", ""), self.headers.get("If-Range", "")
-        server.asked.append((wanted, condition))
+        wanted = self.headers.get("Range", "")
+        server.asked.append(wanted)
         begin = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0  # type: ignore[index]
-        same = not condition or condition in (server.etag, server.modified)
-        partial = bool(wanted) and server.ranges and same
+        partial = bool(wanted) and server.ranges
         status = 416 if partial and begin >= len(server.body) else 206 if partial else 200
         server.answers.append(status)
         self.send_response(status)
         payload = b"" if status == 416 else server.body[begin:] if partial else server.body
         self.send_header("Content-Length", str(len(payload)))
-        if server.etag:
-            self.send_header("ETag", server.etag)
-        if server.modified:
-            self.send_header("Last-Modified", server.modified)
         if status == 206:
             extent = f"bytes {begin}-{len(server.body) - 1}/{len(server.body)}"
             self.send_header("Content-Range", server.lies or extent)
@@ -98,9 +93,8 @@ def half_fetched(server: Server, tmp_path: Path) -> None:
     server.cuts = [CUT, *[0] * (transfer.ATTEMPTS - 1)]
     with pytest.raises(DataUnavailableError, match="broke off before its end"):
         store(server.url).fetch()
-    part, note = kept(tmp_path)
+    (part,) = kept(tmp_path)
     assert part.read_bytes() == server.body[:HALF]
-    assert note.name == f"{part.name}.json"
     assert not (tmp_path / "data" / "toy" / "file").exists()
     server.asked.clear()
     server.answers.clear()
@@ -110,7 +104,7 @@ def test_cut_connection_is_resumed_at_once(server: Server, tmp_path: Path) -> No
     server.cuts = [CUT, transfer.CHUNK + 100]
     (path,) = store(server.url).fetch()
     assert path.read_bytes() == BODY
-    assert server.asked == [("", ""), (f"bytes={HALF}-", '"v1"'), (f"bytes={HALF + transfer.CHUNK}-", '"v1"')]
+    assert server.asked == ["", f"bytes={HALF}-", f"bytes={HALF + transfer.CHUNK}-"]
     assert server.answers == [200, 206, 206]
     assert kept(tmp_path) == []
 
@@ -120,7 +114,7 @@ def test_next_fetch_resumes_an_interrupted_one(server: Server, tmp_path: Path) -
     heard: list[int] = []
     (path,) = store(server.url, progress=lambda _, done, __: heard.append(done)).fetch()
     assert path.read_bytes() == BODY
-    assert server.asked == [(f"bytes={HALF}-", '"v1"')]
+    assert server.asked == [f"bytes={HALF}-"]
     assert heard[1] == HALF
     assert heard[-1] == len(BODY)
     assert kept(tmp_path) == []
@@ -134,48 +128,26 @@ def test_server_that_ignores_ranges_is_downloaded_from_the_start(server: Server,
     assert server.answers == [200]
 
 
-def test_changed_version_restarts_the_download(server: Server, tmp_path: Path) -> None:
-    """The version is asked for (If-Range), so the new file comes whole and no two halves are mixed."""
-    half_fetched(server, tmp_path)
-    server.body, server.etag = BODY[::-1], '"v2"'
-    (path,) = store(server.url, BODY[::-1]).fetch()
-    assert path.read_bytes() == BODY[::-1]
-    assert server.asked == [(f"bytes={HALF}-", '"v1"')]
-    assert server.answers == [200]
-
-
-@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
-def test_changed_file_without_version_restarts_the_download(server: Server, tmp_path: Path, etag: str) -> None:
+def test_changed_file_restarts_the_download(server: Server, tmp_path: Path) -> None:
     """Two halves of different files fail their checksum; the file is fetched again from its beginning."""
-    server.etag = etag
     half_fetched(server, tmp_path)
     server.body = BODY[::-1]
     (path,) = store(server.url, BODY[::-1]).fetch()
     assert path.read_bytes() == BODY[::-1]
-    assert server.asked == [(f"bytes={HALF}-", ""), ("", "")]
+    assert server.asked == [f"bytes={HALF}-", ""]
     assert server.answers == [206, 200]
     assert kept(tmp_path) == []
 
 
-def test_date_serves_as_a_version(server: Server, tmp_path: Path) -> None:
-    server.etag, server.modified = "", "Mon, 01 Jan 2024 00:00:00 GMT"
-    half_fetched(server, tmp_path)
-    store(server.url).fetch()
-    assert server.asked == [(f"bytes={HALF}-", server.modified)]
-    assert server.answers == [206]
-
-
 def test_shortened_file_restarts_the_download(server: Server, tmp_path: Path) -> None:
-    server.etag = ""
     half_fetched(server, tmp_path)
     server.body = BODY[:1000]
     (path,) = store(server.url, BODY[:1000]).fetch()
     assert path.read_bytes() == BODY[:1000]
 
 
-def test_truncated_file_without_version_is_rejected(server: Server, tmp_path: Path) -> None:
+def test_truncated_file_is_rejected(server: Server, tmp_path: Path) -> None:
     """Nothing lies beyond the half that is here (416): it is thrown away, and what the server has is refused whole."""
-    server.etag = ""
     half_fetched(server, tmp_path)
     server.body = BODY[:1000]
     with pytest.raises(DataUnavailableError, match="cut short at 1,000 of"):
@@ -202,21 +174,11 @@ def test_file_with_a_wrong_checksum_is_requested_once(server: Server, tmp_path: 
 
 def test_complete_download_is_kept_after_a_kill(server: Server, tmp_path: Path) -> None:
     half_fetched(server, tmp_path)
-    part, _ = kept(tmp_path)
+    (part,) = kept(tmp_path)
     part.write_bytes(BODY)
     (path,) = store(server.url).fetch()
     assert path.read_bytes() == BODY
     assert server.asked == []
-
-
-@pytest.mark.parametrize("note", [b"", b"[]", b"{", b'{"url": 3, "version": "x\\ny"}', b"\xff\xfe"])
-def test_damaged_version_note_restarts_the_download(server: Server, tmp_path: Path, note: bytes) -> None:
-    half_fetched(server, tmp_path)
-    _, beside = kept(tmp_path)
-    beside.write_bytes(note)
-    (path,) = store(server.url).fetch()
-    assert path.read_bytes() == BODY
-    assert server.asked == [(f"bytes={HALF}-", "")]
 
 
 def test_archive_download_is_resumed(server: Server, tmp_path: Path) -> None:
@@ -236,4 +198,4 @@ def test_old_partial_downloads_are_removed(server: Server, tmp_path: Path) -> No
     for path in kept(tmp_path):
         os.utime(path, (old, old))
     store(server.url).fetch()
-    assert server.asked == [("", "")]
+    assert server.asked == [""]
