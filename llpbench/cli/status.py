@@ -16,7 +16,6 @@ from llpbench.cli.printing import say
 from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
-from llpbench.results.reading import read_regular
 
 if TYPE_CHECKING:
     from llpbench.contracts.result import CellResult
@@ -124,7 +123,7 @@ def logs(folder: Path | None, matching: Keywords) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return read_regular(path).decode(errors="replace").rstrip()
+        return path.read_text(errors="replace").rstrip()
     except OSError:
         return ""
 

@@ -24,12 +24,12 @@ import msgspec
 
 from llpbench.cluster.dask_watch import SCHEDULER, ClusterQuery, SilenceMonitor
 from llpbench.cluster.remote import CellReply, CellRequest, run_cell
-from llpbench.contracts.errors import ExecutorError, StoreError, UsageError, describe, printable, shortened
+from llpbench.contracts.errors import ExecutorError, StoreError, UsageError, describe
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.local import cells_at_once
 from llpbench.results.sealing import Damaged, decode_result
-from llpbench.results.store import Store, is_machine_name
+from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
 
 log = logging.getLogger("llpbench")
@@ -233,7 +233,7 @@ class DaskExecutor:
             else:
                 what = f"worker {name} has not responded for {seconds:.0f} s; waiting"
                 then = "until it responds or the scheduler removes it"
-            log.warning("the Dask %s %s", printable(what), then)
+            log.warning("the Dask %s %s", what, then)
 
     def _lost(self) -> ExecutorError:
         return ExecutorError(
@@ -308,20 +308,17 @@ class DaskExecutor:
         del self._sent[sent.future.key]
         if reply.status == "trouble":
             return self._try_elsewhere(sent, reply)
-        if reply.machine_id and not is_machine_name(reply.machine_id):
-            trouble = f"it sent an invalid machine id, {printable(reply.machine_id)[:80]!r}"
-            return self._try_elsewhere(sent, msgspec.structs.replace(reply, reason=trouble))
-        reason, where = shortened(printable(reply.reason)), reply.machine_id
-        outcome = Outcome(sent.job, reply.status, reason, reply.seconds, reply.peak_memory_mb, machine=where)
-        return [_write_files(outcome, reply)]
+        how = Outcome(
+            sent.job, reply.status, reply.reason, reply.seconds, reply.peak_memory_mb, machine=reply.machine_id
+        )
+        return [_write_files(how, reply)]
 
     def _try_elsewhere(self, sent: _SubmittedCell, reply: CellReply) -> list[Outcome]:
         """Submit a cell again after a failure of its worker."""
         troubled = [*sent.troubled, reply.worker]
         if len(troubled) >= _TRIES:
             return [Outcome(sent.job, "trouble", f"no worker could run it ({_TRIES} tries): {reply.reason}")]
-        who, why = printable(reply.worker), shortened(printable(reply.reason), 400)
-        log.warning("the Dask worker %s could not run a cell (%s); trying again", who, why)
+        log.warning("the Dask worker %s could not run a cell (%s); trying again", reply.worker, reply.reason[:400])
         self._send(sent.job, troubled)
         return []
 
@@ -339,14 +336,6 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _machine_record(sent: bytes) -> dict[str, Any]:
-    """A worker's description of its machine; empty if it is invalid."""
-    try:
-        return msgspec.json.decode(sent, type=dict[str, str | int | float]) if len(sent) < 10_000 else {}
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
-
-
 def _write_files(outcome: Outcome, reply: CellReply) -> Outcome:
     """Write the files of a cell into the results folder, the result last; an invalid result counts as a crash."""
     job = outcome.job
@@ -360,13 +349,8 @@ def _write_files(outcome: Outcome, reply: CellReply) -> Outcome:
             result = decode_result(reply.result)
         except Damaged as damage:
             return Outcome(job, "crashed", f"worker {reply.worker} sent a damaged result: {damage}")
-        if result.id != cell_id:
-            return Outcome(job, "crashed", f"worker {reply.worker} sent the result of another cell ({result.id})")
-        if result.machine and not is_machine_name(result.machine):  # it becomes a file name
-            return Outcome(job, "crashed", f"worker {reply.worker} sent a result with an invalid machine id")
         store.keep_predictions(cell_id, reply.predictions)
-        if result.machine:
-            store.write_machine(result.machine, _machine_record(reply.machine))
+        store.write_machine(result.machine, reply.machine)
         write_atomically(store.result_path(cell_id), reply.result)
         store.keep_traceback(result)
     except OSError as error:

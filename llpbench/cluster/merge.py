@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,13 +17,10 @@ import msgspec
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.result import STATUSES, CellResult, Selected
 from llpbench.experiment.plan import Planned
-from llpbench.results.reading import OTHER_BYTES, read_regular
 from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store
 from llpbench.system.files import write_atomically
-
-_RESULT = re.compile(r"[0-9a-f]{16}\Z")
 
 
 @dataclass
@@ -81,10 +77,10 @@ def merge(sources: Iterable[Path], out: Path) -> MergeReport:
     if report.scores:
         report.notes.append(f"added test scores for {report.scores} results of {out}")
     for store in given:
-        for path in _files(store.root / "machines", "*.json"):
+        for path in (store.root / "machines").glob("*.json"):
             if not (target.root / "machines" / path.name).exists():
                 with contextlib.suppress(OSError):
-                    write_atomically(target.root / "machines" / path.name, read_regular(path))
+                    write_atomically(target.root / "machines" / path.name, path.read_bytes())
     report.planned = len(planned)
     return report
 
@@ -130,33 +126,22 @@ def _plan(stores: list[Store], report: MergeReport) -> tuple[dict[str, Planned],
         if more != cells
     ]
     for store in stores:
-        for path in _files(store.root / "cells", "*.json"):
-            found = _find(store, path.stem) if _RESULT.match(path.stem) else None
-            if found is None:
-                report.conflicts.append(f"{path}: not the name of a result; left where it is")
-            elif path.stem not in planned and found.result is None:
+        for path in sorted((store.root / "cells").glob("*.json")):
+            found = _find(store, path.stem) if path.stem not in planned else None
+            if found is not None and found.result is None:
                 report.conflicts.append(f"{path}: {found.damage}, and in no plan; left where it is")
-            elif path.stem not in planned and found.result is not None:
+            elif found is not None and found.result is not None:
                 planned[path.stem] = Planned.of(found.result)
                 report.notes.append(f"{path.stem}: added a result of {store.root} that was in no plan")
     return planned, commands
 
 
-def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """Regular files in the order of their names; symbolic links are left out."""
-    yield from (path for path in sorted(folder.glob(pattern)) if _is_there(path))
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
-
-
 def _find(store: Store, cell_id: str) -> _Found | None:
     path = store.result_path(cell_id)
-    if not _is_there(path):
-        return None
     try:
-        data = read_regular(path)
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         return _Found(store, b"", None, error.strerror or str(error))
     try:
@@ -184,7 +169,7 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: MergeR
         aside.append(other)
         line = f"{cell_id}: {difference} ({best.store.root} and {other.store.root}); the first is kept"
         (report.conflicts if _rank(other) == _rank(best) and _rank(best)[0] == 0 else report.notes).append(line)
-    donor = next((store for store in same if _is_there(store.predictions_path(cell_id))), None)
+    donor = next((store for store in same if store.predictions_path(cell_id).is_file()), None)
     new = best is not None and best.store is not target
     if not (aside or new or donor not in (None, target)):
         return
@@ -195,12 +180,10 @@ def _merge_cell(cell_id: str, stores: list[Store], target: Store, report: MergeR
         for other in aside:
             _set_aside(cell_id, other, stores.index(other.store), target)
         if best is not None and best.store is not target:
-            target.make_way(cell_id)
             _copy(cell_id, best, donor or best.store, target)
             report.copied += 1
         elif donor is not None and donor is not target:
-            target.make_way(cell_id)
-            target.keep_predictions(cell_id, read_regular(donor.predictions_path(cell_id), OTHER_BYTES))
+            target.keep_predictions(cell_id, donor.predictions_path(cell_id).read_bytes())
             report.scores += 1
     except OSError as error:
         raise StoreError(f"cannot write to {target.root}: {error}") from None
@@ -219,8 +202,8 @@ def _copy(cell_id: str, found: _Found, donor: Store, target: Store) -> None:
     pairs = [(donor.predictions_path(cell_id), target.predictions_path(cell_id))]
     pairs.append((found.store.log_path(cell_id), target.log_path(cell_id)))
     for source, place in pairs:
-        if _is_there(source):
-            write_atomically(place, read_regular(source, OTHER_BYTES))
+        if source.is_file():
+            write_atomically(place, source.read_bytes())
         else:
             place.unlink(missing_ok=True)  # it belongs to the replaced result, and was kept with it
     write_atomically(target.result_path(cell_id), found.data)
@@ -231,14 +214,13 @@ def _copy(cell_id: str, found: _Found, donor: Store, target: Store) -> None:
 def _set_aside(cell_id: str, found: _Found, number: int, target: Store) -> None:
     """Keep a replaced result in ``conflicts/`` with its test scores and log, unless it is there already."""
     folder = target.root / "conflicts"
-    kept = [path for path in _files(folder, f"{cell_id}-*.json") if path.read_bytes() == found.data]
-    if kept:
+    if any(path.read_bytes() == found.data for path in folder.glob(f"{cell_id}-*.json")):
         return
     while (place := folder / f"{cell_id}-{number}.json").exists():
         number += 1
     for path in (found.store.predictions_path(cell_id), found.store.log_path(cell_id)):
-        if _is_there(path):
-            write_atomically(place.with_suffix(path.suffix), read_regular(path, OTHER_BYTES))
+        if path.is_file():
+            write_atomically(place.with_suffix(path.suffix), path.read_bytes())
     write_atomically(place, found.data)
 
 

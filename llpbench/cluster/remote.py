@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -58,7 +58,7 @@ class CellReply(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     peak_memory_mb: float = 0.0
     machine_id: str = ""
-    machine: bytes = b""
+    machine: dict[str, Any] = {}
     result: bytes = b""
     predictions: bytes = b""
     log: bytes = b""
@@ -146,7 +146,7 @@ def _reply(outcome: Outcome, store: Store) -> CellReply:
         seconds=outcome.seconds,
         peak_memory_mb=outcome.peak_memory_mb,
         machine_id=machine_id(),
-        machine=msgspec.json.encode(machine()),
+        machine=machine(),
         result=result,
         predictions=predictions,
         log=log,

@@ -102,7 +102,6 @@ class Driver:
             claim.release()
             self._record(work, task, made)
             return True
-        self.store.make_way(cell_id)
         self._running[cell_id] = (task, claim)
         notify(self.views, "started", task.job)
         self.executor.submit(task.job)

@@ -9,11 +9,12 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import msgspec
 import psutil
@@ -23,7 +24,6 @@ from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.processes import end_tree, memory_mb, show_stacks
-from llpbench.results.reading import open_regular
 
 TROUBLE = 75
 """Exit code of a judge that could not do its part, as where its result cannot be written (``EX_TEMPFAIL``)."""
@@ -110,7 +110,7 @@ class Watched:
         deadline = time.monotonic() + _STACK_SECONDS
         while time.monotonic() < deadline and (not printed or printed != last):  # until it prints no more
             time.sleep(0.05)
-            with contextlib.suppress(OSError), open_regular(log, links=False) as file:
+            with contextlib.suppress(OSError), _open_regular(log) as file:
                 file.seek(before)
                 printed, last = file.read(_LOG_TAIL), printed
         where = where_it_was(printed.decode(errors="replace"))
@@ -148,7 +148,7 @@ class Watched:
 
 def keep_log(printed: Path, log: Path) -> None:
     """Append a method's output to a log: its beginning and its end if it is long. Remove an empty log."""
-    with contextlib.suppress(OSError), open_regular(printed, links=False) as file, log.open("ab") as target:
+    with contextlib.suppress(OSError), _open_regular(printed) as file, log.open("ab") as target:
         size = os.fstat(file.fileno()).st_size
         target.write(file.read(_LOG_HEAD))
         if size > _LOG_HEAD + _LOG_TAIL:
@@ -185,7 +185,7 @@ def describe_exit(returncode: int) -> str:
 def end_of_log(log: Path) -> str:
     """The end of a cell's output, on one line."""
     try:
-        with open_regular(log, links=False) as file:
+        with _open_regular(log) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_TAIL))
             text = file.read(_LOG_TAIL).decode(errors="replace")
     except OSError:
@@ -196,3 +196,12 @@ def end_of_log(log: Path) -> str:
     fatal = [i for i, line in enumerate(lines) if line.startswith("Fatal Python error")]
     text = " | ".join(lines[fatal[-1] : fatal[-1] + 6] if fatal else lines[-3:])
     return f"; its last output was: {text[:400]}"
+
+
+def _open_regular(log: Path) -> BinaryIO:
+    """Open a log that a method may have replaced by a link or a pipe: ``OSError``, without waiting, if it did."""
+    handle = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{log} is not a regular file")
+    return os.fdopen(handle, "rb")

@@ -54,6 +54,8 @@ from llpbench.system.files import TRANSIENT
 from llpbench.system.machine import machine, machine_id
 from llpbench.system.opened import opened_files, watch_files
 
+_LONGEST_TRACEBACK = 20_000
+
 
 def run_job(job: Job, *, fork: bool = False) -> CellResult:
     """Run a cell and write its result.
@@ -173,7 +175,7 @@ def failures_recorded_in(result: CellResult) -> Iterator[None]:
 
 def _record_failure(result: CellResult, error: Exception) -> None:
     result.status, result.reason = "failed", describe(error)
-    result.traceback, result.failed_at = traceback.format_exc(limit=-12), where_it_failed(error)
+    result.traceback, result.failed_at = traceback.format_exc(limit=-12)[-_LONGEST_TRACEBACK:], where_it_failed(error)
 
 
 def _record_origin(result: CellResult, job: Job) -> None:

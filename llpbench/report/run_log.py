@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import stat
 import time
 from collections import Counter
 from pathlib import Path
@@ -72,18 +71,10 @@ class RunLog(View):
                 self._shorten()
 
     def _append(self, data: bytes) -> int:
-        """Append, and give the size; a link, a pipe or a device in its place is refused without waiting."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW", "O_NOCTTY"):
-            flags |= getattr(os, name, 0)
-        handle = os.open(self.path, flags, 0o644)
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise OSError("not a regular file")
-            os.write(handle, data)
-            return os.fstat(handle).st_size
-        finally:
-            os.close(handle)
+        """Append, and give the size."""
+        with self.path.open("ab") as file:
+            file.write(data)
+            return file.tell()
 
     def _shorten(self) -> None:
         """Keep the newer half, from the beginning of a line."""

@@ -26,11 +26,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     settings: dict[str, Any] = {}
     python: bool = False
 
-    def __post_init__(self) -> None:
-        for name in _REPEATED:
-            if not isinstance(self.settings.get(name, []), list | str):
-                raise ValueError(f"{name} must be a list or a text, got {self.settings[name]!r}")
-
     def __str__(self) -> str:
         """The command, or the call, that repeats the request."""
         if self.python:

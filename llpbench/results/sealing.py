@@ -7,12 +7,10 @@ from typing import Any
 
 import msgspec
 
-from llpbench.contracts.errors import describe, shortened
+from llpbench.contracts.errors import describe
 from llpbench.contracts.result import CellResult
 
 _BLOCK = 4096
-MOST_NOTES = 200
-"""Notes of a result that are kept."""
 
 
 class Damaged(Exception):  # noqa: N818 - a state of a file, not a failure of the program
@@ -29,33 +27,13 @@ def digest(body: bytes, digits: int = 32) -> str:
     return hashlib.sha256(body).hexdigest()[:digits]
 
 
-def capped(result: CellResult) -> CellResult:
-    """The result with texts of bounded length, so that the output of a method cannot fill a disk."""
-    notes = dict(list(result.notes.items())[:MOST_NOTES])
-    kept = {shortened(key, 100): shortened(v, 350) if isinstance(v, str) else v for key, v in notes.items()}
-    if len(result.notes) > MOST_NOTES:
-        kept["notes_left_out"] = float(len(result.notes) - MOST_NOTES)
-    return msgspec.structs.replace(
-        result,
-        reason=shortened(result.reason),
-        failed_at=shortened(result.failed_at, 350),
-        traceback=_end(result.traceback, 50_000),
-        notes=kept,
-    )
-
-
-def _end(text: str, most: int) -> str:
-    """The end of a text, which is where a traceback says what happened."""
-    return text if len(text) <= most else f"({len(text) - most:,} characters before)…{text[-most:]}"
-
-
 def encode_result(result: CellResult) -> bytes:
-    """A result as indented JSON, its texts capped, sealed with the digest of its content.
+    """A result as indented JSON, sealed with the digest of its content.
 
     Spaces at its end bring it to whole blocks of ``_BLOCK`` bytes: methods of later cells can see the sizes of files,
     and should not learn from them how many digits a metric has.
     """
-    body = canonical(msgspec.json.decode(msgspec.json.encode(capped(result)), type=CellResult))
+    body = canonical(msgspec.json.decode(msgspec.json.encode(result), type=CellResult))
     sealed = b'{"digest":"' + digest(body).encode() + b'","result":' + body + b"}"
     text = msgspec.json.format(sealed, indent=1)
     return text + b" " * (-(len(text) + 1) % _BLOCK) + b"\n"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -31,19 +30,10 @@ import msgspec
 from llpbench.contracts.errors import StoreError, describe, printable
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
-from llpbench.results.reading import MANIFEST_BYTES, is_odd, read_regular
 from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged, decode_result, encode_result
 from llpbench.system.files import write_atomically
 from llpbench.system.locks import Claim, file_lock
-
-_CELL = re.compile(r"[0-9a-f]{16}")
-_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-
-
-def is_machine_name(name: str) -> bool:
-    """Whether a text can be the id of a machine: it becomes the name of a file."""
-    return _MACHINE.fullmatch(name) is not None
 
 
 def is_results_folder(folder: Path) -> bool:
@@ -133,32 +123,21 @@ class Store:
     def manifest(self) -> Manifest:
         """Read the manifest, or say what is wrong with the folder."""
         try:
-            manifest = msgspec.json.decode(read_regular(self.manifest_path, MANIFEST_BYTES), type=Manifest)
+            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no manifest.json" if self.root.exists() else "it does not exist"
             raise StoreError(
                 f"{self.root} is not a results folder ({why}); llpbench results list shows the existing ones."
             ) from None
-        except (OSError, msgspec.MsgspecError, RecursionError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise StoreError(
                 f"{self.manifest_path} cannot be read: {describe(error)}. Restore it, or use another --out."
             ) from None
-        for cell_id in manifest.planned:  # which become file names
-            if not _CELL.fullmatch(cell_id):
-                raise StoreError(
-                    f"{self.manifest_path} is invalid: the id of a cell is 16 hexadecimal digits, got {cell_id[:80]!r}."
-                )
-        for cell_id, plan in manifest.planned.items():  # names are shown, and the folder may come from anywhere
-            names = printable(plan.method_name), printable(plan.dataset_name)
-            if names != (plan.method_name, plan.dataset_name):
-                changed = msgspec.structs.replace(plan, method_name=names[0], dataset_name=names[1])
-                manifest.planned[cell_id] = changed
-        return manifest
 
     def stamp(self, cell_id: str) -> Stamp:
         """The stamp of a result file; empty when there is none."""
         try:
-            return hashlib.sha256(read_regular(self.result_path(cell_id))).hexdigest()
+            return hashlib.sha256(self.result_path(cell_id).read_bytes()).hexdigest()
         except OSError:
             return ""
 
@@ -190,10 +169,8 @@ class Store:
 
     def _read(self, cell_id: str) -> CellResult | None:
         try:
-            data = read_regular(self.result_path(cell_id))
+            data = self.result_path(cell_id).read_bytes()
         except FileNotFoundError:
-            if is_odd(self.result_path(cell_id)):
-                raise Damaged("a broken link") from None
             return None
         except OSError as error:
             raise Damaged(error.strerror or str(error)) from None
@@ -243,19 +220,8 @@ class Store:
             else:
                 path.unlink(missing_ok=True)
 
-    def make_way(self, cell_id: str) -> None:
-        """Move aside folders, pipes and devices in place of the files of a cell that are about to be written."""
-        for path in (self.result_path(cell_id), self.log_path(cell_id), self.predictions_path(cell_id)):
-            if is_odd(path):
-                with contextlib.suppress(OSError):
-                    aside = self.root / "conflicts"
-                    aside.mkdir(exist_ok=True)
-                    path.rename(aside / f"{path.name}-{time.time_ns()}")
-
     def write_machine(self, machine_id: str, record: dict[str, Any]) -> None:
         """Keep the description of a machine once; errors are ignored, since the result matters more."""
-        if not is_machine_name(machine_id):
-            raise StoreError(f"invalid machine id {printable(machine_id)[:80]!r}.")
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():

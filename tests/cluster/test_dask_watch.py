@@ -1,14 +1,12 @@
-"""Schedulers and workers that stop responding are reported, and what a worker sends is validated."""
+"""Schedulers and workers that stop responding are reported, and what a worker sends is written."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from helpers import make_cell, make_plan, make_result
 
@@ -107,58 +105,23 @@ def test_workers_are_not_silent_while_the_scheduler_is(monkeypatch: pytest.Monke
 # -- what a worker sends -----------------------------------------------------------------------------------------------
 
 
-def kept(tmp_path: Path, name: str, record: bytes = b"{}") -> tuple[Store, Outcome]:
-    """The store and outcome after a worker sent a result with this machine id."""
+def kept(tmp_path: Path) -> Store:
+    """The store after a worker sent a result."""
     cell = make_cell()
-    store = Store(tmp_path / "a" / "b" / "out")
+    store = Store(tmp_path)
     store.plan([make_plan(cell)], "llpbench run", "0.1.0")
     job = Job(cell=cell, method_name="", dataset_name="", out=str(store.root))
-    result = encode_result(make_result(cell, machine=name, traceback="Traceback"))
-    reply = CellReply("finished", worker="tcp://w:1", machine=record, result=result)
-    return store, dask._write_files(Outcome(job, "finished"), reply)
+    result = encode_result(make_result(cell, machine="abc123", traceback="Traceback"))
+    reply = CellReply("finished", worker="tcp://w:1", machine={"cpu": "fast"}, result=result)
+    assert dask._write_files(Outcome(job, "finished"), reply).status == "finished"
+    return store
 
 
-@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "a/b", "..", "a\x00b", ".hidden", "x" * 65, "a b", "a\n"])
-def test_invalid_machine_id_is_rejected(tmp_path: Path, name: str) -> None:
-    store, outcome = kept(tmp_path, name)
-    assert outcome.status == "crashed"
-    assert "invalid machine id" in outcome.reason
-    assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
-    assert list((store.root / "machines").iterdir()) == []
-
-
-@pytest.mark.parametrize("record", [b"", b"[1]", b"{" * 100_000, b'{"a":' + b"1" * 20_000 + b"}", b"\xff", b'{"a":[]}'])
-def test_invalid_machine_description_is_ignored(tmp_path: Path, record: bytes) -> None:
-    store, outcome = kept(tmp_path, "abc123", record)
-    assert outcome.status == "finished"
+def test_files_of_a_result_are_written_and_earlier_predictions_removed(tmp_path: Path) -> None:
+    scores = kept(tmp_path).predictions_path(make_cell().id)
+    scores.write_bytes(b"of the earlier result")
+    store = kept(tmp_path)
+    assert not scores.exists()
     (result,) = store.results()
     assert store.traceback_path(result.id).read_text() == "Traceback\n"
-    assert msgspec.json.decode((store.root / "machines" / "abc123.json").read_bytes()) == {}
-
-
-def test_predictions_of_an_earlier_result_are_removed(tmp_path: Path) -> None:
-    store, _ = kept(tmp_path, "abc123")
-    scores = store.predictions_path(make_cell().id)
-    scores.write_bytes(b"of the earlier result")
-    _, outcome = kept(tmp_path, "abc123")
-    assert outcome.status == "finished"
-    assert not scores.exists()
-
-
-def test_reply_with_an_invalid_machine_id_is_a_failure_of_the_worker(
-    executor: DaskExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    job = Job(cell=make_cell(), method_name="", dataset_name="", out=str(tmp_path))
-    resent: list[Job] = []
-    monkeypatch.setattr(executor, "_send", lambda job, troubled: resent.append(job))
-
-    class Future:
-        key = "k"
-
-    sent = dask._SubmittedCell(job, Future(), [], [])
-    executor._sent["k"] = sent
-    with caplog.at_level(logging.WARNING):
-        assert executor._settle(sent, CellReply("crashed", worker="tcp://w\x1b:1", machine_id="../x")) == []
-    assert resent == [job]
-    assert "invalid machine id" in caplog.text
-    assert "\x1b" not in caplog.text
+    assert '"cpu": "fast"' in (store.root / "machines" / "abc123.json").read_text()

@@ -183,15 +183,6 @@ def test_conflicting_and_invalid_plans_are_reported(tmp_path: Path) -> None:
     assert list(Store(tmp_path / "d").manifest().planned) == [make_cell().id]
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
-    a, b = folder(tmp_path / "a", {0: None}), folder(tmp_path / "b", {1: 0.5})
-    (tmp_path / "secret").write_text("mine")
-    a.result_path(make_cell().id).symlink_to(tmp_path / "secret")
-    (a.root / "machines" / "m.json").symlink_to(tmp_path / "secret")
-    merge([a.root, b.root], tmp_path / "c")
-    assert not [p for p in (tmp_path / "c").rglob("*") if p.is_file() and b"mine" in p.read_bytes()]
-
-
 def test_missing_test_scores_are_taken_from_an_equal_result(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", {0: 0.5, 1: 0.6, 2: 0.7}, predictions=False), folder(tmp_path / "b", {0: 0.5, 1: 0.9})
     kept = a.result_path(make_cell().id).read_bytes()
