@@ -88,8 +88,7 @@ def _bag_work(stage: str, labels: Any, X: Any, bag: int, phases: dict[str, float
 
     from llpbench.contracts.data import Part
     from llpbench.experiment.bags import gather
-    from llpbench.experiment.fit_cell import fit_method
-    from llpbench.experiment.monitor import HarnessMonitor
+    from llpbench.experiment.monitor import HarnessMonitor, fit_method
     from llpbench.experiment.rules import make_rules
     from llpbench.experiment.schemes import random_bags
     from llpbench.plugins.registry import load_registry

@@ -16,7 +16,7 @@ from typing import Any
 
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import MethodError, Skip, describe, where_it_failed
-from llpbench.contracts.protocols import Method, Predict
+from llpbench.contracts.protocols import Predict
 from llpbench.execution.channel import FROM_THE_JUDGE, Assignment, receive, send
 from llpbench.execution.messages import (
     Ended,
@@ -32,7 +32,7 @@ from llpbench.execution.messages import (
 )
 from llpbench.execution.shared_arrays import attach
 from llpbench.experiment.judge import checked_name, checked_note
-from llpbench.experiment.monitor import PhaseClock, form_for_method
+from llpbench.experiment.monitor import PhaseClock, fit_method
 from llpbench.plugins.fingerprint import code_folders
 from llpbench.system.opened import opened_files
 
@@ -45,7 +45,6 @@ class RemoteMonitor:
     def __init__(self, connection: Connection, valid_rows: FloatArray, test_rows: FloatArray | None) -> None:
         self.connection, self.valid_rows, self.test_rows = connection, valid_rows, test_rows
         self.clock = PhaseClock()
-        self.reports = 0
         self.should_stop = False
 
     def report(self, predict: Predict, *, stage: str = "") -> bool:
@@ -56,7 +55,6 @@ class RemoteMonitor:
             valid = pack(predict(self.valid_rows), "predict_scores")
             test = None if self.test_rows is None else pack(predict(self.test_rows), "predict_scores")
             reply = self._ask(ReportedScores(stage, valid, test))
-            self.reports += 1
             self.should_stop = reply.stop
             return reply.improved
 
@@ -129,13 +127,8 @@ def fit_once(
     oracle = {"labels": arrays.pop("labels")} if "labels" in arrays else {}
     monitor = RemoteMonitor(connection, arrays["valid.X"], arrays.pop("test.X", None))
     try:
-        method: Method = factory(**assignment.params)
-        bags, view = form_for_method(bags_from(arrays, data), monitor, data.overlapping)
-        fitted = method.fit(bags, monitor=view, seed=assignment.seed, **oracle)
-        if fitted is None:
-            raise MethodError("fit returned None; it must return the fitted method (return self)")
-        if not monitor.reports:
-            monitor.report(fitted.predict_scores)
+        bags = bags_from(arrays, data)
+        fit_method(factory(**assignment.params), bags, monitor, assignment.seed, overlapping=data.overlapping, **oracle)
     finally:
         seconds.update(monitor.clock.stop())
 

@@ -12,16 +12,15 @@ import numpy as np
 
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Bags, FloatArray, IntArray, Split
-from llpbench.contracts.errors import MethodError, Skip
+from llpbench.contracts.errors import Skip
 from llpbench.contracts.job import Job, MethodFacts
-from llpbench.contracts.protocols import Method
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import DEFAULT_RULE, NO_BAG, DatasetSpec, RuleSpec
 from llpbench.experiment.bag_card import card_of, grouping_cards
 from llpbench.experiment.folds import make_folds
 from llpbench.experiment.forming import form_bags, uses_labels
 from llpbench.experiment.judge import Best, Judge, finite, patience_of
-from llpbench.experiment.monitor import HarnessMonitor, form_for_method
+from llpbench.experiment.monitor import HarnessMonitor, fit_method
 from llpbench.experiment.rules import ReportPlace, bind, make_rules
 from llpbench.experiment.scoring import Answers, digest_of_bags, digest_of_labels
 from llpbench.experiment.seeds import derive_seed
@@ -155,18 +154,6 @@ def method_seed(cell: Cell, name: str = "") -> int:
         name = str(cell.params[name[1:-1]])
     axes = {"seed": cell.seed, "dataset": cell.dataset, "bag_size": cell.bag_size, "method": name or cell.method}
     return derive_seed("method", **axes)
-
-
-def fit_method(
-    method: Method, bags: Bags, monitor: HarnessMonitor, seed: int, *, overlapping: bool = False, **oracle: IntArray
-) -> None:
-    """Fit in this process, and report the fitted model if the method never did."""
-    given, view = form_for_method(bags, monitor, overlapping)
-    fitted = method.fit(given, monitor=view, seed=seed, **oracle)
-    if fitted is None:
-        raise MethodError("fit must return the fitted method (return self), got None")
-    if not monitor.history:
-        monitor.report(fitted.predict_scores)
 
 
 def fill_result(result: CellResult, judge: Judge, data: Prepared, registry: Registry) -> Predictions:

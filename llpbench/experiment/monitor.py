@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from llpbench.contracts.data import Bags, FloatArray
+from llpbench.contracts.data import Bags, FloatArray, IntArray
 from llpbench.contracts.errors import MethodError
-from llpbench.contracts.protocols import Monitor, Predict
+from llpbench.contracts.protocols import Method, Monitor, Predict
 from llpbench.experiment.judge import Judge
 
 
@@ -57,50 +57,65 @@ class PhaseClock:
 
 
 class MethodView:
-    """The monitor as a method sees it: functions only, without access to the monitor behind them.
+    """The monitor that a method is given for one fit.
 
     Args:
-        monitor: the monitor.
+        monitor: the monitor behind it.
         unrolled_from: the bags that were unrolled for the method, if they were: a row's pseudo-labels are averaged.
     """
 
-    __slots__ = ("_stopped", "note", "phase", "pseudo_labels", "report")
-
     def __init__(self, monitor: Monitor, unrolled_from: Bags | None = None) -> None:
-        def report(predict: Predict, *, stage: str = "") -> bool:
-            return monitor.report(predict, stage=stage)
+        self._monitor, self._unrolled_from = monitor, unrolled_from
+        self.reported = False
 
-        def phase(name: str) -> AbstractContextManager[None]:
-            return monitor.phase(name)
-
-        def pseudo_labels(probabilities: FloatArray, *, stage: str = "") -> None:
-            if unrolled_from is not None:
-                probabilities = mean_of_entries(np.asarray(probabilities), unrolled_from)
-            monitor.pseudo_labels(probabilities, stage=stage)
-
-        def note(name: str, value: float | str | bool) -> None:
-            monitor.note(name, value)
-
-        self.report, self.phase, self.pseudo_labels, self.note = report, phase, pseudo_labels, note
-
-        def stopped() -> bool:
-            return monitor.should_stop
-
-        self._stopped = stopped
+    def report(self, predict: Predict, *, stage: str = "") -> bool:
+        """Score the model as it is now."""
+        self.reported = True
+        return self._monitor.report(predict, stage=stage)
 
     @property
     def should_stop(self) -> bool:
         """True when the current stage is closed."""
-        return self._stopped()
+        return self._monitor.should_stop
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Charge the time inside to ``name``."""
+        return self._monitor.phase(name)
+
+    def pseudo_labels(self, probabilities: FloatArray, *, stage: str = "") -> None:
+        """Report pseudo-labels of the training rows."""
+        if self._unrolled_from is not None:
+            probabilities = mean_of_entries(np.asarray(probabilities), self._unrolled_from)
+        self._monitor.pseudo_labels(probabilities, stage=stage)
+
+    def note(self, name: str, value: float | str | bool) -> None:
+        """Record a fact about the fit."""
+        self._monitor.note(name, value)
 
 
-def form_for_method(bags: Bags, monitor: Monitor, overlapping: bool) -> tuple[Bags, MethodView]:
-    """The bags in the form that a method takes, and its view of the monitor; ``overlapping`` is declared in its spec.
+def fit_method(
+    method: Method, bags: Bags, monitor: Monitor, seed: int, *, overlapping: bool = False, **oracle: IntArray
+) -> Method:
+    """Fit a method on bags in the form that it takes, and report the fitted model if the method never did.
 
-    Rows are unrolled for training only: the method's predictions are for each row once.
+    Rows are unrolled for training only: predictions are for each row once.
+
+    Args:
+        method: the method.
+        bags: the bags.
+        monitor: the monitor, which the method sees through a ``MethodView``.
+        seed: seed of the method.
+        overlapping: whether the method takes several groupings as they are, as its spec declares.
+        oracle: ``labels`` of the rows, for a bound.
     """
     given = bags if overlapping else bags.unrolled
-    return given, MethodView(monitor, None if given is bags else bags)
+    view = MethodView(monitor, None if given is bags else bags)
+    fitted: Method | None = method.fit(given, monitor=view, seed=seed, **oracle)
+    if fitted is None:
+        raise MethodError("fit must return the fitted method (return self), got None")
+    if not view.reported:
+        monitor.report(fitted.predict_scores)
+    return fitted
 
 
 def mean_of_entries(values: FloatArray, bags: Bags) -> FloatArray:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +33,6 @@ R = TypeVar("R")
 
 MOST_SEEDS = 100_000
 _MOST_DIGITS = 9  # of a seed that is written as text
-_MOST_BYTES = 255  # of a file name
 _SEEDS = re.compile(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*(?:-\s*(\d{{1,{_MOST_DIGITS}}})\s*)?")
 
 
@@ -169,10 +167,6 @@ class Location(SettingField[str | Path | None, str]):
 
     wanted = "a path"
 
-    def read(self, value: str | Path | None) -> str:
-        """Read a path, and check that there can be a file of that name."""
-        return checked_path(super().read(value), self.name)
-
 
 class Folder(Location):
     """The path of a folder."""
@@ -184,10 +178,6 @@ class FilePaths(SettingField[str | Path | Sequence[str | Path] | None, list[str]
     """The path of a file, or several."""
 
     wanted = "a path or a list of paths"
-
-    def read(self, value: str | Path | Sequence[str | Path] | None) -> list[str]:
-        """Read paths, and check that there can be files of these names."""
-        return [checked_path(path, self.name) for path in super().read(value)]
 
 
 class Choice(SettingField[Kept | None, Kept]):
@@ -319,20 +309,6 @@ def _wrapped(text: str) -> str:
 def described(setting: SettingField[Any, Any]) -> str:
     """The help text of a setting and its default."""
     return f"{setting.help}  [default: {setting.shown}]" if setting.shown else setting.help
-
-
-def checked_path(path: str, what: str) -> str:
-    """The path, if there can be a file of that name.
-
-    Raises:
-        UsageError: a name in it is longer than file systems allow, or it contains a NUL character.
-    """
-    if "\0" in path:
-        raise UsageError(f"{what}: a path cannot contain NUL characters, got {shown(path)}.")
-    longest = max((len(os.fsencode(part)) for part in Path(path).parts), default=0)
-    if longest > _MOST_BYTES:
-        raise UsageError(f"{what}: a file name has at most {_MOST_BYTES} bytes, got {longest} in {shown(path)}.")
-    return path
 
 
 def plain(value: Any) -> Any:

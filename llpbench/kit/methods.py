@@ -17,7 +17,7 @@ from llpbench.contracts.state import is_restorable, plain_state
 from llpbench.experiment.bags import read_only
 from llpbench.experiment.judge import USUAL_PATIENCE
 from llpbench.experiment.metrics import auroc, to_probabilities
-from llpbench.experiment.monitor import HarnessMonitor, form_for_method
+from llpbench.experiment.monitor import HarnessMonitor, fit_method
 from llpbench.kit.problem import Problem, classes_of
 from llpbench.kit.real_cell import RecordingJudge, run_with_and_without_labels
 from llpbench.plugins.options import format_scalar
@@ -40,12 +40,7 @@ def fit(spec: MethodSpec, problem: Problem, monitor: HarnessMonitor | None = Non
     """Fit as the harness does; only an oracle gets labels."""
     watched = monitor or problem.monitor(spec)
     oracle: dict[str, Any] = {"labels": problem.train_labels} if spec.oracle else {}
-    bags, view = form_for_method(problem.train, watched, spec.overlapping)
-    fitted = make(spec, brief=brief).fit(bags, monitor=view, seed=1, **oracle)
-    assert fitted is not None, "fit returned None; it must return self"
-    if not watched.history:
-        watched.report(fitted.predict_scores)
-    return fitted
+    return fit_method(make(spec, brief=brief), problem.train, watched, 1, overlapping=spec.overlapping, **oracle)
 
 
 def fit_and_select(spec: MethodSpec, problem: Problem, monitor: HarnessMonitor | None = None, **how: Any) -> FloatArray:

@@ -18,9 +18,8 @@ from llpbench.contracts.protocols import Method, Predict
 from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.contracts.state import HOW_TO, is_restorable
 from llpbench.experiment.bags import bag_order
-from llpbench.experiment.fit_cell import fit_method
 from llpbench.experiment.judge import Best, patience_of
-from llpbench.experiment.monitor import HarnessMonitor
+from llpbench.experiment.monitor import HarnessMonitor, fit_method
 from llpbench.experiment.rules import make_rules
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.judging.assessment import Halves, UnseenBags

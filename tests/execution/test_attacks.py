@@ -29,7 +29,7 @@ from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import usable_cores
 
 STARTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
-LABELS = ("closure", "frames", "objects", "memory")
+LABELS = ("behind", "frames", "objects", "memory")
 LABELS_ELSEWHERE = ("other-memory", "predictions", "other-results", "handles")
 OTHERS = ("callback", "stop", "rival", "plant", "scorer", "escape", "orphan", "flood", "garbage", "huge", "hold-line")
 OTHERS += ("lie-about-time", "code", "data", "log-pipe", "odd-phases", "last-words", "write", "connect", "reconfigure")

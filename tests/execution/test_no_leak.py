@@ -25,8 +25,7 @@ from llpbench.contracts.data import Bags, IntArray, Part, Split
 from llpbench.contracts.job import Job
 from llpbench.contracts.result import Selected
 from llpbench.execution.worker import write_files
-from llpbench.experiment.fit_cell import fit_method
-from llpbench.experiment.monitor import HarnessMonitor, MethodView
+from llpbench.experiment.monitor import HarnessMonitor, MethodView, fit_method
 from llpbench.experiment.rules import make_rules
 from llpbench.experiment.split import load_split
 from llpbench.plugins.registry import load_registry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from helpers import bags_of, make_part, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llpbench import Bags, MethodError, QuietMonitor
+from llpbench import MethodError, QuietMonitor
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment import judge
 from llpbench.experiment.monitor import HarnessMonitor, MethodView, PhaseClock
@@ -403,22 +402,6 @@ def test_notes_are_json_values() -> None:
 
 
 # -- what a method may see ---------------------------------------------------------------------------------------------
-
-
-def test_view_exposes_functions_and_no_data() -> None:
-    monitor = scripted(bags=[1.0])
-    view = MethodView(monitor)
-    public = {name: getattr(view, name) for name in dir(view) if not name.startswith("_")}
-    assert set(public) == {"report", "phase", "pseudo_labels", "note", "should_stop"}
-    assert public.pop("should_stop") is False
-    assert not hasattr(view, "__dict__")
-    held = [monitor, monitor.train_labels, monitor.valid, monitor.test_rows, *monitor.rules]
-    for value in public.values():
-        assert inspect.isfunction(value)
-        assert not inspect.ismethod(value)  # a bound method would lead to the monitor through __self__
-        reachable = [getattr(value, name) for name in dir(value) if not name.startswith("__")]
-        assert not [x for x in (*reachable, *(value.__defaults__ or ())) if any(x is h for h in held)]
-        assert not any(isinstance(x, np.ndarray | Bags | HarnessMonitor) for x in reachable)
 
 
 def test_view_forwards_to_the_monitor() -> None:

@@ -19,6 +19,7 @@ from llpbench import Bags, Column, DatasetError, HeldOut, UsageError
 from llpbench.contracts.cell import Cell
 from llpbench.contracts.data import Part, Split
 from llpbench.contracts.job import Job
+from llpbench.contracts.protocols import QuietMonitor
 from llpbench.contracts.specs import NO_BAG
 from llpbench.execution.messages import FitData, arrays_of, bags_from
 from llpbench.experiment.bag_card import card_of, grouping_cards
@@ -26,7 +27,7 @@ from llpbench.experiment.bags import gather_groupings
 from llpbench.experiment.folds import make_folds
 from llpbench.experiment.forming import form_bags
 from llpbench.experiment.grid import plan_cells
-from llpbench.experiment.monitor import form_for_method, mean_of_entries
+from llpbench.experiment.monitor import fit_method, mean_of_entries
 from llpbench.experiment.privacy import count_noise_sd, count_sensitivity
 from llpbench.experiment.rules import bag_cross_entropy, bag_means, weighted_cross_entropy
 from llpbench.experiment.run_settings import RunSettings
@@ -115,22 +116,26 @@ def test_methods_that_do_not_overlap_get_unrolled_bags_and_report_each_row_once(
     bags, _, _ = overlapping(seed=seed)
     seen: list[np.ndarray] = []
 
-    class Listener:
-        should_stop = False
-
+    class Listener(QuietMonitor):
         def pseudo_labels(self, probabilities: np.ndarray, *, stage: str = "") -> None:
             seen.append(probabilities)
 
-        report = phase = note = None
+    class Pseudo:
+        def fit(self, bags: Bags, *, monitor: Any, seed: int) -> Pseudo:
+            taken.append(bags)
+            monitor.pseudo_labels(of_row if bags.overlap else of_row[rows])
+            return self
 
-    listener: Any = Listener()
-    given_, view = form_for_method(bags, listener, False)
-    assert given_.overlap is None
-    of_row = np.random.default_rng(seed).random(len(bags.X))
-    view.pseudo_labels(of_row[bags.members])
-    np.testing.assert_allclose(seen[0], of_row)
-    same, _ = form_for_method(bags, listener, True)
-    assert same is bags
+        predict_scores = None
+
+    taken: list[Bags] = []
+    rows, of_row = bags.members, np.random.default_rng(seed).random(len(bags.X))
+    method: Any = Pseudo()
+    for overlapping_ in (False, True):
+        fit_method(method, bags, Listener(), seed, overlapping=overlapping_)
+    assert taken[0].overlap is None
+    assert taken[1] is bags
+    np.testing.assert_allclose(seen, [of_row, of_row])
 
 
 def test_pseudo_labels_of_a_repeated_row_are_averaged() -> None:

@@ -32,10 +32,3 @@ def test_wrong_type_is_an_error_that_names_both(name: str, value: Any, expected:
     with pytest.raises(UsageError) as error:
         combine({"methods": "dllp", name: value}, {}, RunSettings)
     assert str(error.value) == f"{name}: expected {expected}."
-
-
-@pytest.mark.parametrize("name", ["out", "data", "params", "config", "suite", "plugins"])
-@pytest.mark.parametrize(("path", "why"), [("a\0b", "NUL"), ("x" * 300, "at most 255 bytes, got 300")])
-def test_path_that_no_file_can_have_is_an_error(name: str, path: str, why: str) -> None:
-    with pytest.raises(UsageError, match=f"^{name}: .*{why}"):
-        combine({"methods": "dllp", name: f"folder/{path}"}, {}, RunSettings)

@@ -44,7 +44,7 @@ class Fine:
 
 class Leaky(Fine):
     def fit(self, bags, *, monitor, seed):
-        labels = monitor.report.__closure__[0].cell_contents.train_labels
+        labels = monitor._monitor.train_labels
         self.w = ((labels - labels.mean())[:, None] * bags.X).mean(axis=0)
         return self
 

@@ -24,7 +24,7 @@ import psutil
 from llpbench import MethodSpec, Param, hookimpl
 
 KINDS = (
-    "closure",
+    "behind",
     "frames",
     "objects",
     "memory",
@@ -105,10 +105,9 @@ def reachable(start, bags, limit=200_000):
     return found
 
 
-class Closure(Attack):
+class Behind(Attack):
     def attack(self, bags, monitor):
-        cells = [c.cell_contents for c in monitor.report.__closure__ or ()]
-        monitor.note("found", sum(reachable(c, bags) for c in cells))
+        monitor.note("found", reachable(monitor, bags))
 
 
 class Frames(Attack):
