@@ -12,7 +12,7 @@ import msgspec
 
 from llpbench.cli.keywords import Keywords, chosen, keyword_option
 from llpbench.cli.options import complete_suites, folder_argument, plugin_options, published_option
-from llpbench.cli.printing import say
+from llpbench.cli.printing import print_json, say
 from llpbench.cli.results import describe_cell, mixture_in_words, open_store, plural
 from llpbench.contracts.errors import LLPBenchError, printable
 from llpbench.contracts.result import FAILURES, PROTOCOL
@@ -87,7 +87,7 @@ def status(
             "mixed_rows": mixed,
             "commands": [str(command) for command in commands],
         }
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        print_json(content)
         return
     words = ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "nothing yet"
     say(f"{store.root}: {plural(len(planned), 'cell')}: {words}")
@@ -144,7 +144,7 @@ def _suite_status(
     if as_json:
         found = coverage_of(suite or "", registry, [*results.own, *results.published])
         content = [{**msgspec.to_builtins(part), "line": part.line} for part in found]
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        print_json(content)
         return
     print_coverage(suite or "", registry, results.own, results.published)
 

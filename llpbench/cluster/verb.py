@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.printing import say
+from llpbench.cli.printing import print_json, say
 
 
 @click.group(short_help="List results folders; merge them.")
@@ -57,9 +57,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
     base = folder or Path("results")
     found = list_results(base)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        print_json(found)
         return
     if not found:
         say(f"{base} holds no results yet. Start with: llpbench run --methods mean-ridge --bags 8", err=True)

@@ -130,31 +130,25 @@ def where_it_was(stacks: str) -> str:
 
 def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
     """The frames of an error, those of its causes first."""
-    seen: set[int] = set()
-    chain: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
+    chain: list[traceback.TracebackException] = []
+    at: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
+    while at is not None:
         chain.append(at)
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     for one in reversed(chain):
-        yield from traceback.extract_tb(one.__traceback__)
+        yield from one.stack
 
 
 def _is_users(file: str) -> bool:
     path = Path(file)
     if not file or file.startswith("<") or {"site-packages", "dist-packages"} & set(path.parts):
         return False
-    if {"llpbench", "llpbench_methods", "llpbench_datasets"} & set(path.parts[-6:-1]) and _is_own(path):
-        return False
-    return not any(path.is_relative_to(root) for root in _python_folders())
+    own = (getattr(sys.modules.get(name), "__file__", None) for name in _OWN)
+    roots = {*(Path(file).parent for file in own if file), *_python_folders()}
+    return not any(path.is_relative_to(root) for root in roots)
 
 
-def _is_own(path: Path) -> bool:
-    """Whether a file belongs to llpbench itself, and not to a folder of the same name."""
-    names = ("llpbench", "llpbench_methods", "llpbench_datasets")
-    files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
-    return any(path.is_relative_to(Path(file).parent) for file in files if file)
+_OWN = ("llpbench", "llpbench_methods", "llpbench_datasets")
 
 
 def _python_folders() -> set[Path]:

@@ -54,25 +54,12 @@ def card_of(formed: Formed, *, uses_labels: bool) -> BagCard:
 
     That of several groupings describes all their bags together and has no separation; ``grouping_cards`` has the rest.
     """
-    bags = formed.bags
-    if bags.overlap is not None:
-        labels = formed.train_labels[bags.members]
-        nothing = np.zeros((len(labels), 0), np.float32)
-        facts: dict[str, Any] = {
-            "classes": bags.classes,
-            "left_out": formed.left_out,
-            "uses_labels": uses_labels,
-        }
-        card = make_card(nothing, bags.offsets, labels, **facts)
-        return replace(card, rows=len(formed.train_labels))
-    return make_card(
-        bags.X,
-        bags.offsets,
-        formed.train_labels,
-        classes=bags.classes,
-        left_out=formed.left_out,
-        uses_labels=uses_labels,
-    )
+    bags, labels = formed.bags, formed.train_labels
+    facts: dict[str, Any] = {"classes": bags.classes, "left_out": formed.left_out, "uses_labels": uses_labels}
+    if bags.overlap is None:
+        return make_card(bags.X, bags.offsets, labels, **facts)
+    nothing = np.zeros((len(bags.members), 0), np.float32)
+    return replace(make_card(nothing, bags.offsets, labels[bags.members], **facts), rows=len(labels))
 
 
 def grouping_cards(formed: Formed) -> dict[str, BagCard]:

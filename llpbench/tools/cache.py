@@ -47,7 +47,7 @@ def cache(ctx: click.Context, as_json: bool) -> None:
     say(str(cache_root()), bold=True)
     width = max(len(folder.kind) for folder in folders) + 2
     for folder in folders:
-        meaning = "a symbolic link, not followed" if folder.link else folder.meaning or "not used by this version"
+        meaning = folder.meaning or "not used by this version"
         size = f"{format_bytes(folder.bytes):>10}  {plural(folder.files, 'file'):>12}"
         say(f"  {folder.kind:<{width}}{size}  {meaning}")
     say(f"  {'total':<{width}}{format_bytes(sum(folder.bytes for folder in folders)):>10}")
@@ -66,10 +66,10 @@ def clean(kind: str, yes: bool) -> None:
     if folder is None:
         raise UnknownNameError("kind of cache", kind, KINDS)
     what = f"{folder.path} ({plural(folder.files, 'file')}, {format_bytes(folder.bytes)})"
-    if not (folder.files or folder.link):
+    if not folder.files:
         say(f"{folder.path}: nothing there")
         return
-    if not (yes or folder.link):
+    if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{what} would be removed; add --yes to confirm without a terminal.")
         click.confirm(f"Remove {what}?", abort=True)
@@ -80,8 +80,7 @@ def clean(kind: str, yes: bool) -> None:
 class CacheFolder(msgspec.Struct, frozen=True, kw_only=True):
     """One folder (or file) of the cache: its number of files, and their size.
 
-    ``meaning`` is empty if this version of llpbench does not use it. A symbolic ``link`` is neither followed nor
-    cleaned.
+    ``meaning`` is empty if this version of llpbench does not use it.
     """
 
     kind: str
@@ -89,7 +88,6 @@ class CacheFolder(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     files: int
     bytes: int
-    link: bool
 
 
 def cache_folders(root: Path | None = None) -> list[CacheFolder]:
@@ -104,13 +102,11 @@ def clean_cache(kind: str, root: Path | None = None) -> CacheFolder:
 
     Raises:
         UnknownNameError: it is not one of ``KINDS``.
-        StoreError: it is a symbolic link, or cannot be removed.
+        StoreError: it cannot be removed, or is a symbolic link.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of cache", kind, KINDS)
     folder = _folder((cache_root() if root is None else root) / kind)
-    if folder.link:
-        raise StoreError(f"{folder.path} is a symbolic link and is not removed. Remove it or its target by hand.")
     try:
         shutil.rmtree(folder.path)  # removes links inside, never their targets
     except FileNotFoundError:
@@ -121,10 +117,10 @@ def clean_cache(kind: str, root: Path | None = None) -> CacheFolder:
 
 
 def _folder(path: Path) -> CacheFolder:
-    link = path.is_symlink()
-    sizes = [] if link else _sizes(path)
-    meaning = KINDS.get(path.name, "")
-    return CacheFolder(kind=path.name, path=str(path), meaning=meaning, files=len(sizes), bytes=sum(sizes), link=link)
+    sizes = _sizes(path)
+    return CacheFolder(
+        kind=path.name, path=str(path), meaning=KINDS.get(path.name, ""), files=len(sizes), bytes=sum(sizes)
+    )
 
 
 def _sizes(path: Path) -> list[int]:

@@ -11,7 +11,7 @@ import click
 
 from llpbench.cli.interrupt import exit_on_interrupt
 from llpbench.cli.options import BriefCommand, plugin_options, setting_options
-from llpbench.cli.printing import say, verbose_view
+from llpbench.cli.printing import print_json, say, verbose_view
 from llpbench.contracts.specs import DEFAULT_RULE
 from llpbench.experiment.run_settings import RunSettings
 from llpbench.results.request import Request
@@ -81,9 +81,7 @@ def _print(results: TuneResults, as_json: bool) -> None:
 
     rows = [chosen_row(search) for search in results.searches]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
+        print_json(rows)
         return
     from tabulate import tabulate
 

@@ -246,7 +246,6 @@ def test_cache_clean_follows_no_link(cache: Path) -> None:
     (outside / "precious").write_text("mine")
     (cache / "made").symlink_to(outside)
     (cache / "data" / "link").symlink_to(outside)
-    assert next(part for part in cache_folders(cache) if part.kind == "made").link
     with pytest.raises(StoreError, match="symbolic link"):
         clean_cache("made", cache)
     assert clean_cache("data", cache).files == 2

@@ -170,7 +170,7 @@ def test_killed_run_leaves_no_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_stopped_fork_server_is_replaced_and_its_cells_restart(tmp_path: Path, whole: list[dict[str, Any]]) -> None:
+def test_killed_fork_server_is_replaced_and_its_cells_restart(tmp_path: Path, whole: list[dict[str, Any]]) -> None:
     run = started(tmp_path, *grid("out"))
     servers: list[psutil.Process] = []
 
@@ -181,7 +181,7 @@ def test_stopped_fork_server_is_replaced_and_its_cells_restart(tmp_path: Path, w
         return bool(servers)
 
     until(has_server, "there is no fork server")
-    servers[0].suspend()
+    servers[0].kill()
     _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, errors
     assert "Traceback" not in errors
