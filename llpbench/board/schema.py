@@ -69,6 +69,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
             lacks some of these seeds and is not compared. ``shared_sd`` is over these seeds, if they are not all.
         at_all_noises: over the seeds that the method has at every noise level of its bag size, if these are not the
             seeds of ``mean``. Its ``note`` names them.
+        worth: the labelled rows with which a bound has the same value, as text; empty if no bound was run with several.
         best: best of its column by ``shared``; ``second`` likewise.
         separated: whether the best is separated from the second, and any other from the best, corrected for the
             number of rivals. None with one seed, missing seeds, or a metric without replicates.
@@ -82,9 +83,21 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
     shared: float | None = None
     shared_sd: float | None = None
     at_all_noises: Mean | None = None
+    worth: str = ""
     best: bool = False
     second: bool = False
     separated: bool | None = None
+
+
+class AsManyLabels(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bound reaches with as many labelled rows as a setting has training bags (``results.worth``).
+
+    ``mean`` is None if the bound was not run with fewer and with more rows.
+    """
+
+    bound: str
+    bags: int
+    mean: float | None
 
 
 class Seconds(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,7 +256,8 @@ class BoardDataset(msgspec.Struct, kw_only=True):
         bounds, ranks: by metric, then by rule.
         pareto: by metric, rule and bag size.
         bag_bounds: by metric, bag size and rule if every bag size has its own test rows; ``bounds`` is then empty.
-        cards: the bag cards by bag size.
+        as_many_labels: by metric, rule and bag size; unset without such a bound.
+        cards: the bag cards by bag size; ``groupings`` those of several groupings, by their names.
         protocol: tables of tuned methods, where parameters were searched.
     """
 
@@ -265,7 +279,9 @@ class BoardDataset(msgspec.Struct, kw_only=True):
     block: str = "random"
     self_sized: str = ""
     bag_bounds: dict[str, dict[str, dict[str, Mean]]] | UnsetType = UNSET
+    as_many_labels: dict[str, dict[str, dict[str, AsManyLabels]]] | UnsetType = UNSET
     cards: dict[str, BagCard] | UnsetType = UNSET
+    groupings: dict[str, dict[str, BagCard]] | UnsetType = UNSET
     protocol: list[ProtocolTable] | UnsetType = UNSET
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,7 +13,7 @@ import msgspec
 
 from llpbench.report.levels import across_levels, on_common_seeds, usual_seeds
 from llpbench.results.metric_style import TEST_ROWS, MetricStyle
-from llpbench.results.naming import unusual_noise
+from llpbench.results.naming import dataset_title, unusual_noise
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, shared_means, unbeaten_control, usual_number
 from llpbench.results.table import Row, roles_of
 from llpbench.results.worth import at_as_many_labels, is_label_bound
@@ -50,6 +51,9 @@ class TableEntry:
     number: bool = True
 
 
+_LONG_SCHEME = re.compile(r", .*(columns|times)=")
+
+
 @dataclass(frozen=True)
 class Table:
     """One table: methods down, bag sizes (or noise levels) across, under one selection rule and one metric.
@@ -78,7 +82,9 @@ class Table:
         """The data, the metric, the selection rule, the bounds, and what is shown in brackets."""
         rule = [f"selection rule: {self.rule}"] if self.rule else []
         brackets = [f"[{source}, difference]" for source in self.sources]
-        return " · ".join([*self.about, self.what, *rule, *self.bounds, *brackets])
+        data, *about = self.about
+        data = dataset_title(data) if _LONG_SCHEME.search(data) else data
+        return " · ".join([data, *about, self.what, *rule, *self.bounds, *brackets])
 
     def row(self, method: str) -> list[TableEntry]:
         """The entries of a method, empty ones for cells that are not planned."""

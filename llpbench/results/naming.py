@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from llpbench.contracts.cell import USUAL, USUAL_BACKENDS
 from llpbench.contracts.errors import UsageError
 from llpbench.experiment.plan import Planned
-from llpbench.plugins.options import parse_options, split_list
+from llpbench.plugins.options import parse_options, split_joined, split_list
 
 
 def home_backends(planned: Iterable[Planned]) -> dict[str, str]:
@@ -47,17 +47,40 @@ def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
 def dataset_title(label: str) -> str:
     """A dataset with its bags in words: ``Adult by education`` for ``adult, group-by[columns=education;most=1000]``.
 
-    Values of the dataset's options are in brackets; options of the scheme other than its columns are left out.
+    Values of the dataset's options are in brackets; options of a scheme other than its columns are left out. Several
+    groupings are counted: ``Adult, seven one-way tables``.
     """
     try:
         name, *conditions = split_list(label)
         base, options = parse_options(name)
-        words = [base[:1].upper() + base[1:]]
-        words += [f"({', '.join(value for values in options.values() for value in values)})"] if options else []
+        title = base[:1].upper() + base[1:]
+        title += f" ({', '.join(value for values in options.values() for value in values)})" if options else ""
         for condition in conditions:
-            given = parse_options(condition)[1]
-            by = " + ".join(" + ".join(given.get("columns", ())).split("+"))
-            words.append(f"by {by.replace('_', ' ')}" if by else f"with {condition.replace('-', ' ', 1)}")
+            words = " and ".join(map(_bags_title, split_joined(condition)))
+            title += f" {words}" if words.startswith(("by ", "with ")) else f", {words}"
     except (UsageError, ValueError):
         return label
-    return " ".join(words)
+    return title
+
+
+_NAMED = 3
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def _bags_title(scheme: str) -> str:
+    """A bag scheme in words."""
+    name, given = parse_options(scheme)
+    columns = [text.strip() for text in ",".join(given.get("columns", ())).replace("_", " ").split(",")]
+    if name == "margins":
+        if columns in ([""], ["*"]):
+            return "all one-way tables"
+        if len(columns) <= _NAMED:
+            return f"table{'s' * (len(columns) > 1)} by {' and '.join(columns)}"
+        return f"{_number(len(columns))} {'' if any('+' in text for text in columns) else 'one-way '}tables"
+    if name == "random":
+        return f"{_number(int(given['times'][0]))} random groupings" if "times" in given else "random bags"
+    return f"by {' + '.join(columns[0].split('+'))}" if columns[0] else f"with {scheme.replace('-', ' ', 1)}"
+
+
+def _number(n: int) -> str:
+    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)

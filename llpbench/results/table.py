@@ -85,6 +85,11 @@ class Group:
         return [plan.cell.id for plan in self.plans]
 
     @property
+    def params(self) -> dict[str, Scalar]:
+        """All parameters of the method."""
+        return self.plans[0].cell.params if self.plans else {}
+
+    @property
     def found(self) -> list[CellResult]:
         """The results that exist."""
         return [result for result in self.results if result is not None]
@@ -339,7 +344,7 @@ def make_row(group: Group, metric: MetricStyle, rule: str) -> Row:
         method=group.method,
         base_method=group.base_method,
         options=group.options,
-        params=group.plans[0].cell.params if group.plans else {},
+        params=group.params,
         backend=group.backend,
         settings_of=group.settings_of,
         oracle=group.oracle,

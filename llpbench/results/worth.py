@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.specs import LABELS
 from llpbench.plugins.options import format_options
-from llpbench.results.table import Row
+from llpbench.results.table import Group, Row
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def isotonic(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([np.zeros(0), *(np.full(size, mean) for mean, size in blocks)])
 
 
-def is_label_bound(row: Row) -> bool:
-    """Whether a row belongs to a bound with a number of labelled rows."""
-    return row.oracle and isinstance(row.params.get(LABELS), int)
+def is_label_bound(of: Row | Group) -> bool:
+    """Whether a row or group belongs to a bound with a number of labelled rows."""
+    return of.oracle and isinstance(of.params.get(LABELS), int)
 
 
 def label_curves(rows: Iterable[Row], *, higher_is_better: bool = True) -> dict[str, LabelCurve]:

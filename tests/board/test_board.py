@@ -26,6 +26,7 @@ from llpbench.board.content.folder import raw_files, read_folder, write_files
 from llpbench.board.content.lines import compact, encode_line
 from llpbench.board.page import render_page
 from llpbench.board.schema import Aggregate, Board, BoardDataset, encode_board
+from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import USUAL
 from llpbench.contracts.result import CellResult, Selected
 from llpbench.contracts.specs import Reference
@@ -88,6 +89,21 @@ def test_bounds_are_not_ranked() -> None:
     assert [row.method for row in dataset.rows if row.oracle] == ["truth"]
     assert "truth" not in [rank.method for rank in dataset.ranks["auroc"]["bags"]]
     assert entry(dataset, "good").scores["auroc"]["bags"].best
+
+
+def test_board_shows_what_as_many_labels_as_bags_reach() -> None:
+    cells = [(make_cell(method="few-labels", bag_size=1, seed=s, params={"labels": m}), v)
+             for m, v in ((4, 0.70), (64, 0.90)) for s in range(3)]  # fmt: skip
+    few = [published(v, cell, oracle=True, method_name=f"few-labels[{v}]") for cell, v in cells]
+    card = BagCard(bags=16, rows=128, left_out=0.0, sizes=(8.0,) * 5, proportion_sd=0.1, spread=1.0, separation=1.0)
+    board = make_board(content_of([*few, *(msgspec.structs.replace(r, card=card) for r in grid(CLEAR))]))
+    (dataset,) = board.datasets
+    assert dataset.bounds["auroc"] == {}  # it is given few labels: not what all of them reach
+    assert dataset.as_many_labels is not msgspec.UNSET
+    found = dataset.as_many_labels["auroc"]["bags"]["8"]
+    assert (found.bound, found.bags, found.mean) == ("few-labels", 16, 80.0)
+    assert [entry(dataset, m).scores["auroc"]["bags"].worth for m in CLEAR] == ["> 64", "18", "< 4"]
+    assert "few-labels with 16 labelled rows for bag 8 80.00</caption>" in render_page(board)
 
 
 def test_bounds_apply_to_every_bag_scheme() -> None:

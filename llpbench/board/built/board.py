@@ -25,6 +25,7 @@ from llpbench.board.maths.statistics import pareto_front, standings
 from llpbench.board.schema import (
     SCHEMA,
     Aggregate,
+    AsManyLabels,
     BestClaim,
     Board,
     BoardDataset,
@@ -45,7 +46,8 @@ from llpbench.results.metric_style import TEST_ROWS, MetricStyle
 from llpbench.results.naming import dataset_title
 from llpbench.results.references import references_of
 from llpbench.results.shared import name_seeds, seeds_note, shared_keys, unbeaten_control, usual_number
-from llpbench.results.table import Group, mean_sd, value_of
+from llpbench.results.table import Group, make_row, mean_sd, value_of
+from llpbench.results.worth import label_curves
 
 TITLE = "llpbench leaderboard"
 
@@ -121,6 +123,7 @@ def _board_dataset(
     ]
     for bag, style, rule in product(bags, styles, rules) if len(noises) > 1 else ():
         _level_noises(dataset, rows, bag, style, rule)
+    as_many_labels = _as_many_labels(dataset, rows, styles, rules)
     rows += [row({(NO_NOISE, bag): found[bag] for bag in sorted(found)}) for found in dataset.bounds.values()]
     protocol = board_protocol(dataset.groups, content, styles, rules)
     stated = {name for r in rows for found in r.aggregates for name in found.scores}
@@ -137,6 +140,7 @@ def _board_dataset(
         bag_bounds=UNSET
         if dataset.same_rows or not dataset.bounds
         else {s.name: {str(b): _bounds(dataset, b, s, rules) for b in bags} for s in here},
+        as_many_labels=as_many_labels or UNSET,
         rows=rows,
         paper=paper_rows(known, styles),
         ranks={style.name: {rule: _ranks(dataset, style, rule) for rule in rules} for style in here},
@@ -149,6 +153,7 @@ def _board_dataset(
         block=block_of(setting.scheme, NO_NOISE, facts),
         self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,
+        groupings={str(g.setting.bag_size): g.groupings for g in reversed(dataset.groups) if g.groupings} or UNSET,
         protocol=[table_data(table) for table in protocol] or UNSET,
     )
 
@@ -260,6 +265,27 @@ def _bounds(dataset: DatasetGroups, bag: int, style: MetricStyle, rules: Sequenc
             if known is None or known.mean is None or (score.mean > known.mean) == style.higher_is_better:
                 bounds[rule] = Mean(mean=score.mean, sd=score.sd, seeds=score.seeds, method=method, note=note)
     return bounds
+
+
+def _as_many_labels(
+    dataset: DatasetGroups, rows: Sequence[BoardRow], styles: Sequence[MetricStyle], rules: Sequence[str]
+) -> dict[str, dict[str, dict[str, AsManyLabels]]]:
+    """What a bound reaches with as many labels as bags. Sets ``worth`` of the scores of ``rows``."""
+    found: dict[str, dict[str, dict[str, AsManyLabels]]] = {}
+    cards = _cards(dataset)
+    for bag, style, rule in product(map(str, dataset.bags), styles, rules):
+        bounds = dataset.label_bounds_at(int(bag))
+        if not bounds or bag not in cards or style.measured_on != TEST_ROWS:
+            continue
+        curves = label_curves([make_row(g, style, rule) for g in bounds], higher_is_better=style.higher_is_better)
+        for name, curve in list(curves.items())[:1]:
+            bags = cards[bag].bags
+            labels = AsManyLabels(bound=name, bags=bags, mean=rounded(curve.at(bags)))
+            found.setdefault(style.name, {}).setdefault(rule, {})[bag] = labels
+            for score in (c[bag].scores.get(style.name, {}).get(rule) for row in rows for c in row.cells.values()):
+                if score is not None and score.mean is not None:
+                    score.worth = curve.worth_words(score.mean)
+    return found
 
 
 def _ranks(dataset: DatasetGroups, style: MetricStyle, rule: str) -> list[Rank]:

@@ -17,6 +17,7 @@ from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import epsilon_of
 from llpbench.results.shared import RIVALS, Roles, shared_keys
 from llpbench.results.table import Group, Setting, data_key, group_cells, older_settings, roles_of, setting_of
+from llpbench.results.worth import is_label_bound
 
 
 class BoardPlan(NamedTuple):
@@ -147,9 +148,16 @@ class DatasetGroups:
         return len(self.rows) == 1
 
     def bounds_at(self, bag: int) -> dict[str, Group]:
-        """The bounds of a bag size, by method."""
+        """The bounds of a bag size that are given all labels, by method."""
+        return {group.method: group for group in self._bounds_at(bag) if not is_label_bound(group)}
+
+    def label_bounds_at(self, bag: int) -> list[Group]:
+        """The bounds of a bag size that are given a number of labelled rows."""
+        return [group for group in self._bounds_at(bag) if is_label_bound(group)]
+
+    def _bounds_at(self, bag: int) -> list[Group]:
         size = BOUND_BAGS if self.same_rows else bag
-        return {method: found[size] for method, found in self.bounds.items() if size in found}
+        return [found[size] for found in self.bounds.values() if size in found]
 
     @cached_property
     def epsilons(self) -> dict[str, float | None]:

@@ -61,7 +61,7 @@ def render_page(board: Board | dict[str, Any]) -> str:
         board: the board, or the same as plain dictionaries.
     """
     data = msgspec.to_builtins(board, str_keys=True)
-    style = _asset("style.css")
+    style = _style()
     script = "(() => {\n'use strict';\n" + "\n".join(_code(name) for name in SCRIPTS) + "\n})();\n"
     early = "document.documentElement.classList.add('script')"  # before the first layout
     policy = [
@@ -100,10 +100,17 @@ def _asset(name: str) -> str:
 
 
 def _code(name: str) -> str:
-    """A script without indentation and comment lines, which are a fifth of its bytes."""
+    """A script without indentation, comment lines and line breaks inside brackets: a fifth of its bytes."""
     text = re.sub(r"^\s*/\*.*?\*/", "", _asset(name), flags=re.MULTILINE | re.DOTALL)
     lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    kept = "\n".join(line for line in lines if line and not line.startswith("//"))
+    return re.sub(r"(?<=[(\[{,])\n|\n(?=[)\]}])", "", kept)
+
+
+def _style() -> str:
+    """The style sheet without comments and most of its spaces."""
+    text = re.sub(r"/\*.*?\*/", "", _asset("style.css"), flags=re.DOTALL)
+    return re.sub(r"\s*([{};])\s*|([:,])\s+", r"\1\2", text).strip()
 
 
 def _hash(text: str) -> str:

@@ -268,11 +268,21 @@ function belowSection(rows) {
   );
 }
 
+/** The card of the bags, those of several groupings, and what as many labelled rows as bags reach. */
+function bagTexts(dataset, bag, texts) {
+  const labels = labelsOf(dataset, state.metric, state.rule, bag);
+  const {title, digits} = metricOf(board, state.metric);
+  const reached =
+    num(labels.mean) === null
+      ? []
+      : [`${str(labels.bound)} with as many labelled rows: ${fixed(labels.mean, num(digits) ?? 2)} ${str(title)}`];
+  return [...list(texts), ...reached].map((text) => h('p', null, name(text)));
+}
+
 function datasetPanel(label) {
   const dataset = list(board.datasets).find((d) => str(d.name) === label);
   if (!dataset) return null;
   const about = dict(dict(board.sources)[str(dataset.base)]);
-  const count = (n) => (num(n) === null ? '' : n.toLocaleString('en-US'));
   const balance = list(about.balance)
     .map((share) => `${fixed(100 * share, 1)} %`)
     .join(', ');
@@ -302,7 +312,9 @@ function datasetPanel(label) {
           h(
             'dl',
             null,
-            cards.map(([bag, text]) => h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', null, name(text)))),
+            cards.map(([bag, texts]) =>
+              h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', null, bagTexts(dataset, bag, texts))),
+            ),
           ),
         )
       : null,

@@ -57,6 +57,7 @@ function amount(x) {
 const seconds = (x) => (num(x) === null ? '–' : `${amount(x)} s`);
 const memory = (mb) => (num(mb) === null ? '–' : mb >= 1024 ? `${amount(mb / 1024)} GB` : `${amount(mb)} MB`);
 const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
+const count = (n) => (num(n) === null ? '' : n.toLocaleString('en-US'));
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // -- nodes ------------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def _dataset(dataset: Tree, digits: dict[str, int]) -> Tree:
         metric: {rule: [{k: r.get(k) for k in ("method", "mean_rank")} for r in found] for rule, found in of.items()}
         for metric, of in (dataset.get("ranks") or {}).items()
     }
-    kept = {key: value for key, value in dataset.items() if key != "cards"}
+    kept = {key: value for key, value in dataset.items() if key not in ("cards", "groupings")}
     return {**kept, "rows": rows, "ranks": ranks, "cards_text": card_texts(dataset)}
 
 

@@ -23,7 +23,7 @@ function renderDetail(view, cellAt, styles, actions) {
       arrow,
     );
   const where = row.oracle
-    ? `${labelOf(view.dataset)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · bound, trained on the true labels`
+    ? `${labelOf(view.dataset)}${view.bagBounds.length ? ` · ${bagName(view.dataset, cellAt.bag)}` : ''} · bound, trained on labels`
     : `${labelOf(view.dataset)} · ${bagName(view.dataset, cellAt.bag)} · noise ${noise}`;
   return [
     h(
@@ -143,6 +143,7 @@ function scoreSection(view, row, cell, bag) {
             bound === null
               ? ''
               : `${view.number(Math.abs(bound - score.mean))} ${bound < score.mean ? 'above' : 'below'} the bound`,
+            score.worth ? `its bags are worth ${str(score.worth)} labelled rows` : '',
             mark,
             judged,
             score.note ? seedsNote(view, score) : '',

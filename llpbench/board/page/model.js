@@ -40,6 +40,8 @@ const fairOf = (score) => num(own(score, 'shared') ? score.shared : score.mean);
 const drawnOf = (score) => (num(score.mean) === null ? null : (fairOf(score) ?? score.mean));
 /** A score as it is read from noise level to noise level: over seeds that the method has at all of them. */
 const levelOf = (score) => (own(score, 'at_all_noises') ? dict(score.at_all_noises) : score);
+/** What a bound reaches with as many labelled rows as there are training bags. */
+const labelsOf = (dataset, metric, rule, bag) => dict(dict(dict(dict(dataset.as_many_labels)[metric])[rule])[bag]);
 const fitOf = (cell) => num(dict(cell.seconds).fit);
 
 function median(values) {
@@ -174,6 +176,7 @@ function viewOf(board, state) {
     number: (x) => fixed(x, digits),
     meanSd: (r) => meanSd(r, digits),
     boundOf,
+    labelsAt: (bag) => labelsOf(dataset, state.metric, rule, bag),
     bound: dict(dict(dict(dataset.bounds)[state.metric])[rule]),
     bagBounds: own(dataset, 'bag_bounds') ? bags.map((bag) => boundOf(rule, bag)) : [],
     judged: list(dataset.claims).some((c) => str(c.metric) === state.metric),

@@ -11,7 +11,7 @@ import msgspec
 
 from llpbench.contracts.bag_card import BagCard
 from llpbench.contracts.cell import OWN_SIZES, setting_name
-from llpbench.report.cards import card_words
+from llpbench.report.cards import card_words, grouping_lines
 
 Tree = dict[str, Any]
 MAIN_METRIC = "auroc"
@@ -74,7 +74,6 @@ def _section(dataset: Tree, board: Tree) -> str:
 def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
     bags = dataset.get("bags") or []
     rows = dataset.get("rows") or []
-    names = ", ".join(str(row.get("method")) for row in rows if row.get("oracle")) or "bound"
     bounds = {"": (dataset.get("bounds") or {}).get(metric.get("name"))}
     own = (dataset.get("bag_bounds") or {}).get(metric.get("name")) or {}
     bounds |= {f"{_bags(dataset, bag)} ": own[str(bag)] for bag in bags if str(bag) in own}
@@ -85,7 +84,13 @@ def _table(dataset: Tree, metric: Tree, noise: str, rule: str) -> str:
         bound = (found or {}).get(rule) or {}
         if (mean := number(bound.get("mean"), digits)) is not None:
             sd = number(bound.get("sd"), digits)
-            caption.append(f"{names} {where}{mean}{f' ({sd})' if sd is not None else ''}")
+            name = bound.get("method") or "bound"
+            caption.append(f"{name} {where}{mean}{f' ({sd})' if sd is not None else ''}")
+    labels = ((dataset.get("as_many_labels") or {}).get(metric.get("name")) or {}).get(rule) or {}
+    for bag, found in labels.items():
+        if (mean := number(found.get("mean"), digits)) is not None:
+            where = f"{found['bags']:,} labelled rows for {_bags(dataset, int(bag))}"
+            caption.append(f"{found['bound']} with {where} {mean}")
     head = "".join(f"<th scope=col>{escape(_bags(dataset, bag))}" for bag in bags)
     methods = [row for row in rows if not row.get("oracle") and not row.get("control")]
     controls = [row for row in rows if row.get("control") and not row.get("oracle")]
@@ -120,11 +125,14 @@ def card_section(board: Tree) -> str:
     return f"<section><h2>Properties of the bags</h2><ul>{items}</ul></section>"
 
 
-def card_texts(dataset: Tree) -> dict[str, str]:
-    """The cards of a dataset in words, by bag size."""
-    return {bag: card_words(msgspec.convert(card, BagCard)) for bag, card in (dataset.get("cards") or {}).items()}
+def card_texts(dataset: Tree) -> dict[str, list[str]]:
+    """The cards of a dataset in words, by bag size: that of all bags, then those of several groupings."""
+    cards = msgspec.convert(dataset.get("cards") or {}, dict[str, BagCard])
+    groupings = msgspec.convert(dataset.get("groupings") or {}, dict[str, dict[str, BagCard]])
+    several = {bag: groupings.get(bag, {}) for bag in cards}
+    return {bag: [card_words(card, len(several[bag])), *grouping_lines(several[bag])] for bag, card in cards.items()}
 
 
 def _lines(dataset: Tree) -> list[str]:
     name = str(dataset.get("name"))
-    return [f"{setting_name(name, int(bag))}: {text}" for bag, text in card_texts(dataset).items()]
+    return [f"{setting_name(name, int(bag))}: {text}" for bag, texts in card_texts(dataset).items() for text in texts]

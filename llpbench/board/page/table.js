@@ -93,23 +93,15 @@ function renderTable(view, actions) {
       ? h(
           'tbody',
           {class: 'controls-body'},
-          h(
-            'tr',
-            {class: 'group'},
-            h(
-              'th',
-              {colspan: width, scope: 'rowgroup'},
-              h(
-                'div',
-                null,
-                'Controls ',
-                h('span', null, 'one column, random labels, counts of other bags: baselines that a method should beat'),
-              ),
-            ),
+          groupHead(
+            width,
+            'Controls',
+            'one column, random labels, counts of other bags: baselines that a method should beat',
           ),
           controls.map(line),
         )
       : null,
+    labelRows(view, width),
     none,
   );
   const first = table.querySelector('.cell');
@@ -118,6 +110,58 @@ function renderTable(view, actions) {
     'div',
     {class: 'scroll', role: 'region', 'aria-label': 'Results table', tabindex: '0', 'data-key': 'scroll'},
     table,
+  );
+}
+
+const groupHead = (width, title, note) =>
+  h(
+    'tr',
+    {class: 'group'},
+    h('th', {colspan: width, scope: 'rowgroup'}, h('div', null, `${title} `, h('span', null, note))),
+  );
+
+/** What as many labelled rows as bags would give, and what the bags of the best method are worth, for each column. */
+function labelRows(view, width) {
+  const found = view.bags.map((bag) => view.labelsAt(bag));
+  const [first] = found.filter((labels) => labels.bound);
+  if (!first) return null;
+  const worth = view.bags.map((bag) => {
+    const scores = view.rows.filter((r) => !r.control).map((r) => dict(view.score(cellOf(r.row, view.noise, bag))));
+    return str((scores.find((score) => score.best) || (scores.length === 1 ? scores[0] : dict())).worth);
+  });
+  const line = (what, title, values) =>
+    h(
+      'tr',
+      null,
+      h('td', {class: 'rank'}, ''),
+      h('th', {scope: 'row', class: 'method', title}, h('span', {class: 'who'}, what)),
+      values.map(([value, beside]) =>
+        h(
+          'td',
+          {class: 'num'},
+          h('div', {class: 'cell'}, h('span', {class: 'mean'}, value || '–'), h('span', {class: 'sd'}, value && beside)),
+        ),
+      ),
+      h('td', {colspan: width - 2 - view.bags.length}, ''),
+    );
+  return h(
+    'tbody',
+    {class: 'controls-body'},
+    groupHead(
+      width,
+      'Labelled rows',
+      `${str(first.bound)} is trained on labelled rows instead of bags. A random bag is worth about one labelled row, whatever its size.`,
+    ),
+    line(
+      'one for each bag',
+      `${view.metric} of ${str(first.bound)} with as many labelled rows as there are training bags`,
+      found.map((labels) => [num(labels.mean) === null ? '' : view.number(labels.mean), `${count(labels.bags)} rows`]),
+    ),
+    line(
+      'worth of the bags',
+      `Labelled rows with which ${str(first.bound)} has the ${view.metric} of the best method of the column`,
+      worth.map((text, i) => [text, `${count(found[i].bags)} bags`]),
+    ),
   );
 }
 
