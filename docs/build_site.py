@@ -50,6 +50,8 @@ USE = {
         "Report",
         "compare",
         "Comparison",
+        "disclosure",
+        "Disclosure",
         "LLPClassifier",
         "example_table",
     ),

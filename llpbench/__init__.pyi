@@ -49,6 +49,8 @@ from .experiment.seeds import derive_seed as derive_seed
 from .owndata.classifier import LLPClassifier as LLPClassifier
 from .owndata.compare import compare as compare
 from .owndata.comparison import Comparison as Comparison
+from .owndata.disclosure import disclosure as disclosure
+from .owndata.disclosure_report import Disclosure as Disclosure
 from .owndata.examples import example_table as example_table
 from .owndata.fit import fit as fit
 from .owndata.model import LLPModel as LLPModel

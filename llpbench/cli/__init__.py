@@ -26,7 +26,7 @@ _VERBS = {
 _SECTIONS = {
     "Run": ("run", "tune", "status", "rerun"),
     "Look at results": ("table", "plot", "versus", "report", "results", "logs", "cite"),
-    "Your own data": ("compare",),
+    "Your own data": ("compare", "disclosure"),
     "Extend": ("new", "check", "plugins", "suite"),
     "Publish": ("leaderboard",),
     "What is here": ("list", "show", "data", "doctor", "config", "cache", "completion"),

@@ -1,4 +1,4 @@
-"""Registers the verb ``compare``."""
+"""Registers the verbs ``compare`` and ``disclosure``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 @hookimpl
 def llpbench_commands(group: click.Group) -> None:
-    """Add ``compare``."""
+    """Add ``compare`` and ``disclosure``."""
+    from llpbench.owndata.disclosure_verb import disclosure
     from llpbench.owndata.verb import compare
 
     group.add_command(compare)
+    group.add_command(disclosure)

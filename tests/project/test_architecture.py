@@ -118,6 +118,7 @@ def test_harness_names_no_method_or_dataset() -> None:
     allowed = {
         ("run_settings.py", "adult"),  # the default of --datasets
         ("fit.py", "average"),  # the default of llpbench.fit
+        ("disclosure.py", "bag-logistic"),  # the attack of llpbench.disclosure
         ("render.py", "csv"),  # also a format of tables
         ("results.py", "csv"),
     }
@@ -163,7 +164,7 @@ with contextlib.redirect_stdout(io.StringIO()):
 print("\\n".join(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
-VERBS = ("run", "tune", "compare")
+VERBS = ("run", "tune", "compare", "disclosure")
 
 
 @pytest.mark.parametrize(
