@@ -20,6 +20,7 @@ from llpbench.board.content.facts import DatasetAbout, MethodAbout, dataset_fact
 from llpbench.board.content.folder import Content
 from llpbench.board.standings import Overall, OverallRow
 from llpbench.contracts.result import CellResult
+from llpbench.results.table import Setting
 
 
 def standing(content: Content, block: str = "all", metric: str = "auroc", rule: str = "bags") -> Overall:
@@ -38,12 +39,15 @@ def board_of(**values: list[float]) -> list[CellResult]:
 
 
 def test_blocks_follow_from_data_bags_and_noise() -> None:
-    images = DatasetAbout(images=True)
-    assert block_of("random", "none", None) == "random"
-    assert block_of("random", "none", images) == "images"
-    assert block_of("own-bags", "none", images) == "natural"
-    assert block_of("own-bags", "high", images) == "privacy"
-    assert block_of("own-bags", "high", DatasetAbout(evaluation_only=True)) == "unseen"
+    toy = Setting("toy", 8, "none", 1e-5, "gaussian", "toy")
+    own, images = toy._replace(scheme="own-bags"), DatasetAbout(images=True)
+    assert block_of(toy, None) == "random"
+    assert block_of(toy, images) == "images"
+    assert block_of(own, images) == "natural"
+    assert block_of(own._replace(noise="high"), images) == "privacy"
+    assert block_of(own._replace(noise="high"), DatasetAbout(evaluation_only=True)) == "unseen"
+    for changes in ({"scheme": "margins"}, {"scheme": "own-bags&margins"}, {"dataset": "toy, random[times=3]"}):
+        assert block_of(toy._replace(noise="high", **changes), None) == "tables"
 
 
 def test_data_for_evaluation_only_come_first() -> None:

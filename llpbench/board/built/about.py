@@ -41,7 +41,7 @@ WORDS = {
     "bound": "a model trained on the true label of every row: about the best that bags can achieve",
     "control": "a baseline that methods should beat: one column, labels drawn from the counts, counts of other bags",
     "ε": "epsilon, the privacy budget of the noise on counts; smaller values mean more noise",
-    "block": "a part of the suite: unseen (data for evaluation only), random or natural bags, privacy, images",
+    "block": "a part of the suite: unseen data, tables (several groupings), random or natural bags, privacy, images",
 }
 """The glossary of the page."""
 

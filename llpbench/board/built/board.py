@@ -150,7 +150,7 @@ def _board_dataset(
         claims=claims,
         base=setting.base_dataset,
         label=dataset_title(setting.dataset),
-        block=block_of(setting.scheme, NO_NOISE, facts),
+        block=block_of(setting._replace(noise=NO_NOISE), facts),
         self_sized=setting.scheme if OWN_SIZES in bags else "",
         cards=_cards(dataset) or UNSET,
         groupings={str(g.setting.bag_size): g.groupings for g in reversed(dataset.groups) if g.groupings} or UNSET,

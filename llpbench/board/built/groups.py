@@ -15,6 +15,7 @@ from llpbench.contracts.cell import BOUND_BAGS, USUAL, Cell
 from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.experiment.privacy import epsilon_of
+from llpbench.plugins.options import JOIN
 from llpbench.results.shared import RIVALS, Roles, shared_keys
 from llpbench.results.table import Group, Setting, data_key, group_cells, older_settings, roles_of, setting_of
 from llpbench.results.worth import is_label_bound
@@ -96,23 +97,25 @@ NoiseAndBag = tuple[str, int]
 """The noise level and bag size of a column."""
 UNSEEN = "unseen"
 """The block of datasets for evaluation only."""
-BLOCKS = (UNSEEN, "random", "natural", "privacy", "images")
+BLOCKS = (UNSEEN, "tables", "random", "natural", "privacy", "images")
 """The parts of a leaderboard, by what its rows, bags and counts are."""
 NO_NOISE = "none"
 
 
-def block_of(scheme: str, noise: str, data: DatasetAbout | None) -> str:
+def block_of(setting: Setting, data: DatasetAbout | None) -> str:
     """The block of a column.
 
-    Datasets for evaluation only are unseen. Of the others, columns with noise on counts are privacy, those without
-    random bags natural, and the rest images or random.
+    Datasets for evaluation only are unseen. Of the others, columns with several groupings of the rows are tables, those
+    with noise on counts privacy, those without random bags natural, and the rest images or random.
     """
     data = data or DatasetAbout()
     if data.evaluation_only:
         return UNSEEN
-    if noise != NO_NOISE:
+    if setting.scheme == "margins" or JOIN in setting.scheme or "random[times=" in setting.dataset:
+        return "tables"
+    if setting.noise != NO_NOISE:
         return "privacy"
-    return "natural" if scheme != USUAL.scheme else "images" if data.images else "random"
+    return "natural" if setting.scheme != USUAL.scheme else "images" if data.images else "random"
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def cells_of(datasets: Iterable[DatasetGroups], facts: Facts) -> BoardCells:
 
 
 def _block(group: Group, facts: Facts) -> str:
-    return block_of(group.setting.scheme, group.setting.noise_name, facts.datasets.get(group.setting.base_dataset))
+    return block_of(group.setting, facts.datasets.get(group.setting.base_dataset))
 
 
 def _key(group: Group, result: CellResult, facts: Facts) -> CellKey:

@@ -303,7 +303,7 @@ function datasetPanel(label) {
       [
         'block',
         dataset.block &&
-          `${str(dataset.block)}${list(dataset.noises).length > 1 ? '; with noise on counts: privacy' : ''}`,
+          `${str(dataset.block)}${list(dataset.noises).length > 1 && !['unseen', 'tables'].includes(dataset.block) ? '; with noise on counts: privacy' : ''}`,
       ],
     ]),
     cards.length

@@ -8,6 +8,7 @@ const BUDGETS = [
 ];
 const KINDS = {
   all: 'any',
+  tables: 'several tables',
   natural: 'natural groups',
   privacy: 'noisy counts',
   images: 'of images',
