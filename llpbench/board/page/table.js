@@ -150,7 +150,7 @@ function labelRows(view, width) {
     groupHead(
       width,
       'Labelled rows',
-      `${str(first.bound)} is trained on labelled rows instead of bags. A random bag is worth about one labelled row, whatever its size.`,
+      `${str(first.bound)} is trained on labelled rows instead of bags. In theory a random bag is worth about one of them, whatever its size.`,
     ),
     line(
       'one for each bag',
