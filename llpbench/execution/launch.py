@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -26,12 +25,13 @@ from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
 from llpbench.execution.channel import InvalidMessage, connection_pair, receive, send
 from llpbench.execution.fork_server import ForkEvent, ForkRequest
+from llpbench.execution.kernel import LINUX
 from llpbench.execution.processes import end_tree
 from llpbench.results.store import Store
 from llpbench.system.machine import python_command
 
 log = logging.getLogger("llpbench")
-FORK_IS_SAFE = sys.platform == "linux"
+FORK_IS_SAFE = LINUX
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _MOST_STARTS = 3  # servers that may end under a cell before the cell counts as crashed
 _PRELOAD = (

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -67,8 +68,17 @@ def print_to(path: str | os.PathLike[str], flags: int = 0) -> None:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies (Linux)."""
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Have this process killed when its parent dies: by the kernel (Linux) or, within a second, by a thread."""
+    if prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
+        return
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def adopt_orphans() -> None:

@@ -14,7 +14,6 @@ import ctypes
 import os
 import stat
 import struct
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,8 +38,6 @@ _THREADS = Path("/proc/self/task")  # drivers of devices name their threads ther
 
 def version() -> int:
     """Version of the kernel's Landlock; 0 if it has none."""
-    if sys.platform != "linux":
-        return 0
     return max(0, syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_ONLY)))
 
 
@@ -154,8 +151,7 @@ def _beside(path: Path, locked: set[Path], parents: set[Path]) -> Iterator[Path]
 
 def hide_memory() -> None:
     """Keep other processes of the same user from reading this one's memory (Linux; root is not kept)."""
-    if sys.platform == "linux":
-        prctl(_PR_SET_DUMPABLE, 0)
+    prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _permit(rules: int, path: Path, rights: int) -> None:

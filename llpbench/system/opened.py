@@ -20,7 +20,7 @@ from typing import Any
 MOST = 100
 """Files of one cell that are recorded."""
 _MOST_SEEN = 20_000
-_SYSTEM = ("/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sys", "/usr", "/var/lib")
+_SYSTEM = ("/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sys", "/usr", "/var/lib", "/Library", "/System")
 _PACKAGES = re.compile(r"/(site|dist)-packages/|\.(dist|egg)-info/")
 _seen: dict[str, None] | None = None
 
