@@ -54,23 +54,20 @@ class DaskExecutor:
     """Cells as child processes of Dask workers.
 
     Args:
+        settings: ``jobs`` are cells in flight at once; by default twice the threads of all workers, so that none
+            waits for this process. For a local cluster: its number of workers.
         scheduler: address (``tcp://host:8786``) or scheduler file of a running cluster; empty for a cluster of
             this machine, which is started on first use and ended by ``close``.
-        jobs: cells in flight at once; by default twice the threads of all workers, so that none waits for this
-            process. For a local cluster: its number of workers.
-        threads: threads of each cell.
-        start: how workers start a cell, ``fork`` or ``spawn``.
     """
 
     remote = True
     """Cells run on other machines, each with its own data."""
 
-    def __init__(self, scheduler: str = "", jobs: int = 0, threads: int = 1, start: str = "") -> None:
-        if start not in ("", "fork", "spawn"):
-            raise UsageError(f"unknown --start {start!r}. Available: fork, spawn.")
+    def __init__(self, settings: ExecutorSettings, scheduler: str = "") -> None:
+        jobs, threads = settings.jobs, settings.threads
         if jobs < 0 or threads < 1:
             raise UsageError(f"--jobs and --threads must be positive, got {jobs} and {threads}.")
-        self.scheduler, self._jobs, self._start = scheduler, jobs, start
+        self.scheduler, self._jobs, self._start = scheduler, jobs, settings.start
         self._local_workers = 0 if scheduler else cells_at_once(jobs, threads)
         self._run, self._number = uuid.uuid4().hex[:8], itertools.count()
         self._client: Any = None
@@ -88,11 +85,6 @@ class DaskExecutor:
         self._silence = SilenceMonitor()
         if scheduler:
             self._connect()
-
-    @classmethod
-    def from_settings(cls, settings: ExecutorSettings, scheduler: str = "") -> DaskExecutor:
-        """Make one as the command line asks for it."""
-        return cls(scheduler, settings.jobs, settings.threads, settings.start)
 
     @property
     def slots(self) -> int:

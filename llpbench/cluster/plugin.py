@@ -17,7 +17,7 @@ def llpbench_executors() -> list[ExecutorSpec]:
     return [
         ExecutorSpec(
             name="dask",
-            factory="llpbench.cluster.dask:DaskExecutor.from_settings",
+            factory="llpbench.cluster.dask:DaskExecutor",
             summary="a Dask cluster: SLURM, Kubernetes, SSH, or several processes here",
             params=(
                 Param("scheduler", "", doc="address or scheduler file of a running cluster; empty starts one here"),

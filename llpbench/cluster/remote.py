@@ -26,8 +26,8 @@ from llpbench.contracts.errors import StoreError, describe
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
-from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
-from llpbench.execution.watch import Launcher, Watched, remove_old_scratch
+from llpbench.execution.launch import make_launcher
+from llpbench.execution.watch import Watched, remove_old_scratch
 from llpbench.results.store import Store
 from llpbench.system.locks import Claim
 from llpbench.system.machine import machine, machine_id, usable_cores
@@ -178,7 +178,7 @@ class Host:
     """
 
     def __init__(self, start: str) -> None:
-        self._launcher: Launcher = SpawnLauncher() if start == "spawn" else ForkLauncher()
+        self._launcher = make_launcher(start)
         self._new: queue.SimpleQueue[_WaitingTask] = queue.SimpleQueue()
         remove_old_scratch()
         threading.Thread(target=self._serve, name="llpbench-host", daemon=True).start()
@@ -241,7 +241,6 @@ _hosts_lock = threading.Lock()
 
 def host(start: str) -> Host:
     """The host of this process for a way of starting cells, created on first use."""
-    start = start or ("fork" if FORK_IS_SAFE else "spawn")
     with _hosts_lock:
         if start not in _hosts:
             _hosts[start] = Host(start)

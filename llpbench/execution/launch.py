@@ -257,3 +257,13 @@ class SpawnLauncher:
             end_tree(pid)
             process.wait()
         self._processes.clear()
+
+
+Launcher = ForkLauncher | SpawnLauncher
+"""Starts cells and reports when they end."""
+
+
+def make_launcher(start: str) -> Launcher:
+    """The launcher for ``fork`` or ``spawn``; where neither is given, the one that suits the system."""
+    start = start or ("fork" if FORK_IS_SAFE else "spawn")
+    return ForkLauncher() if start == "fork" else SpawnLauncher()

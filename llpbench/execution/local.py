@@ -8,8 +8,8 @@ from pathlib import Path
 from llpbench.contracts.errors import UsageError
 from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
-from llpbench.execution.launch import FORK_IS_SAFE, ForkLauncher, SpawnLauncher
-from llpbench.execution.watch import Launcher, Watched, remove_old_scratch
+from llpbench.execution.launch import make_launcher
+from llpbench.execution.watch import Watched, remove_old_scratch
 from llpbench.results.store import Store
 from llpbench.system.machine import usable_cores
 
@@ -39,22 +39,13 @@ class LocalExecutor:
     thirty times slower than one thread each.
     """
 
-    def __init__(self, jobs: int = 0, threads: int = 1, start: str = "") -> None:
-        cores = usable_cores()
-        jobs = cells_at_once(jobs, threads)
-        start = start or ("fork" if FORK_IS_SAFE else "spawn")
-        if start not in ("fork", "spawn"):
-            raise UsageError(f"--start {start!r} is not known. Available: fork, spawn.")
-        self.threads = threads
+    def __init__(self, settings: ExecutorSettings) -> None:
+        cores, threads = usable_cores(), settings.threads
+        jobs = cells_at_once(settings.jobs, threads)
         self._free = [cores[i * threads : (i + 1) * threads] for i in range(jobs)]
-        self._launcher: Launcher = ForkLauncher() if start == "fork" else SpawnLauncher()
+        self._launcher = make_launcher(settings.start)
         self._running: dict[int, tuple[Watched, list[int]]] = {}
         remove_old_scratch()
-
-    @classmethod
-    def from_settings(cls, settings: ExecutorSettings) -> LocalExecutor:
-        """Make one as the command line asks for it."""
-        return cls(settings.jobs, settings.threads, settings.start)
 
     @property
     def slots(self) -> int:

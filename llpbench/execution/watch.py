@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 import psutil
@@ -25,35 +25,14 @@ from llpbench.contracts.job import Job
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.processes import end_tree, memory_mb, show_stacks
 
+if TYPE_CHECKING:
+    from llpbench.execution.launch import Launcher
+
 TROUBLE = 75
 """Exit code of a judge that could not do its part, as where its result cannot be written (``EX_TEMPFAIL``)."""
 _STACK_SECONDS = 1.0  # that a method has to print its stacks
 _OLD = 24 * 3600.0  # seconds after which a scratch folder whose run is gone is removed
 _LOG_HEAD, _LOG_TAIL = 256 << 10, 256 << 10  # bytes of a log that are kept
-
-
-class Launcher(Protocol):
-    """Starts cells and reports when they end."""
-
-    def start(self, job: Job, cores: list[int]) -> int:
-        """Start a cell on the given cores; returns its number."""
-        ...
-
-    def pid(self, number: int) -> int | None:
-        """The process of a cell; None until it is started. It changes if the cell is restarted."""
-        ...
-
-    def drop(self, number: int) -> None:
-        """Give up a cell that has no process; ``ended`` reports it."""
-        ...
-
-    def ended(self, seconds: float) -> list[tuple[int, int]]:
-        """Numbers and exit codes of cells that have ended; waits up to ``seconds`` for the first."""
-        ...
-
-    def close(self) -> None:
-        """Stop all cells."""
-        ...
 
 
 @dataclass

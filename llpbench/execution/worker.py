@@ -72,7 +72,7 @@ def run_job(job: Job, *, fork: bool = False) -> CellResult:
     with _scratch(job) as job:
         with _method_of(job, fork) as process, failures_recorded_in(result):
             registry = shared_registry(job.plugins if job.judge_plugins is None else job.judge_plugins, job.override)
-            _record_origin(result, job)
+            result.oracle, result.versions, result.flags = job.method.oracle, recorded_versions(job), numeric_flags()
             data = prepare_cell(job, registry, result)
             of_place = cross_validate(process, data, job, registry, result)
             if of_place is not None:
@@ -176,12 +176,6 @@ def failures_recorded_in(result: CellResult) -> Iterator[None]:
 def _record_failure(result: CellResult, error: Exception) -> None:
     result.status, result.reason = "failed", describe(error)
     result.traceback, result.failed_at = traceback.format_exc(limit=-12)[-_LONGEST_TRACEBACK:], where_it_failed(error)
-
-
-def _record_origin(result: CellResult, job: Job) -> None:
-    """Record the software that a result depends on."""
-    result.oracle = job.method.oracle
-    result.versions, result.flags = recorded_versions(job), numeric_flags()
 
 
 def write_files(store: Store, job: Job, result: CellResult, predictions: Predictions) -> None:

@@ -174,7 +174,7 @@ def llpbench_executors() -> list[ExecutorSpec]:
     return [
         ExecutorSpec(
             name="local",
-            factory="llpbench.execution.local:LocalExecutor.from_settings",
+            factory="llpbench.execution.local:LocalExecutor",
             summary="processes on this machine, as many as it has cores for",
         ),
     ]

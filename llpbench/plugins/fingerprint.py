@@ -125,7 +125,8 @@ def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
     folder and the shared Python files count: editing one method leaves the results of the others as they are.
     """
     if found.name == OWN and plugin == "core":
-        return sorted(_harness_sources())
+        own_files = filter(_is_python, _files_of(OWN))
+        return sorted((name, path) for name, path in own_files if name.split("/")[1] in _HARNESS_ROOMS)
     modules = {entry.name: entry.module for entry in found.entry_points if entry.group == GROUP}
     if found.name == OWN:
         own = modules.get(plugin, "")
@@ -135,12 +136,6 @@ def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
         return sorted((name, path) for name, path in named if not name.startswith(tuple(others)))
     tops = {module.partition(".")[0] for module in modules.values()} | set(_top_levels(found))
     return sorted(pair for top in tops for pair in _files_of(top))
-
-
-def _harness_sources() -> Iterator[tuple[str, Path]]:
-    for name, path in _files_of(OWN):
-        if name.split("/")[1] in _HARNESS_ROOMS and path.suffix == ".py":
-            yield name, path
 
 
 def _is_python(named: tuple[str, Path]) -> bool:

@@ -36,7 +36,16 @@ S = TypeVar("S", MethodSpec, DatasetSpec, MetricSpec, BagScheme, RuleSpec, Execu
 log = logging.getLogger("llpbench")
 
 _MOST_FILES = 100  # of a folder that are searched for a plugin
-KINDS = ("methods", "datasets", "metrics", "schemes", "rules", "executors")
+_SHELVES: dict[str, tuple[str, Any]] = {
+    "methods": ("llpbench_methods", MethodSpec),
+    "datasets": ("llpbench_datasets", DatasetSpec),
+    "metrics": ("llpbench_metrics", MetricSpec),
+    "schemes": ("llpbench_bag_schemes", BagScheme),
+    "rules": ("llpbench_selection_rules", RuleSpec),
+    "executors": ("llpbench_executors", ExecutorSpec),
+}
+"""The hook that fills each catalog, and what it returns."""
+KINDS = tuple(_SHELVES)
 """The catalogs of a registry, in the order in which they are listed."""
 
 
@@ -241,12 +250,8 @@ def load_registry(files: Iterable[Path] = (), override: Iterable[str] = ()) -> R
     """
     registry = Registry(*load_plugins(files))
     names = set(override)
-    _collect(registry, "llpbench_methods", MethodSpec, registry.methods, names)
-    _collect(registry, "llpbench_datasets", DatasetSpec, registry.datasets, names)
-    _collect(registry, "llpbench_metrics", MetricSpec, registry.metrics, names)
-    _collect(registry, "llpbench_bag_schemes", BagScheme, registry.schemes, names)
-    _collect(registry, "llpbench_selection_rules", RuleSpec, registry.rules, names)
-    _collect(registry, "llpbench_executors", ExecutorSpec, registry.executors, names)
+    for shelf, (hook, kind) in _SHELVES.items():
+        _collect(registry, hook, kind, getattr(registry, shelf), names)
     check_strict(registry.broken)
     registry.methods.broken = registry.datasets.broken = registry.broken
     return registry

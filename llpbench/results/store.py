@@ -93,11 +93,12 @@ class Store:
 
         The request that was made last is the last one, also when it was made before.
         """
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             for folder in ("cells", "logs", "predictions", "machines", "claims"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             with self._locked("manifest"):
-                manifest = self.manifest() if self.manifest_path.exists() else _new_manifest(version)
+                manifest = self.manifest() if self.manifest_path.exists() else Manifest(created=now, version=version)
                 manifest.planned |= {p.cell.id: p for p in planned}
                 manifest.commands = [*(known for known in manifest.commands if known != command), command]
                 write_atomically(self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
@@ -283,7 +284,3 @@ def newest_store(base: Path) -> Store:
     if not found:
         raise StoreError(f"no results under {base}/. Start with: llpbench run --methods mean-ridge --bags 8")
     return Store(found[-1].parent)
-
-
-def _new_manifest(version: str) -> Manifest:
-    return Manifest(created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), version=version)

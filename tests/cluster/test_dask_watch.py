@@ -14,7 +14,7 @@ from llpbench.cluster import dask, dask_watch
 from llpbench.cluster.dask import DaskExecutor
 from llpbench.cluster.dask_watch import SCHEDULER, SilenceMonitor
 from llpbench.cluster.remote import CellReply
-from llpbench.contracts.executor import Outcome
+from llpbench.contracts.executor import ExecutorSettings, Outcome
 from llpbench.contracts.job import Job
 from llpbench.results.sealing import encode_result
 from llpbench.results.store import Store
@@ -46,7 +46,7 @@ def client() -> Iterator[Client]:
 @pytest.fixture
 def executor(client: Client, monkeypatch: pytest.MonkeyPatch) -> DaskExecutor:
     monkeypatch.setattr(dask, "_QUERY", 0.0)
-    executor = DaskExecutor(jobs=1)
+    executor = DaskExecutor(ExecutorSettings(jobs=1))
     executor._client = client
     return executor
 

@@ -20,8 +20,9 @@ from helpers import PATIENCE, make_cell, make_plan, make_result
 
 from llpbench.contracts.executor import Outcome
 from llpbench.contracts.job import Job
+from llpbench.execution.launch import Launcher
 from llpbench.execution.settle import settle
-from llpbench.execution.watch import Launcher, Watched
+from llpbench.execution.watch import Watched
 from llpbench.results.store import Store
 
 SMALL = "synthetic[rows=400;dim=4]"
