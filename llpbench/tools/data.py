@@ -11,6 +11,7 @@ import click
 from llpbench.cli.options import F, SettingType, plugin_options
 from llpbench.cli.printing import say
 from llpbench.experiment.run_settings import RunSettings
+from llpbench.system.quantities import format_bytes
 
 if TYPE_CHECKING:
     from llpbench.contracts.specs import DatasetSpec
@@ -56,10 +57,10 @@ def list_(
             where = str(item.where) if item.state == "ok" else _why_not_here(item)
             sizes[item.file.path] = item.file.size  # datasets may share a file
             here |= {item.file.path: item.file.size} if item.state == "ok" else {}
-            say(f"  {item.file.path:<40}{megabytes(item.file.size):>12}  {where}")
+            say(f"  {item.file.path:<40}{format_bytes(item.file.size):>12}  {where}")
         if not spec.files:
             say("  no files")
-    say(f"{megabytes(sum(here.values()))} of {megabytes(sum(sizes.values()))} are available")
+    say(f"{format_bytes(sum(here.values()))} of {format_bytes(sum(sizes.values()))} are available")
 
 
 @data.command(short_help="Verify every file against its checksum.")
@@ -81,7 +82,7 @@ def check(
             wanted = item.state == "wrong" or has_source(item.file)  # a file that users provide may be missing
             bad |= not good and wanted
             note = "" if good else f"  {item.note}" if wanted else f"  {_why_not_here(item)}"
-            line = f"{item.state:<8}{item.file.path}  {megabytes(item.file.size)}  {item.where}{note}"
+            line = f"{item.state:<8}{item.file.path}  {format_bytes(item.file.size)}  {item.where}{note}"
             say(line, fg="red" if wanted and not good else None)
     sys.exit(1 if bad else 0)
 
@@ -106,7 +107,7 @@ def fetch(
 
     for spec in _chosen_specs(load_registry(plugins, override), datasets):
         for path in fetch_files(spec, data_dir, offline=offline):
-            say(f"{spec.name}: {path}  {megabytes(path.stat().st_size)}")
+            say(f"{spec.name}: {path}  {format_bytes(path.stat().st_size)}")
         for item in locate(spec, data_dir):
             if item.state == "missing":
                 say(f"{spec.name}: {item.file.path} {_why_not_here(item)}")
@@ -159,11 +160,6 @@ def embed(
             say(f"{spec.name}: {path}")
 
 
-def megabytes(size: int) -> str:
-    """A file's size for reading."""
-    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
-
-
 def _why_not_here(item: Located) -> str:
     from llpbench.data.store import has_source
 
@@ -176,5 +172,5 @@ def _locate_again(spec: DatasetSpec, data_dir: Path | None) -> list[Located]:
     from llpbench.data.store import locate
 
     if sys.stderr.isatty():
-        say(f"reading {spec.name} ({megabytes(sum(file.size for file in spec.files))}) …\r", nl=False, err=True)
+        say(f"reading {spec.name} ({format_bytes(sum(file.size for file in spec.files))}) …\r", nl=False, err=True)
     return locate(spec, data_dir, rehash=True)

@@ -56,9 +56,9 @@ def data(place: Path, *arguments: str) -> tuple[int, str]:
 def test_list_fetch_check(place: Path) -> None:
     code, said = data(place, "list")
     assert code == 0
-    assert "0.2 MB  missing" in said
-    assert "0.0 kB  missing; it has no source: put it at" in said
-    assert "0.0 kB of 0.2 MB are available" in said
+    assert "200.0 kB  missing" in said
+    assert "21 B  missing; it has no source: put it at" in said
+    assert "0 B of 200.0 kB are available" in said
     code, said = data(place, "check")
     assert code == 1
     assert "missing toy/toy.csv" in said
@@ -70,13 +70,13 @@ def test_list_fetch_check(place: Path) -> None:
     code, said = data(place, "fetch")
     cached = place / "cache" / "data" / "toy" / "toy.csv"
     assert code == 0
-    assert f"toy: {cached}  0.2 MB" in said
+    assert f"toy: {cached}  200.0 kB" in said
     assert "toy: toy/own.txt missing" in said
     assert Handler.hits == ["/toy.csv"]
     assert data(place, "fetch", "--offline")[0] == 0
     code, said = data(place, "check")
     assert code == 0, said
-    assert "0.2 MB of 0.2 MB are available" in data(place, "list")[1]
+    assert "200.0 kB of 200.0 kB are available" in data(place, "list")[1]
 
     (cached.parent / "own.txt").write_bytes(b"something else")
     code, said = data(place, "check")
