@@ -112,7 +112,7 @@ class Driver:
         if self.store.stamp(task.job.cell.id) == task.before:
             return None
         result = self.store.sound(task.job.cell.id)
-        current = result is not None and Provenance(self.registry, task.job.plugins).current(result)
+        current = result is not None and Provenance(self.registry).current(result)
         return result if current else None
 
     def _finish(self, work: Work, outcome: Outcome) -> None:

@@ -92,8 +92,8 @@ def serve(connection: Connection, preload: list[str]) -> None:
 
 def _fill_caches() -> None:
     """Compute what every cell needs, once."""
-    from llpbench.execution.registries import shared_registry
     from llpbench.plugins.fingerprint import code_folders
+    from llpbench.plugins.registry import shared_registry
     from llpbench.system.machine import machine_id
 
     machine_id()

@@ -85,7 +85,7 @@ def make_jobs(planned: Iterable[Planned], store: Store, registry: Registry, sett
         spec = registry.methods[plan.cell.method]
         keras = ("keras",) if plan.cell.backend else ()
         preload.setdefault(plan.cell.backend, set()).update(keras, spec.preload)
-    provenance = Provenance(registry, settings.plugin_files)
+    provenance = Provenance(registry)
     return [
         Job(
             cell=plan.cell,

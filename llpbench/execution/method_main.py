@@ -159,8 +159,7 @@ def _is_denied(error: BaseException | None) -> bool:
 
 def load_method(assignment: Assignment) -> Any:
     """The class of the method; raises ``Skip`` when something it needs is not installed."""
-    from llpbench.execution.registries import shared_registry
-    from llpbench.plugins.registry import unmet_needs
+    from llpbench.plugins.registry import shared_registry, unmet_needs
 
     registry = shared_registry(assignment.plugins, assignment.override)
     entry = registry.methods.entry(assignment.method)

@@ -27,7 +27,6 @@ from llpbench.execution import sandbox
 from llpbench.execution.confines import SCRATCH
 from llpbench.execution.method_process import MethodProcess, run_fit
 from llpbench.execution.processes import adopt_orphans, children, die_with_parent, end_children
-from llpbench.execution.registries import shared_registry
 from llpbench.execution.watch import TROUBLE
 from llpbench.experiment.fit_cell import (
     CrossValidated,
@@ -45,7 +44,7 @@ from llpbench.experiment.fit_cell import (
 from llpbench.experiment.folds import FoldValues, values_of_places
 from llpbench.experiment.judge import Pruned
 from llpbench.plugins.fingerprint import code_folders
-from llpbench.plugins.registry import Registry
+from llpbench.plugins.registry import Registry, shared_registry
 from llpbench.results.blank import blank_result
 from llpbench.results.provenance import recorded_code, recorded_versions
 from llpbench.results.store import Store

@@ -24,18 +24,17 @@ class HookThread:
         self._answers: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         threading.Thread(target=self._serve, name=f"llpbench-hook-{name}", daemon=True).start()
 
-    def call(self, function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> None:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call the hook and wait for it.
 
         Raises:
             HookTimeout: it takes too long; the thread is not usable after that.
         """
         self._calls.put((function, arguments))
-        limit = HOOK_SECONDS if seconds is None else seconds
         try:
-            error = self._answers.get(timeout=limit)
+            error = self._answers.get(timeout=HOOK_SECONDS)
         except queue.Empty:
-            raise HookTimeout(f"no answer within {limit:g} seconds") from None
+            raise HookTimeout(f"no answer within {HOOK_SECONDS:g} seconds") from None
         if error is not None:
             raise error
 

@@ -10,7 +10,7 @@ import itertools
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -261,9 +261,13 @@ _METHODS_OF_FILES: dict[str, MethodSpec] = {}
 """The methods of single-file plugins that this process has loaded."""
 
 
-@cache
-def _installed_methods() -> Catalog[MethodSpec]:
-    return load_registry().methods
+@lru_cache(maxsize=4)
+def shared_registry(plugins: tuple[str, ...], override: tuple[str, ...]) -> Registry:
+    """The registry with these single-file plugins, loaded once per process; the fork server does so for its children.
+
+    Not for a process in which code is edited meanwhile, as that of a notebook.
+    """
+    return load_registry(map(Path, plugins), override)
 
 
 def method_spec(name: str) -> MethodSpec:
@@ -274,7 +278,7 @@ def method_spec(name: str) -> MethodSpec:
     Raises:
         UnknownNameError: no method has that name.
     """
-    installed = _installed_methods()
+    installed = shared_registry((), ()).methods
     return installed[name] if name in installed.entries or name not in _METHODS_OF_FILES else _METHODS_OF_FILES[name]
 
 

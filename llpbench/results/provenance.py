@@ -36,11 +36,11 @@ from llpbench.system.machine import versions
 
 
 class Provenance:
-    """The code that would compute cells now, with single-file plugins ``files``; every plugin is read once."""
+    """The code that would compute cells now; every plugin is read once."""
 
-    def __init__(self, registry: Registry, files: Iterable[str] = ()) -> None:
+    def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self._files = tuple(files) or tuple(p.distribution for p in registry.plugins if p.from_file)
+        self._files = tuple(str(Path(p.distribution).resolve()) for p in registry.plugins if p.from_file)
         self._lines: dict[str, str] = {}
 
     def origins(self, cell: Cell) -> dict[str, str]:

@@ -80,7 +80,7 @@ class Trials:
         self._due: deque[_RunningTrial] = deque()  # trials whose next cell may start
         self._begun: list[_RunningTrial] = []  # trials that have not ended
         self._planned: set[str] = set()  # cells that the manifest has
-        self._provenance = Provenance(registry, settings.plugin_files)
+        self._provenance = Provenance(registry)
         self._refuse_outdated()
 
     @property
