@@ -21,7 +21,6 @@ from llpbench.results.sealing import Damaged, decode_result
 from llpbench.results.store import Store, newest_store
 from llpbench.system import files
 from llpbench.system.files import write_atomically
-from llpbench.system.locks import Claim
 
 
 @pytest.fixture
@@ -294,24 +293,6 @@ def test_claim_is_exclusive_within_a_process_and_leaves_no_file(store: Store) ->
     second = store.claim("cell")
     assert second is not None
     second.release()
-
-
-def test_claim_on_a_removed_file_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between opening and locking, the previous owner may have removed the file: that lock would guard nothing."""
-    path = tmp_path / "cell.lock"
-    opened = os.open
-
-    def open_and_lose(*arguments: object) -> int:
-        handle = opened(*arguments)  # type: ignore[arg-type]
-        path.unlink()
-        return handle
-
-    monkeypatch.setattr(os, "open", open_and_lose)
-    assert Claim.take(path) is None
-    monkeypatch.undo()
-    claim = Claim.take(path)
-    assert claim is not None
-    claim.release()
 
 
 def test_many_processes_never_hold_one_claim_together(store: Store) -> None:

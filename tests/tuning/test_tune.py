@@ -663,22 +663,14 @@ def test_trial_of_a_dead_process_is_continued(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        b"garbage\n",
-        b"\xff\xfe\n",
-        b"[1]\n",
-        b'{"op_code": "x"}\n',
-        b'{"op_code": 99}\n',
-        b'{"op_code": 4}\n',
-        b"[" * 9999,
-    ],
-    ids=["text", "bytes", "list", "code", "unknown", "incomplete", "deep"],
+    [b"garbage\n", b"[1]\n", b'{"op_code": 99}\n', b'{"op_code": 4}\n'],
+    ids=["text", "list", "unknown", "incomplete"],
 )
 def test_damaged_journal_is_rejected(tmp_path: Path, line: bytes) -> None:
     search(tmp_path, request("tilt", trials=1))
     journal = tmp_path / "journal.log"
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:2], line.rstrip(b"\n") + b"\n", *lines[2:]]))
+    journal.write_bytes(b"".join([*lines[:2], line, *lines[2:]]))
     before = journal.read_bytes()
     with pytest.raises(StoreError, match=r"journal.log is damaged: .*--out"):
         search(tmp_path, request("tilt", trials=2))
