@@ -313,7 +313,7 @@ function datasetPanel(label) {
             'dl',
             null,
             cards.map(([bag, texts]) =>
-              h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', null, bagTexts(dataset, bag, texts))),
+              h('div', null, h('dt', null, bagName(dataset, bag)), h('dd', {class: 'texts'}, bagTexts(dataset, bag, texts))),
             ),
           ),
         )
