@@ -17,6 +17,7 @@ from llpbench.board.built.own_page import check_same_protocol, published_beside
 from llpbench.board.content.bootstrap import Replicates, read_predictions, replicate
 from llpbench.board.content.folder import Content
 from llpbench.board.maths.bootstrap import METRIC
+from llpbench.board.maths.overall import even_mean
 from llpbench.board.maths.statistics import LEVEL, MeanDifference, holm
 from llpbench.board.validate import Unsound
 from llpbench.contracts.result import CellResult
@@ -43,6 +44,7 @@ class Comparison:
         difference: own minus other; positive is better if higher values of the metric are better.
         p: the corrected p-value; None for a bound, and for a single seed.
         basis: what the interval was computed from.
+        source: where the rows of the dataset come from.
     """
 
     setting: Setting
@@ -56,6 +58,7 @@ class Comparison:
     p: float | None
     basis: str
     verdict: Verdict
+    source: str = ""
 
 
 def compare(
@@ -91,7 +94,7 @@ def compare(
         pairs = [(mine, other) for mine in here for other in rivals.get(setting, ())]
         made = [_compare(mine, other, metric, rule, replicates) for mine, other in pairs]
         found += _judged([comparison for comparison in made if comparison is not None], metric)
-    return found
+    return [replace(c, source=content.facts.source_of(c.setting.base_dataset)) for c in found]
 
 
 def _groups(results: Sequence[CellResult], roles: Roles) -> list[Group]:
@@ -229,7 +232,7 @@ def _unbeaten(found: Sequence[Comparison]) -> list[str]:
 
 
 def _summary(method: str, found: Sequence[Comparison], metric: MetricStyle, rule: str) -> Table:
-    """Over all settings: in how many a rival is beaten, and the mean difference."""
+    """Over all settings: in how many a rival is beaten, and the mean difference, in which sources have equal weight."""
     columns: dict[Key, str] = {
         "settings": "settings",
         "better": "better",
@@ -242,7 +245,9 @@ def _summary(method: str, found: Sequence[Comparison], metric: MetricStyle, rule
         lines.setdefault(_line(c), []).append(c)
     sign = 1.0 if metric.higher_is_better else -1.0
     order = {"method": 0, "control": 1, "bound": 2}
-    means = {line: math.fsum(c.difference.mean for c in of) / len(of) for line, of in lines.items()}
+    means = {
+        line: even_mean({(c.source, c.setting): c.difference.mean for c in of}) or 0.0 for line, of in lines.items()
+    }
     ranked = sorted(lines, key=lambda line: (order[lines[line][0].role], sign * means[line], line))
     entries: dict[tuple[str, Key], TableEntry] = {}
     for line, of in lines.items():
@@ -253,9 +258,9 @@ def _summary(method: str, found: Sequence[Comparison], metric: MetricStyle, rule
         entries[line, "settings"] = TableEntry(str(len(of)))
         entries |= {(line, name): TableEntry(str(count) if tested else "") for name, count in counts.items()}
         entries[line, "mean"] = TableEntry(f"{means[line]:+.{metric.digits}f}")
-    settings = len({c.setting for c in found})
+    settings, sources = len({c.setting for c in found}), len({c.source for c in found})
     return Table(
-        about=(method, f"{settings} settings"),
+        about=(method, f"{settings} settings of {sources} source{'s' * (sources > 1)}"),
         rule=rule,
         what=metric.title,
         columns=columns,

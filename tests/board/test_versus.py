@@ -196,6 +196,17 @@ def test_filters_choose_settings_seeds_and_published_methods(tmp_path: Path) -> 
     summary, *each = tables_of(both, AUROC, "bags")
     assert [len(t.methods) for t in (summary, *each)] == [2, 2, 2]
     assert summary.entries["third", "settings"].text == "2"
+    assert summary.about == ("mine", "2 settings of 1 source")
+
+
+def test_sources_have_equal_weight_in_the_mean_difference(tmp_path: Path) -> None:
+    values = {("toy", 8): 0.6, ("toy", 32): 0.7, ("other", 8): 0.9}
+    ours = [r for (data, size), v in values.items() for r in grid({"mine": [v, v]}, size, dataset=data)]
+    theirs = [r for data, size in values for r in grid({"known": [0.5] * 2}, size, dataset=data)]
+    found = compare(folder_of(tmp_path, ours), content_of(theirs), Filter(), AUROC, "bags", Roles())
+    summary = tables_of(found, AUROC, "bags")[0]
+    assert summary.about == ("mine", "3 settings of 2 sources")
+    assert summary.entries["known", "mean"].text == "+27.50"
 
 
 def board_of(folder: Path, results: list[CellResult]) -> None:

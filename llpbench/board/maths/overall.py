@@ -19,7 +19,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ _SEED = 20_260_101
 _EXACT = 25  # differences up to which the signed-rank test counts all signs
 
 
+_Column = TypeVar("_Column")
 ColumnName = tuple[str, str, int]
 """The dataset as displayed, the noise level and the bag size of a column."""
 
@@ -234,7 +235,7 @@ def between(value: float, control: float, bound: float) -> float | None:
     return (value - control) / (bound - control) if bound > control else None
 
 
-def even_mean(values: Mapping[tuple[str, ColumnName], float]) -> float | None:
+def even_mean(values: Mapping[tuple[str, _Column], float]) -> float | None:
     """The mean over (source, column) with equal weight for sources and for columns of a source."""
     sources: dict[str, list[float]] = {}
     for (source, _), value in values.items():
