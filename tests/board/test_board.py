@@ -91,12 +91,17 @@ def test_bounds_are_not_ranked() -> None:
     assert entry(dataset, "good").scores["auroc"]["bags"].best
 
 
-def test_board_shows_what_as_many_labels_as_bags_reach() -> None:
+def with_few_labels() -> list[CellResult]:
+    """Three methods in 16 bags, and a bound with 4 and with 64 labelled rows."""
     cells = [(make_cell(method="few-labels", bag_size=1, seed=s, params={"labels": m}), v)
              for m, v in ((4, 0.70), (64, 0.90)) for s in range(3)]  # fmt: skip
     few = [published(v, cell, oracle=True, method_name=f"few-labels[{v}]") for cell, v in cells]
     card = BagCard(bags=16, rows=128, left_out=0.0, sizes=(8.0,) * 5, proportion_sd=0.1, spread=1.0, separation=1.0)
-    board = make_board(content_of([*few, *(msgspec.structs.replace(r, card=card) for r in grid(CLEAR))]))
+    return [*few, *(msgspec.structs.replace(r, card=card) for r in grid(CLEAR))]
+
+
+def test_board_shows_what_as_many_labels_as_bags_reach() -> None:
+    board = make_board(content_of(with_few_labels()))
     (dataset,) = board.datasets
     assert dataset.bounds["auroc"] == {}  # it is given few labels: not what all of them reach
     assert dataset.as_many_labels is not msgspec.UNSET
@@ -147,6 +152,17 @@ def test_bounds_of_split_bags_apply_to_their_bag_size_only() -> None:
         "8": ["bags", "instances"],
         "32": [],
     }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_the_page_shows_what_bags_are_worth(browser: Chromium, tmp_path: Path) -> None:
+    page = tmp_path / "index.html"
+    page.write_text(render_page(make_board(content_of(with_few_labels()))), encoding="utf-8")
+    browser.open(page, "#dataset=toy&cell=8@fair")
+    rows = "[...document.querySelectorAll('.board tbody:last-child tr:not(.group)')].map(r => r.textContent)"
+    assert browser.run(rows) == ["one for each bag80.0016 rows", "worth of the bags> 6416 bags"]
+    assert "its bags are worth 18 labelled rows" in browser.run("document.getElementById('detail').textContent")
 
 
 @pytest.mark.slow
