@@ -44,30 +44,36 @@ NETWORK = NetworkSettings(lr=3e-3)
 """The shared settings; docs/terms.md says how they and the defaults of `BPSettings` were chosen."""
 
 
-def engine_param(default: str, *, counting: bool) -> Param:
-    """The parameter `engine`; made when asked for, because a plugin may have added an engine.
+def model_params(*, counting: bool = False) -> tuple[Param, ...]:
+    """The parameters of `BPSettings`; made when asked for, because a plugin may have added an engine.
 
     Args:
-        default: the default engine.
         counting: whether engines with one counting factor per bag are choices too, besides the paper's pairs.
     """
+    settings = BPSettings()
     engines = [engine for engine in all_engines() if counting or not engine.counting]
-    return Param(
-        "engine",
-        default,
-        choices=tuple(engine.name for engine in engines),
-        doc="; ".join(f"{engine.name}: {engine.summary}" for engine in engines),
-        tune=False,
-    )
-
-
-def shared_params(settings: BPSettings) -> dict[str, Param]:
-    """The parameters that `bp` and methods built on it have in common, by name, with the defaults of `settings`."""
 
     def param(name: str, **facts: Any) -> Param:
         return Param(name, getattr(settings, name), **facts)
 
-    found = (
+    return (
+        param(
+            "lambda_s",
+            low=1e-4,
+            high=200.0,
+            log=True,
+            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; at the default, as at most values that "
+            "the paper tuned, pairs have almost no weight",
+        ),
+        param(
+            "lambda_b",
+            low=1e-4,
+            high=200.0,
+            log=True,
+            choices=("auto",),
+            doc="weight of the bag term -lambda_b (sum y - count)^2; auto is 1, or less if bags are so large that "
+            "messages with this damping would oscillate",
+        ),
         param(
             "lambda_o",
             low=1e-4,
@@ -75,13 +81,13 @@ def shared_params(settings: BPSettings) -> dict[str, Param]:
             log=True,
             doc="weight of 'one label per row' (more than two classes, pairwise engines; exact in counting engines)",
         ),
-        param("k", low=1, high=30, doc="number of nearest neighbours of each row (paper: 1 to 30)"),
+        param("k", low=1, high=30, doc="number of nearest neighbours of each row"),
         param(
             "delta_d",
             low=1e-4,
             high=2.0,
             log=True,
-            doc="maximum distance of a neighbour; none keeps all neighbours (paper: cosine distance 1e-4 to 1)",
+            doc="maximum distance of a neighbour; none keeps all neighbours (paper of bp: cosine distance 1e-4 to 1)",
         ),
         param("distance", choices=("cosine", "euclidean"), doc="metric of the neighbour search"),
         param("kernel", choices=("matern", "rbf"), doc="similarity k_ij, a function of Euclidean distance"),
@@ -91,7 +97,8 @@ def shared_params(settings: BPSettings) -> dict[str, Param]:
             high=1e3,
             log=True,
             choices=("median",),
-            doc="length scale l of the kernel (rbf: exp(-d^2 / (2 l^2))); median uses the median distance of the pairs",
+            doc="length scale l of the kernel (rbf: exp(-d^2 / (2 l^2))); median uses the median distance of the "
+            "pairs, 1000 gives all pairs of standardised rows almost the same weight",
         ),
         param("nu", low=0.1, high=20.0, log=True, doc="smoothness of the Matern kernel; 0.5 is exp(-d / l)"),
         param(
@@ -111,8 +118,14 @@ def shared_params(settings: BPSettings) -> dict[str, Param]:
             "edge_filter_max_count",
             low=0,
             kind="float",
-            doc="use only neighbours chosen by rows of bags with at most this count (1 in the released code); none "
+            doc="use only neighbours chosen by rows of bags with at most this count (released code of bp: 1); none "
             "uses all; two classes only",
+        ),
+        param(
+            "engine",
+            choices=tuple(engine.name for engine in engines),
+            doc="; ".join(f"{engine.name}: {engine.summary}" for engine in engines),
+            tune=False,
         ),
         param("mode", choices=("sum", "max"), doc="sum-product (marginals) or max-product (MAP)"),
         param(
@@ -120,18 +133,40 @@ def shared_params(settings: BPSettings) -> dict[str, Param]:
             low=1,
             high=1000,
             log=True,
-            doc="maximum number of message rounds, T (paper: 50, 100 or 200)",
+            doc="maximum number of message rounds, T (paper of bp: 50, 100 or 200)",
+        ),
+        param(
+            "damping",
+            low=0.0,
+            high=0.999,
+            choices=("auto",),
+            doc="share of the old message that is kept (0.5 in the paper's engine); auto raises it until the messages "
+            "converge",
+        ),
+        param(
+            "tau",
+            low=0.0,
+            high=1.0,
+            choices=("rate",),
+            doc="threshold on the marginal for label 1 (more than two classes: the most likely class); rate uses the "
+            "threshold that gives label 1 to the known share of positives",
         ),
         param(
             "labels",
             choices=("hard", "soft", "weighted"),
-            doc="training targets: hard pseudo-labels (paper), the marginals, or hard labels weighted by |p - tau|",
+            doc="training targets: hard pseudo-labels, the marginals, or hard labels weighted by |p - tau|",
         ),
         param(
             "iterations",
             low=1,
             high=3,
             doc="rounds of pseudo-labelling and training; each is reported as a stage of its own",
+        ),
+        param(
+            "lambda_a",
+            low=0.0,
+            high=1000.0,
+            doc="weight of the bag loss in the network's loss (paper: 0 to 10)",
         ),
         param(
             "pooling",
@@ -141,74 +176,18 @@ def shared_params(settings: BPSettings) -> dict[str, Param]:
         param(
             "agg_reduction",
             choices=("mean", "sum"),
-            doc="a bag's row losses are averaged (released code) or summed (paper's formula) before the bag loss is "
-            "added",
+            doc="a bag's row losses are averaged (released code of bp) or summed (formula of its paper) before the "
+            "bag loss is added",
         ),
         param(
             "instance_head",
             choices=("hidden", "direct"),
-            doc="instance head: 64 hidden units between embedding and output (paper), or none (released code)",
+            doc="instance head: 64 hidden units between embedding and output (paper of bp), or none (its released "
+            "code)",
         ),
     )
-    return {one.name: one for one in found}
 
 
 def bp_params() -> tuple[Param, ...]:
     """All parameters of `bp`."""
-    default = BPSettings()
-    shared = shared_params(default)
-    return (
-        Param(
-            "lambda_s",
-            default.lambda_s,
-            low=1e-4,
-            high=200.0,
-            log=True,
-            kind="float",
-            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2 (paper: 1e-4 to 200); with the "
-            "default, as with most values that the paper tuned, pairs have almost no weight",
-        ),
-        Param(
-            "lambda_b",
-            default.lambda_b,
-            low=1e-4,
-            high=200.0,
-            log=True,
-            choices=("auto",),
-            doc="weight of the bag term -lambda_b (sum y - count)^2 (paper: 1e-4 to 200); auto is 1, or less if bags "
-            "are so large that messages with this damping would oscillate",
-        ),
-        *(shared[name] for name in ("lambda_o", "k", "delta_d", "distance", "kernel", "length_scale", "nu")),
-        shared["search"],
-        *(shared[name] for name in ("edge_rule", "edges_kept", "edge_filter_max_count")),
-        engine_param(default.engine, counting=False),
-        *(shared[name] for name in ("mode", "rounds")),
-        Param(
-            "damping",
-            default.damping,
-            low=0.0,
-            high=0.999,
-            choices=("auto",),
-            doc="share of the old message that is kept (0.5 in the paper's engine); auto raises it until the messages "
-            "converge",
-        ),
-        Param(
-            "tau",
-            default.tau,
-            low=0.0,
-            high=1.0,
-            choices=("rate",),
-            doc="threshold on the marginal for label 1 (paper: 0 to 1; more than two classes: the most likely class); "
-            "rate uses the threshold that gives label 1 to the known share of positives",
-        ),
-        *(shared[name] for name in ("labels", "iterations")),
-        Param(
-            "lambda_a",
-            default.lambda_a,
-            low=0.0,
-            high=1000.0,
-            doc="weight of the bag loss in the network's loss (paper: 0 to 10)",
-        ),
-        *(shared[name] for name in ("pooling", "agg_reduction", "instance_head")),
-        *network_params(NETWORK),
-    )
+    return (*model_params(), *network_params(NETWORK))

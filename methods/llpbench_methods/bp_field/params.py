@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from llpbench import Param
-from llpbench_methods.bp.params import BPSettings, engine_param, shared_params
+from llpbench_methods.bp.params import BPSettings, model_params
 from llpbench_methods.nets.params import NetworkSettings, network_params
 
 
@@ -43,9 +44,17 @@ def no_pairs(dataset: str, bag_size: int) -> dict[str, float]:  # noqa: ARG001
 
 
 def field_params() -> tuple[Param, ...]:
-    """All parameters of `bp-field`."""
+    """All parameters of `bp-field`: those of `bp`, some with other defaults and choices, and its own among them."""
     default = FieldSettings()
-    shared = shared_params(default)
+    shared = {
+        param.name: replace(param, default=getattr(default, param.name), **_CHANGES.get(param.name, {}))
+        for param in model_params(counting=True)
+    }
+
+    def among(first: str, last: str) -> Sequence[Param]:
+        names = list(shared)
+        return [shared[name] for name in names[names.index(first) : names.index(last) + 1]]
+
     return (
         Param(
             "gain",
@@ -59,36 +68,14 @@ def field_params() -> tuple[Param, ...]:
             "decays along the graph, above 1 it sustains itself; auto is 0.3 with a relaxed field, 0 with a regression "
             "alone and 1.1 without a prior",
         ),
-        Param(
-            "lambda_s",
-            default.lambda_s,
-            low=1e-4,
-            high=200.0,
-            log=True,
-            choices=("auto",),
-            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; auto uses gain",
-        ),
-        Param(
-            "lambda_b",
-            default.lambda_b,
-            low=1e-4,
-            high=200.0,
-            log=True,
-            choices=("auto",),
-            doc="weight of the bag term -lambda_b (sum y - count)^2; auto is 1 (with noise of known sd s at most "
-            "1/(2 s^2)), and for pairwise engines small enough for the messages to converge",
-        ),
-        *(shared[name] for name in ("lambda_o", "k", "delta_d", "distance", "kernel", "length_scale", "nu")),
+        *among("lambda_s", "nu"),
         Param(
             "normalise",
             default.normalise,
             doc="scale k_ij to d_i k_ij d_j so that the similarities of every row sum to 1; without it well-connected "
             "rows drift to the frequent label",
         ),
-        shared["search"],
-        *(shared[name] for name in ("edge_rule", "edges_kept", "edge_filter_max_count")),
-        engine_param(default.engine, counting=True),
-        shared["mode"],
+        *among("search", "mode"),
         Param(
             "relaxed",
             default.relaxed,
@@ -105,26 +92,7 @@ def field_params() -> tuple[Param, ...]:
             doc="two classes: average the log-odds of nine runs, of k/2, k and 2k neighbours and of 1, 1.2 and 1.45 "
             "times the gain, each with a fifth of the rounds; auto averages if there is no relaxed field",
         ),
-        shared["rounds"],
-        Param(
-            "damping",
-            default.damping,
-            low=0.0,
-            high=0.999,
-            choices=("auto",),
-            doc="share of the old message that is kept; auto uses 0 with counting engines, and otherwise raises it "
-            "until the messages converge",
-        ),
-        Param(
-            "tau",
-            default.tau,
-            low=0.0,
-            high=1.0,
-            choices=("top-count",),
-            doc="threshold on the marginal for label 1 (more than two classes: the most likely class); top-count gives "
-            "every bag as many positives as its count",
-        ),
-        *(shared[name] for name in ("labels", "iterations")),
+        *among("rounds", "iterations"),
         Param(
             "covariates",
             default.covariates,
@@ -132,14 +100,7 @@ def field_params() -> tuple[Param, ...]:
             doc="space of the neighbour search after the first iteration: features and the network's embeddings "
             "together, or the embeddings alone",
         ),
-        Param(
-            "lambda_a",
-            default.lambda_a,
-            low=0.0,
-            high=1000.0,
-            doc="weight of the bag loss in the network's loss",
-        ),
-        *(shared[name] for name in ("pooling", "agg_reduction", "instance_head")),
+        *among("lambda_a", "instance_head"),
         Param(
             "tempered",
             default.tempered,
@@ -150,6 +111,28 @@ def field_params() -> tuple[Param, ...]:
         *_NETWORK,
     )
 
+
+_CHANGES: dict[str, dict[str, Any]] = {
+    "lambda_s": {
+        "choices": ("auto",),
+        "doc": "weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; auto uses gain",
+    },
+    "lambda_b": {
+        "doc": "weight of the bag term -lambda_b (sum y - count)^2; auto is 1 (with noise of known sd s at most "
+        "1/(2 s^2)), and for pairwise engines small enough for the messages to converge",
+    },
+    "damping": {
+        "doc": "share of the old message that is kept; auto uses 0 with counting engines, and otherwise raises it "
+        "until the messages converge",
+    },
+    "tau": {
+        "choices": ("top-count",),
+        "doc": "threshold on the marginal for label 1 (more than two classes: the most likely class); top-count gives "
+        "every bag as many positives as its count",
+    },
+    "lambda_a": {"doc": "weight of the bag loss in the network's loss"},
+}
+"""What differs from the parameters of `bp`, besides defaults."""
 
 _NETWORK = tuple(
     replace(param, doc=f"{param.doc}; divided by C - 1 for C classes, which need larger weights")
