@@ -33,8 +33,8 @@ COUNT_NLL = network_spec(
             high=2.0,
             choices=("auto",),
             kind="float",
-            doc="standard deviation, in log-odds, of the bag effect that is integrated out; auto estimates it "
-            "by a regression on bag means (0 for random bags)",
+            doc="standard deviation, in log-odds, of the bag effect that is integrated out, an addition to the "
+            "publication; auto estimates it by a regression on bag means (0 for random bags)",
             tune=False,
             omit_default=True,
         ),

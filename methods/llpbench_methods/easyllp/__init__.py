@@ -18,7 +18,7 @@ EASYLLP = network_spec(
             "rows",
             choices=("rows", "bag_mean", "sample_one"),
             doc="contents of a batch: shuffled rows of all bags, each with its bag's target; or whole bags, using the "
-            "mean over the rows of each or one row drawn at random in each step",
+            "mean over the rows of each or one row drawn at random in each step (the two forms of the publication)",
         ),
         Param(
             "loss", "log", choices=("log", "square"), doc="instance loss: log-loss, or squared error of probabilities"

@@ -22,7 +22,11 @@ GENBAGS = network_spec(
             "moments (needs cvxpy), or independent standard normal",
         ),
         Param("ridge", 0.011, low=1e-6, high=10.0, log=True, doc="added to the diagonal of the covariance"),
-        Param("stochastic", False, doc="draw weights in each step instead of averaging over all weights"),
+        Param(
+            "stochastic",
+            False,
+            doc="draw weights in each step, as in the publication, instead of averaging over all of them",
+        ),
         Param("draws", 60, low=1, high=1000, log=True, doc="weight vectors drawn per block and step (stochastic only)"),
         Param("norm", "l2", choices=("l2", "l1"), doc="squared or absolute error of a generalised bag"),
         Param("sdp_features", 6, low=1, high=50, log=True, doc="principal components used in the semidefinite program"),

@@ -17,8 +17,8 @@ LLP_FC = network_spec(
             "noisy_prior",
             "uniform",
             choices=("uniform", "approx", "approx_official"),
-            doc="weights of the bags of a group: equal; matching the global class shares (least squares); "
-            "or the problem solved by the published code",
+            doc="weights of the bags of a group: equal; matching the global class shares (least squares), the default "
+            "of the published code; or the problem that this code solves instead, in which a matrix is transposed",
         ),
         Param("regroup", 20, low=1, high=10_000, log=True, doc="number of epochs after which bags are regrouped"),
         Param("informative", False, doc="weight groups by |det T|, so that bags with equal proportions have no effect"),

@@ -14,8 +14,14 @@ LLP_VAT = network_spec(
     "bag cross-entropy with virtual adversarial training",
     params=(
         Param("weight", 0.05, low=0.0, high=100.0, doc="weight of the consistency loss after the ramp"),
-        Param("epsilon", 1.0, low=0.0, high=100.0, doc="length of the adversarial perturbation of a row"),
-        Param("xi", 1e-2, low=1e-6, high=10.0, log=True, doc="step length in a power iteration"),
+        Param(
+            "epsilon",
+            1.0,
+            low=0.0,
+            high=100.0,
+            doc="length of the adversarial perturbation of a row (publication: 6, for images)",
+        ),
+        Param("xi", 1e-2, low=1e-6, high=10.0, log=True, doc="step length in a power iteration (publication: 1e-6)"),
         Param("iterations", 1, low=1, high=10, doc="number of power iterations"),
         Param("ramp", 0.4, low=0.0, high=1.0, doc="share of all steps over which the weight increases"),
         Param(
