@@ -23,7 +23,6 @@ from llpbench_methods.bp.pseudo import bag_thresholds, fill_counts, pseudo_label
 from llpbench_methods.inference import build_graph, gibbs_model, marginals
 from llpbench_methods.inference.diagnostics import damping_limit, stability_index
 from llpbench_methods.nets.params import NetworkSettings
-from llpbench_methods.shared.counts import whole_counts
 
 
 def graph_of(X, settings, seed=0):
@@ -136,15 +135,6 @@ def test_weights_are_distances_from_the_threshold():
     np.testing.assert_allclose(found.weights, raw / raw.mean())
     even = pseudo_labels(np.full(8, 0.3), np.zeros(8), bags, tau=0.3, labels="weighted")
     np.testing.assert_array_equal(even.weights, 1)
-
-
-def test_whole_counts_of_many_classes_fill_the_bag():
-    bags = bags_with([10, 3, 4], [[3.4, 3.3, 3.3], [-2, 5, 0.1], [-1, -1, -1]], classes=3)
-    whole = whole_counts(bags)
-    np.testing.assert_array_equal(whole.sum(axis=1), [10, 3, 4])
-    np.testing.assert_array_equal(whole[:2], [[4, 3, 3], [0, 3, 0]])
-    exact = bags_with([10], [[3, 3, 4]], classes=3)
-    np.testing.assert_array_equal(whole_counts(exact), [[3, 3, 4]])
 
 
 @given(st.integers(0, 10_000))

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from backends import close, each_backend, figures
 
-from llpbench_methods.dllp import DLLP as SPEC
-
 MEAN = 0.5680494576
 
 
@@ -34,9 +32,3 @@ def test_gradient(backend):
 def test_uneven_bags_weigh_as_their_size_squared_and_padding_not_at_all(backend):
     p = 1 / (1 + np.exp(-np.array([-1.0, 0.0, 0.5])))
     close(figures(backend)["losses.dllp"]["uneven"], ((p[0] - 0.5) ** 2 + (p[1] + p[2] - 3.0) ** 2) / 2)
-
-
-def test_loss_is_a_declared_choice():
-    assert SPEC.param("loss").default == "cross-entropy"
-    assert SPEC.param("loss").choices == ("cross-entropy", "proportion-mse", "count-mse")
-    assert SPEC.inputs == ("features", "images")
