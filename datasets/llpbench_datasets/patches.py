@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """How features are made.
+    """Settings of the features.
 
     Attributes:
         centroids: entries of the dictionary.

@@ -186,7 +186,7 @@ def draw_visible(rng: np.random.Generator, rows: int, mask: float) -> IntArray:
 
 
 def inputs(encoded: Encoded, rows: IntArray | slice) -> tuple[Any, Any, Any]:
-    """What the network is given of some rows."""
+    """Input of the network for some rows."""
     return encoded.numbers[rows], encoded.absent[rows], encoded.buckets[rows]
 
 

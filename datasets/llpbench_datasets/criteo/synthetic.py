@@ -49,7 +49,7 @@ _BLOCK = 50_000
 
 @dataclass(frozen=True)
 class World:
-    """What all rows share: how columns hang on the traits, and what their values mean for the click."""
+    """Parameters that all rows share: how columns depend on the traits, and how their values affect the click."""
 
     loadings: FloatArray  # (39, TRAITS), unit rows
     slopes: FloatArray  # (13,)

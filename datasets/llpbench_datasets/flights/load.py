@@ -27,7 +27,7 @@ LATE = 15
 PLACES = ("carrier", "origin", "dest")
 WEATHER = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib")
 AFTER_DEPARTURE = ("dep_time", "dep_delay", "arr_time", "air_time")
-"""Columns that are known only when a flight is under way, and tell nearly all of the label."""
+"""Columns that are known only after departure and determine the label almost completely."""
 _HOUR = ["origin", "month", "day", "hour"]
 _DECIMALS = 4
 """Decimals of weather that are kept: one form of the file writes 10.357019999999999 where the other has 10.35702."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VARIANTS = ("naive", "simple", "intermediate", "hard")
-"""What a row's bag depends on: nothing, its label, its features, both."""
+"""Variables that a row's bag depends on: none, its label, its features, both."""
 _SIZES = ("small-equal", "small-not-equal", "large-equal", "large-not-equal")
 _CLUSTERED = ("extra-large-{}-kmeans-20", "extra-extra-large-{}-kmeans-25", "massive-{}-kmeans-30")
 _PROPORTIONS = ("close-global", "mixed", "far-global")

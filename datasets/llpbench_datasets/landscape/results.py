@@ -21,7 +21,7 @@ METHODS = {
 }
 """The published methods, and the one that is meant to be it here."""
 SELECTIONS = {"abs": "bags", "hypergeo": "bags", "oracle": "instances"}
-"""How a model was selected, and the rule here that looks at the same.
+"""Published ways of selecting a model, and the corresponding selection rule.
 
 ``abs`` takes the least absolute error of the proportions of held-out parts of bags, ``hypergeo`` their hypergeometric
 likelihood, ``oracle`` the labels of held-out rows.
@@ -49,5 +49,5 @@ def references() -> list[Reference]:
 
 
 def shown_name(name: str) -> str:
-    """What tables call a bag set."""
+    """Name of a bag set in tables."""
     return "landscape, own-bags" if name == USUAL else f"landscape[set={name}], own-bags"

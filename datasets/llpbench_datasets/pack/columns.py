@@ -12,7 +12,7 @@ from llpbench_datasets.pack.pickled import AnyArray
 from llpbench_datasets.tables import LabelledTable
 
 GROUP = "group: "
-"""What the names of columns of groups begin with; None is the group of a row that lacks one."""
+"""Prefix of the names of group columns; rows without a group have the value None."""
 _UNITS = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 
 
@@ -47,7 +47,7 @@ def label_rows(rule: Label, values: AnyArray) -> tuple[IntArray, IntArray]:
 
 
 def missing(values: AnyArray) -> AnyArray:
-    """Which values are missing: None, NaN and dates that are not dates."""
+    """Mask of missing values: None, NaN and NaT."""
     if values.dtype.kind == "O":
         return np.fromiter((value is None or value != value for value in values), bool, len(values))
     return np.isnat(values) if values.dtype.kind == "M" else np.not_equal(values, values)

@@ -35,7 +35,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which rows are positive. Exactly one rule is given; rows without a value have no label and are left out.
+    """The rule for positive rows. Exactly one is given; rows without a value have no label and are left out.
 
     Attributes:
         column: the column of the label.

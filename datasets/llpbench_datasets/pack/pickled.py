@@ -108,7 +108,7 @@ class _Array(_StandIn):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Looks every name up among the stand-ins; nothing is imported."""
+    """Unpickler that resolves names to the stand-ins only and imports no module."""
 
     known: ClassVar[Mapping[str, Any]] = {
         "pandas.core.frame.DataFrame": _Frame,

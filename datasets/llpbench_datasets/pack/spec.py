@@ -9,7 +9,7 @@ from llpbench_datasets.pack.lists import list_of
 
 
 def dataset_spec(table: DeclaredTable) -> DatasetSpec:
-    """The dataset that a description declares; nothing is read for it."""
+    """The dataset that a description declares; no data file is read."""
     file = table.file
     origin = PackageSource(file.registry, file.package, (file.member,))
     rate = table.positive / table.rows

@@ -22,7 +22,7 @@ _RGB = np.linalg.inv(_YIQ)
 
 @dataclass(frozen=True)
 class Views:
-    """How views are drawn.
+    """Settings of the random views.
 
     Attributes:
         size: side of a view in pixels.

@@ -1,4 +1,4 @@
-"""What a trained encoder depends on."""
+"""Settings that a trained encoder depends on."""
 
 from __future__ import annotations
 

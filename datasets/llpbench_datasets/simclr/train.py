@@ -1,4 +1,4 @@
-"""Train an encoder by SimCLR; a run that was interrupted goes on from its last epoch, as if nothing happened."""
+"""Train an encoder by SimCLR; an interrupted run resumes from its last epoch with the same result."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MEMBERS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 class Average:
-    """Fits a few learners whose results hardly depend on chance, and averages their log-odds.
+    """Fits a few learners without random initial weights, and averages their log-odds.
 
     Members are weighted by the likelihood of the held-out counts: the criterion of the rule ``bags`` times the number
     of held-out rows is a log-likelihood, and weights are proportional to its exponential. A few held-out bags hardly

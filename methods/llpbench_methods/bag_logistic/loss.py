@@ -24,11 +24,11 @@ Array = NDArray[np.floating[Any]]
 _LEAST = 1e-9
 """Mean predictions are kept this far from 0."""
 _CHANCE = 1e-3
-"""How rarely chance alone may be taken for a bag effect."""
+"""Significance level of the test for a bag effect."""
 
 
 def worth_in_rows(sizes: IntArray, rate: Array, count_sd: Array | float, effect: float = 0.0) -> Array:
-    """Rows of an exact random bag that would tell as much of a rate as a bag's count does.
+    """Number of rows of an exact random bag that is as informative about a rate as the bag's count.
 
     A proportion of ``B`` rows of rate ``r`` has the variance ``r (1 − r) / B``; noise of standard deviation ``s`` on
     the count adds ``s² / B²``, and what moves the bag as a whole adds its variance ``v``. So the worth is

@@ -72,7 +72,7 @@ def even_quantiles(x: FloatArray, points: int = 512) -> FloatArray:
 
 
 class BestFeature:
-    """Reports a model of every column, so that each selection rule picks its own best; learns nothing else.
+    """Reports a model of every column; each selection rule selects its own best one.
 
     Proportions are used as they are, noisy ones too. A column that is constant over the training rows is left out;
     when all are, the class shares alone are the model.

@@ -64,7 +64,7 @@ def similarity_graph(covariates: FloatArray, settings: BPSettings, *, seed: int,
 
 
 def search_for(rows: int, settings: BPSettings) -> Search:
-    """How neighbours are searched for: as asked, or exactly up to `EXACT_ROWS` rows."""
+    """The search to use: the requested one; `auto` is exact up to `EXACT_ROWS` rows."""
     if settings.search == "auto":
         return "exact" if rows <= EXACT_ROWS else "approximate"
     return settings.search

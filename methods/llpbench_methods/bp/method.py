@@ -90,7 +90,7 @@ class BP:
         return self
 
     def _next_covariates(self, features: FloatArray, embeddings: FloatArray) -> FloatArray:  # noqa: ARG002
-        """What rows are near in after the first iteration."""
+        """Return the covariates of the next iteration."""
         return embeddings
 
     def _label(self, covariates: FloatArray, bags: Bags, monitor: Monitor, stage: str, seed: int) -> Labelling:
@@ -130,5 +130,5 @@ class BP:
         self.trainer_.fit(data, batches, self._training(bags), monitor=monitor, seed=seed, stage=stage)
 
     def _training(self, bags: Bags) -> NetworkSettings:  # noqa: ARG002
-        """How the network is trained on these bags."""
+        """Return the network settings for these bags."""
         return self.network

@@ -12,7 +12,7 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 
 @dataclass(frozen=True)
 class BPSettings:
-    """How pseudo-labels are made and used; `bp_params` says what each setting means."""
+    """Settings of the pseudo-labels and their use; `model_params` documents them."""
 
     lambda_s: float | Literal["auto"] = 2e-4
     lambda_b: float | Literal["auto"] = "auto"
@@ -41,7 +41,7 @@ class BPSettings:
 
 
 NETWORK = NetworkSettings(lr=3e-3)
-"""The shared settings; docs/terms.md says how they and the defaults of `BPSettings` were chosen."""
+"""The shared settings. docs/terms.md describes how they and the defaults of `BPSettings` were chosen."""
 
 
 def model_params(*, counting: bool = False) -> tuple[Param, ...]:

@@ -128,7 +128,7 @@ def make_chains(
 
 @dataclass(frozen=True)
 class Judgement:
-    """How a candidate does on the bags that its chains have not seen.
+    """Performance of a candidate on the bags that its chains have not seen.
 
     Attributes:
         mix: share of the learner.

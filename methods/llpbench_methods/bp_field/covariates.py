@@ -1,4 +1,4 @@
-"""What rows are neighbours in, once there is a network: its embeddings of them beside their features."""
+"""Covariates of the neighbour search after the first iteration: features and embeddings together."""
 
 from __future__ import annotations
 

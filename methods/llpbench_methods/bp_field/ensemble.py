@@ -20,9 +20,9 @@ from llpbench_methods.inference import Marginals, SimilarityGraph
 
 Floats = NDArray[np.float64]
 NEIGHBOURS = (0.5, 1.0, 2.0)
-"""What multiplies `k`."""
+"""Factors on `k`."""
 STRENGTHS = (1.0, 1.2, 1.45)
-"""What multiplies the weight of the similarity term."""
+"""Factors on the weight of the similarity term."""
 ROUNDS = 0.2
 """The share of the rounds that one of several runs has."""
 CERTAIN = 6.0

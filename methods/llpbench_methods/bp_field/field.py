@@ -30,7 +30,7 @@ FEWER_FOLDS = 2
 
 @dataclass(frozen=True)
 class Field:
-    """A prior of the rows and what held-out bags say of it.
+    """A prior of the rows and its gain on held-out bags.
 
     Attributes:
         potentials: (n,) log-odds, or (n, C) log-probabilities; None without a prior.

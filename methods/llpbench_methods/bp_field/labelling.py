@@ -24,9 +24,9 @@ from llpbench_methods.inference import (
 
 Floats = NDArray[np.float64]
 CARRYING_GAIN = 1.1
-"""The gain where neighbours must carry what counts say: just above 1, where it does not die out."""
+"""The gain without a field: just above 1, so that the effect of a count does not decay along the graph."""
 SMOOTHING_GAIN = 0.3
-"""The gain where a field has carried it already."""
+"""The gain with a field."""
 LEAST_RATE = 0.01
 """Rates of a class nearer to 0 or 1 than this are taken as this, so that no weight grows without limit."""
 

@@ -13,7 +13,7 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 
 @dataclass(frozen=True)
 class FieldSettings(BPSettings):
-    """How pseudo-labels are made and used; `field_params` says what each setting means."""
+    """Settings of the pseudo-labels and their use; `field_params` documents them."""
 
     lambda_s: float | Literal["auto"] = "auto"
     k: int = 10
@@ -39,7 +39,7 @@ classes the decay is divided by C - 1: ten classes are not told apart by weights
 
 
 def no_pairs(dataset: str, bag_size: int) -> dict[str, float]:  # noqa: ARG001
-    """The parameters of `bp-field` with pairs at their weakest: field and counts stay, pairs do almost nothing."""
+    """Preset in which pairs have almost no weight; field and counts are as usual."""
     return {"gain": 0.01}
 
 
@@ -132,7 +132,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     },
     "lambda_a": {"doc": "weight of the bag loss in the network's loss"},
 }
-"""What differs from the parameters of `bp`, besides defaults."""
+"""Differences to the parameters of `bp`, besides defaults."""
 
 _NETWORK = tuple(
     replace(param, doc=f"{param.doc}; divided by C - 1 for C classes, which need larger weights")

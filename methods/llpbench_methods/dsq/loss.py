@@ -1,4 +1,4 @@
-"""The debiased squared loss: what a bag's proportion says about the squared error of single rows."""
+"""The debiased squared loss: an unbiased estimate of the squared risk of rows from proportions of bags."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class DSQ(NetworkMethod):
         return loss_of_logits(net, batch, of_logits, beside=batch.shared.get("reference"))
 
     def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> DSQ:
-        """Train on whole bags, beside fixed rows without labels that tell the mean prediction."""
+        """Train on whole bags, with fixed unlabelled rows for the mean prediction."""
         shared = {"prior": mean_counts(bags)}
         if self.mean == "reference":
             shared["reference"] = reference_rows(bags.X, seed)

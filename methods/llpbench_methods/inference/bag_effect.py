@@ -64,7 +64,7 @@ def effect_log_likelihood(
 
 
 def _peak(odds: Floats, bag_of: Ints, counts: Floats, lambda_b: float, tau: float) -> tuple[Floats, Floats]:
-    """Where each bag's integrand has its top, and the standard deviation of a Gaussian with its curvature there.
+    """Location of the maximum of each bag's integrand, and the standard deviation of a Gaussian of its curvature there.
 
     Newton's method on `(c - mu(u)) r = u / tau^2` with `mu` the mean of the sum, `V` its variance, and the share
     `r = V / (V + sd^2)` of the gap that noise of the count leaves to the labels; 1 for hard counts.

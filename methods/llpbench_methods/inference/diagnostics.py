@@ -1,4 +1,4 @@
-"""Will pairwise belief propagation settle? Stability of the bag cliques, and what damping they need.
+"""Stability of pairwise belief propagation in the cliques of bags, and the damping it needs.
 
 In a bag of `B` rows with coupling `-2 lambda_b` and no similarity edges, a common shift of all messages is answered by
 minus `g = 2 lambda_b (B - 1) p (1 - p)` times that shift. So undamped rounds settle iff `g < 1`, and with damping `d`
@@ -15,7 +15,7 @@ from llpbench_methods.inference.model import GibbsModel, PottsModel
 Floats = NDArray[np.float64]
 _MARGIN = 1.25
 MOST_DAMPING = 0.999
-"""The damping beyond which `auto` does not go: messages that keep 99.9 % of themselves hardly move at all."""
+"""Largest damping of `auto`."""
 
 
 def stability_index(model: GibbsModel | PottsModel) -> Floats:

@@ -80,7 +80,7 @@ class GibbsModel:
 
     @cached_property
     def same_bag(self) -> NDArray[np.bool_]:
-        """Which edges join two rows of one bag."""
+        """Mask of the edges between two rows of one bag."""
         left, right = self.bag_of[self.edges[:, 0]], self.bag_of[self.edges[:, 1]]
         return np.asarray((left == right) & (left >= 0))
 

@@ -122,7 +122,7 @@ def _insert(distances: NDArray[np.float64], indices: NDArray[np.int64], d: float
 
 @njit_fast
 def _hits(row: NDArray[np.float32], norms: NDArray[np.float32], limit: Scalar) -> int:
-    """How many proposals `norms - 2 row` are within the limit: an integer sum, so that it vectorises."""
+    """Number of proposals `norms - 2 row` within the limit, as an integer sum, which vectorises."""
     hits = 0
     for c in range(row.size):
         hits += norms[c] - f32(2.0) * row[c] <= limit

@@ -40,14 +40,14 @@ EXACT_ROWS = 64
 STRONGEST = 40.0
 """Messages are cut to these log-odds: a count of 0, or one that the others imply, is certain and not infinite."""
 SURE = 20.0
-"""Beliefs beyond these log-odds are as good as certain: their changes do not count."""
+"""Changes of beliefs beyond these log-odds are ignored in the residual."""
 _LEAST_VARIANCE = 0.25
 STRETCH = 10
-"""Rounds between two looks at how far beliefs miss the counts."""
+"""Number of rounds between two checks of the error of the counts."""
 LEAST_MISSED = 1.0
-"""Counts that are missed by less than this are met."""
+"""Smaller errors of the counts are treated as this."""
 RUNAWAY = 2.0
-"""How many times further than ever before beliefs miss the counts when they run away."""
+"""Messages diverge if the error of the counts exceeds this multiple of its smallest value."""
 FIRST_DAMPING, MOST_DAMPING = 0.5, 0.95
 
 
@@ -118,7 +118,7 @@ class _Grouping:
         self.work = workspace(int(sizes[small].max(initial=1)))
 
     def messages(self, cavity: Floats) -> Floats:
-        """Messages to the rows, given what the rest of the graph says of them."""
+        """Messages to the rows, given the log-odds of the rows from the rest of the graph."""
         if not self.large.any():
             return np.clip(self._exact(cavity), -STRONGEST, STRONGEST)
         out = np.empty(len(cavity))

@@ -25,7 +25,7 @@ class OscillationWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Marginals:
-    """What inference found.
+    """Result of belief propagation.
 
     Attributes:
         beliefs: `P(y_i = 1)`, or `(n, C)` for a multiclass model (rows sum to 1 for the counting engines; the pairwise

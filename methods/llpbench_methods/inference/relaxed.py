@@ -44,7 +44,7 @@ LENGTHS = (4, 16, 64)
 EXPLAINED = 0.5
 """The share `R2` of the variance of the labels that follows the graph."""
 TAIL = 1e-6
-"""What is left out of `W^t`, as a share of its norm."""
+"""Truncation error of `W^t`, as a share of its norm."""
 FOLDS = 4
 PROBES = 4
 _LEAST = 0.05
@@ -114,7 +114,7 @@ def walk_prior(graph: SimilarityGraph, lengths: tuple[int, ...] = LENGTHS) -> Wa
 
 @dataclass(frozen=True)
 class Observed:
-    """What is known of the labels: bags and their counts, one column of counts for each field.
+    """The observations: bags and their counts, one column of counts for each field.
 
     Attributes:
         bag_of: (n,) bag of each row, -1 for none.
@@ -209,7 +209,7 @@ def probabilities_of(fields: Floats, rates: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RelaxedField:
-    """What the solve found.
+    """Result of the solver.
 
     Attributes:
         probabilities: (n, fields) `p + f`, each strictly between 0 and 1.
@@ -249,7 +249,7 @@ def relaxed_field(
 
 @dataclass(frozen=True)
 class FieldOnTrend:
-    """A trend of the rows' probabilities, the field of what it leaves of the counts, and what held-out bags say.
+    """A trend of the rows' probabilities, the field of the residual counts, and the gain on held-out bags.
 
     Attributes:
         trend: (n, fields) probabilities under the trend alone.

@@ -29,7 +29,7 @@ TINY = 1e-30
 
 
 class RowGroups(NamedTuple):
-    """How bags are cut: ``most`` groups of up to ``rows`` rows."""
+    """The division of bags into at most ``most`` groups of up to ``rows`` rows."""
 
     rows: int
     most: int

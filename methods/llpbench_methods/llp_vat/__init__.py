@@ -1,4 +1,4 @@
-"""LLP-VAT: the bag cross-entropy of DLLP, and predictions that small adversarial changes of a row hardly change."""
+"""LLP-VAT: the bag cross-entropy of DLLP with virtual adversarial training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""max-entropy: labels that fit all counts and say no more, and a linear model of their log-odds for new rows."""
+"""max-entropy: the labels of highest entropy that fit all counts, and a linear model of their log-odds."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class MaxEntropy:
         return self
 
     def _moments(self, X: FloatArray, found: list[Dual]) -> _Moments:
-        """What the regression needs of the rows, summed over blocks of rows."""
+        """Sufficient statistics of the regression, summed over blocks of rows."""
         log_odds = np.stack([one.log_odds for one in found], axis=1)
         mean_odds, n = log_odds.mean(axis=0), len(log_odds)
         blocks = [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]

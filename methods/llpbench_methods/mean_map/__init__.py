@@ -1,4 +1,4 @@
-"""mean-map: logistic regression that needs labels only through class means, which bags tell (MM, LMM, AMM)."""
+"""mean-map: logistic regression on class means estimated from bags (MM, LMM, AMM)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MEAN_MAP = MethodSpec(
 
 
 def authors(dataset: str, bag_size: int) -> dict[str, bool | int | float | str | None]:  # noqa: ARG001
-    """``--preset authors``: what the functions of the published code take when nothing is given."""
+    """``--preset authors``: the default arguments of the published code."""
     return {"penalty": 10.0, "gamma": 10.0, "sigma": 1.0, "weighting": "bags"}
 
 

@@ -1,4 +1,4 @@
-"""Logistic regression that knows labels through the mean operator alone.
+"""Logistic regression on the mean operator, without labels of rows.
 
 Two classes (y = ±1): ``Σ_i log(e^{s_i} + e^{−s_i}) − N w·m + λ|w|²/2`` with ``s_i = w·x_i + b`` and ``m = m_1 − m_0``,
 which is the log-loss of ``P(y_i = 1) = σ(2 s_i)``. Several: ``Σ_i log Σ_c e^{s_ic} − N Σ_c w_c·m_c + λ|W|²/2``,
@@ -44,7 +44,7 @@ class Linear:
 
 
 def row_losses(scores: Array) -> tuple[Array, Array]:
-    """What a row's loss has beside the operator, and its slope: ``log(e^s + e^{−s})``, ``tanh s``, or the softmax's."""
+    """Each row's loss without the operator, and its slope: ``log(e^s + e^{−s})``, ``tanh s``; or those of softmax."""
     if scores.shape[1] == 1:
         return np.logaddexp(scores, -scores)[:, 0], np.tanh(scores)
     return logsumexp(scores, axis=1), softmax(scores, axis=1)
@@ -52,7 +52,7 @@ def row_losses(scores: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class LogisticProblem:
-    """Rows, centred, and what every fit to them needs; the operator changes from fit to fit.
+    """Centred rows and the quantities that all fits share; each fit has its own operator.
 
     Attributes:
         rows: (N, d) centred rows.

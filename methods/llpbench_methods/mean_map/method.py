@@ -1,4 +1,4 @@
-"""mean-map: class means from bags, then a logistic regression that needs no label beside them."""
+"""mean-map: class means estimated from bags, then a logistic regression on these means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mean operator: sums of rows by class, which are all that a logistic regression needs to know of labels.
+"""The mean operator, the sums of rows by class: a sufficient statistic of the labels in logistic regression.
 
 ``m_c = (1/N) Σ_{i: y_i = c} x_i = π_c μ_c``. Bags tell their own means ``x̄_b = Σ_c α_bc μ_bc``; what is assumed of the
 class means ``μ_bc`` inside bags makes the variants.

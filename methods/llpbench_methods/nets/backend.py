@@ -27,7 +27,7 @@ __all__ = ["Backend", "backend", "keras", "ops"]
 
 
 class Backend(Protocol):
-    """What the training loop needs of a backend; arrays are the backend's own until ``numpy`` converts them."""
+    """The functions that a backend provides; arrays are the backend's own until ``numpy`` converts them."""
 
     name: str
 
@@ -155,7 +155,7 @@ class _TensorFlow:
 
 
 class _Torch:
-    """Runs eagerly: nothing is compiled."""
+    """Runs eagerly, without compilation."""
 
     name = "torch"
 

@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
 
 class Batches(Protocol):
-    """Where an epoch's batches come from."""
+    """Source of the batches of each epoch."""
 
     def plans(self, rng: np.random.Generator) -> list[Plan]:
         """Shuffle and cut one epoch into batches: one plan for each shape of batch, in the order to run."""

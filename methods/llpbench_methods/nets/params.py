@@ -15,7 +15,7 @@ MLP_WIDTHS: dict[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """How a network is built and trained; the same for every method but for the rate, so that budgets are equal.
+    """Settings of a network and its training; all methods share them except for the rate, so that budgets are equal.
 
     Attributes:
         lr: learning rate of Adam.

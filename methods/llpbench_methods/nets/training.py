@@ -25,7 +25,7 @@ Tensor = Any
 
 
 class Batch(NamedTuple):
-    """What a loss sees. All batches of a fit have the same shapes: R rows, K bags, some of them padding.
+    """The argument of a loss. All batches of a fit have the same shapes: R rows, K bags, some of them padding.
 
     Attributes:
         X: (R, ...) inputs.
@@ -58,7 +58,7 @@ Head = Callable[[Any, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The rows and a method's own values beside them (targets, weights, proportions, matrices)."""
+    """The rows and a method's own values (targets, weights, proportions, matrices)."""
 
     X: FloatArray
     rows: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class TrainingData:
 
 
 class _State(NamedTuple):
-    """All that a step changes."""
+    """The values that a training step changes."""
 
     weights: list[Tensor]
     others: list[Tensor]
@@ -125,7 +125,7 @@ class Trainer:
         keep_weights: bool = False,
         report_start: bool = False,
     ) -> Trainer:
-        """Train from fresh weights until the monitor or the last epoch says stop; keep the best weights.
+        """Train from fresh weights until the monitor stops the fit or the last epoch ends; keep the best weights.
 
         After every epoch the model is reported. The weights kept in the end are those of the last
         report that the monitor called the best (of the first report, when it never did). A loss that is no
@@ -216,7 +216,7 @@ class Trainer:
 
     @property
     def others(self) -> list[np.ndarray[Any, Any]]:
-        """What training moves beside the weights (running statistics), as numpy arrays."""
+        """The state that training changes besides the weights (running statistics), as numpy arrays."""
         return [self._backend.numpy(value) for value in self._others]
 
     def set_weights(self, weights: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> None:

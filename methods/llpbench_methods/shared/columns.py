@@ -1,4 +1,4 @@
-"""Two more views of the rows: numeric columns in hat functions (for regression), categories as codes (for trees)."""
+"""Two other forms of the features: hat functions of numeric columns (regression), categories as codes (trees)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ColumnGroups:
-    """Which original column each feature belongs to, and which columns are numbers.
+    """The original column of each feature, and which columns are numeric.
 
     Attributes:
         first: (columns,) first feature of each column.
@@ -148,7 +148,7 @@ class TableView:
 
     @property
     def categorical_columns(self) -> NDArray[np.bool_]:
-        """Which columns of ``transform`` are codes."""
+        """Mask of the columns of ``transform`` that are codes."""
         flags = [[True] if c else [False] * int(w) for c, w in zip(self.categorical, self.groups.width, strict=True)]
         return np.array([flag for part in flags for flag in part], bool)
 

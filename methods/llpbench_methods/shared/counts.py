@@ -25,7 +25,7 @@ def whole_counts(bags: Bags) -> IntArray:
 
 
 def mean_counts(bags: Bags) -> FloatArray:
-    """Counts of all bags divided by the number of rows, (1,) or (C,): what noisy counts say, not forced to be shares.
+    """Counts of all bags divided by the number of rows, (1,) or (C,); noisy ones are not forced into [0, 1].
 
     A loss that subtracts the prior from counts needs this one; ``Bags.prior`` is the nearest that is a distribution.
     """

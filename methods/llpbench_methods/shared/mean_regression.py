@@ -157,7 +157,7 @@ def average_weights(problem: Regression, factors: Sequence[Array], scales: Array
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of the linear predictor after seeing the bags: ``f(x) = a + (x − x̄)·w``.
+    """Posterior of the linear predictor given the bags: ``f(x) = a + (x − x̄)·w``.
 
     Attributes:
         weights: (d,) posterior mean of ``w``.

@@ -76,7 +76,7 @@ class _Cache(NullCache):  # type: ignore[misc]
 
 
 def machine_code_folder() -> str:
-    """Where machine code is kept: a folder of its own for every content of the files that hold compiled functions."""
+    """Folder of the cached machine code, one for each content of the files with compiled functions."""
     return str(cache_root() / "compiled" / "numba" / _content_digest())
 
 

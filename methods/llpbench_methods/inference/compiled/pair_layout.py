@@ -1,4 +1,4 @@
-"""Where the rows, bags and messages of a model lie for the pairwise kernels.
+"""Memory layout of rows, bags and messages for the pairwise kernels.
 
 Nodes are numbered anew: first blocks of 16 bags of nearly equal size (member by member, lane by lane, padded to the
 largest), then the other bags one after the other, then rows that no clique holds.

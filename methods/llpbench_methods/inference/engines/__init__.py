@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What every engine offers."""
+    """Interface of an engine."""
 
     def advance(self, rounds: int, damping: float, tol: float) -> NDArray[np.float64]:
         """Run up to `rounds` rounds, stopping once the residual is at most `tol`.
@@ -34,7 +34,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """One engine: what it is called, where it is, and how it differs from the others.
+    """Name, location and properties of an engine.
 
     Attributes:
         name: what the user types.
