@@ -58,14 +58,16 @@ def load(
     cuts = (sizes[0], sizes[0] + sizes[1])
     if features == "columns":
         X, columns = column_features(table, sizes[0], buckets)
-        return Split(*map(Part, np.split(X, cuts), np.split(y, cuts)), columns=columns)
+        train, valid, test = map(Part, np.split(X, cuts), np.split(y, cuts))
+        return Split(train, valid, test, columns=columns)
     options = ("hashed", dim, buckets) if features == "hashed" else ("met", dim, buckets, mask, steps)
     X = cached_array(
         ["criteo features", VERSION, seed, *options, np.asarray(table)],
         lambda: embed(table, sizes[0], seed, features, dim=dim, buckets=buckets, mask=mask, steps=steps),
         folder=files.cache,
     )
-    return Split(*map(Part, np.split(X, cuts), np.split(y, cuts)))
+    train, valid, test = map(Part, np.split(X, cuts), np.split(y, cuts))
+    return Split(train, valid, test)
 
 
 def find(files: Files, file: str) -> Path:
