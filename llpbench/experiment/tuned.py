@@ -19,7 +19,7 @@ from llpbench.contracts.cell import SEARCHED, Cell
 from llpbench.contracts.errors import StoreError, UsageError
 from llpbench.contracts.specs import Scalar
 from llpbench.experiment.grid import Tuned
-from llpbench.system.files import write_atomically
+from llpbench.system.files import write_json
 
 FILE = "tuned.json"
 T = TypeVar("T")
@@ -118,7 +118,7 @@ def write_history(out: Path, history: History) -> Path:
     """Write a study's history atomically to a file named after the study."""
     words, _, key = re.sub(r"[^A-Za-z0-9._=-]+", "-", history.study).rpartition("-")
     path = out / "studies" / f"{words[:120]}-{key}.json"
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(history), indent=1) + b"\n")
+    write_json(path, history)
     return path
 
 
@@ -141,7 +141,7 @@ def write_chosen(out: Path, code_of: Callable[[Trial], dict[str, str]]) -> list[
                     code=code_of(best),
                 )
             )
-    write_atomically(out / FILE, msgspec.json.format(msgspec.json.encode(TunedFile(chosen=chosen)), indent=1) + b"\n")
+    write_json(out / FILE, TunedFile(chosen=chosen))
     return chosen
 
 

@@ -51,24 +51,22 @@ def stopped(what: str, folder: Path, request: Request) -> str:
     return f"\nstopped. Finished {what} are in {folder}; the same command goes on:\n  {request}"
 
 
-def describe_job(job: Job) -> str:
-    """A running cell in one line."""
-    where = setting_name(job.dataset_name, job.cell.bag_size, "  ")
-    return printable(f"{where}  seed {job.cell.seed}  {job.method_name}")
+def describe_cell(of: Job | CellResult) -> str:
+    """A cell in one line."""
+    cell = of.cell
+    noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
+    return printable(f"{setting_name(of.dataset_name, cell.bag_size, '  ')}  seed {cell.seed}  {of.method_name}{noise}")
 
 
 def describe_result(result: CellResult, metric: MetricStyle | None) -> str:
     """A finished cell in one line: a metric of what the default rule chose, or why there is none."""
-    cell = result.cell
-    where = setting_name(result.dataset_name, cell.bag_size, "  ")
-    head = f"{where}  seed {cell.seed}  {result.method_name}"
-    noise = "" if cell.noise == "none" else f"  noise {cell.noise}"
+    head = describe_cell(result)
     if result.status != "ok":
         where = f" (at {result.failed_at})" if result.failed_at else ""
-        return printable(f"{head}{noise}  {result.status}: {result.reason}{where}")
+        return f"{head}  {result.status}: {printable(result.reason + where)}"
     value = None if metric is None else value_of(result, metric.name, DEFAULT_RULE)
     shown = "ok" if metric is None or value is None else f"{metric.words} {metric.scale * value:.{metric.digits}f}"
-    return printable(f"{head}{noise}  {shown}  {result.wall_seconds:.1f} s")
+    return f"{head}  {shown}  {result.wall_seconds:.1f} s"
 
 
 def duration(seconds: float) -> str:
@@ -116,7 +114,7 @@ class LineView(QuietView):
     def started(self, job: Job) -> None:
         """Print the cell and its id, if verbose."""
         if self.verbose:
-            self.note(f"start  {job.cell.id}  {describe_job(job)}")
+            self.note(f"start  {job.cell.id}  {describe_cell(job)}")
 
     def finished(self, result: CellResult) -> None:
         """Print the cell and how it ended."""
@@ -238,7 +236,7 @@ class LiveView(QuietView):
         )
         lines: list[ConsoleRenderable] = [head]
         lines += [
-            _line(f"▸ {describe_job(job)}  {duration(time.monotonic() - since)}", "cyan")
+            _line(f"▸ {describe_cell(job)}  {duration(time.monotonic() - since)}", "cyan")
             for job, since in self.running.values()
         ]
         lines += [_line(describe_result(result, self.metric), _STYLE.get(result.status, "red")) for result in self.last]

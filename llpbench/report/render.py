@@ -95,7 +95,7 @@ def render(planned: Iterable[Planned], results: Iterable[CellResult], wanted: Wa
         rows = table_rows(planned, results, wanted)
         if wanted.kind == "noise":
             rows = [row for place in across_levels(rows) for row in on_common_seeds(place)]
-        return rows_as_text(rows, fmt)
+        return tables.rows_as_text(rows, fmt)
     return tables_as_text(make_tables(planned, results, wanted), fmt)
 
 
@@ -104,8 +104,3 @@ def tables_as_text(built: Iterable[tables.Table], fmt: str) -> str:
     if fmt in ("csv", "json"):
         return tables.entries_as_text(built, fmt)
     return tables.to_markdown(built) if fmt == "markdown" else tables.to_latex(built)
-
-
-def rows_as_text(rows: Iterable[Row], fmt: str) -> str:
-    """Rows with all their digits, as ``csv`` or ``json``."""
-    return tables.to_json(rows) if fmt == "json" else tables.to_csv(rows)

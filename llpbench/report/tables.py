@@ -341,14 +341,11 @@ _COLUMNS = [
 _ENTRY = ("table", "line", "column", "entry")
 
 
-def to_json(rows: Iterable[Row]) -> str:
-    """A list of objects, one for each row."""
-    return json_text(list(rows))
-
-
-def to_csv(rows: Iterable[Row]) -> str:
-    """One line for each row, with all digits."""
+def rows_as_text(rows: Iterable[Row], fmt: str) -> str:
+    """Rows with all their digits: a line for each as ``csv``, an object for each as ``json``."""
     rows = list(rows)
+    if fmt == "json":
+        return json_text(rows)
     published = any(row.paper is not None for row in rows)
     columns = [*_COLUMNS, *(["paper", "paper_sd", "paper_rule", "paper_source"] if published else [])]
     return csv_text(columns, ([getattr(row, name) for name in columns] for row in rows))

@@ -32,7 +32,7 @@ from llpbench.contracts.result import CellResult
 from llpbench.experiment.plan import Planned
 from llpbench.results.request import Command
 from llpbench.results.sealing import Damaged, decode_result, encode_result
-from llpbench.system.files import write_atomically
+from llpbench.system.files import write_atomically, write_json
 from llpbench.system.locks import Claim, file_lock
 
 
@@ -101,7 +101,7 @@ class Store:
                 manifest = self.manifest() if self.manifest_path.exists() else Manifest(created=now, version=version)
                 manifest.planned |= {p.cell.id: p for p in planned}
                 manifest.commands = [*(known for known in manifest.commands if known != command), command]
-                write_atomically(self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+                write_json(self.manifest_path, manifest)
             self._cells = self._cells_folder()
         except OSError as error:
             raise StoreError(
@@ -226,7 +226,7 @@ class Store:
         path = self.root / "machines" / f"{machine_id}.json"
         with contextlib.suppress(OSError):
             if not path.exists():
-                write_atomically(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+                write_json(path, record)
 
     def check_there(self) -> None:
         """Make sure that the folder of results is there, and is the one in which the run began.

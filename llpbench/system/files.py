@@ -9,7 +9,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 TRANSIENT = frozenset((errno.ESTALE, errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT))
 """Errors of a shared file system that may be gone a moment later."""
@@ -50,3 +52,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             time.sleep(pause)
         else:
             return
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write indented JSON to ``path`` atomically."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")

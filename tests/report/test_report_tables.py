@@ -21,8 +21,7 @@ from llpbench.report.tables import (
     build_noise_tables,
     build_tables,
     format_value,
-    to_csv,
-    to_json,
+    rows_as_text,
     to_latex,
     to_markdown,
 )
@@ -266,12 +265,18 @@ def numbers(text: str) -> list[str]:
 def test_a_missing_cell_is_never_a_number_in_any_format() -> None:
     rows = [row("a", mean=None, status=s, bag_size=b) for b, s in ((8, "missing"), (9, "failed"), (10, "undefined"))]
     table = one_table(*rows)
-    for text in (to_markdown([table]), to_latex([table]), printed(table), to_csv(rows), to_json(rows)):
+    for text in (
+        to_markdown([table]),
+        to_latex([table]),
+        printed(table),
+        rows_as_text(rows, "csv"),
+        rows_as_text(rows, "json"),
+    ):
         assert numbers(text) == []
         for status in ("missing", "failed", "undefined"):
             assert status in text
-    assert all(item["mean"] is None and item["sd"] is None for item in json.loads(to_json(rows)))
-    assert all(line["mean"] == "" for line in csv.DictReader(io.StringIO(to_csv(rows))))
+    assert all(item["mean"] is None and item["sd"] is None for item in json.loads(rows_as_text(rows, "json")))
+    assert all(line["mean"] == "" for line in csv.DictReader(io.StringIO(rows_as_text(rows, "csv"))))
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
@@ -307,7 +312,7 @@ def test_latex() -> None:
 
 
 def test_csv() -> None:
-    lines = list(csv.DictReader(io.StringIO(to_csv([*MIXED, row('odd,"name"')]))))
+    lines = list(csv.DictReader(io.StringIO(rows_as_text([*MIXED, row('odd,"name"')], "csv"))))
     assert set(lines[0]) >= KEYS
     assert len(lines) == len(MIXED) + 1
     assert float(lines[0]["mean"]) == 91.234  # all digits
@@ -316,7 +321,7 @@ def test_csv() -> None:
 
 
 def test_json() -> None:
-    items = json.loads(to_json(MIXED))
+    items = json.loads(rows_as_text(MIXED, "json"))
     assert len(items) == len(MIXED)
     assert all(set(item) >= KEYS for item in items)
     assert items[0]["mean"] == 91.234
@@ -327,8 +332,8 @@ def test_json() -> None:
 def test_nothing_to_show_is_not_an_error() -> None:
     assert build_tables([], AUROC) == []
     assert to_markdown([]) == ""
-    assert json.loads(to_json([])) == []
-    assert to_csv([]).startswith("dataset,method,")
+    assert json.loads(rows_as_text([], "json")) == []
+    assert rows_as_text([], "csv").startswith("dataset,method,")
     only_bound = one_table(row("bound", 1, 99.0, oracle=True))
     assert "bound 99.00" in to_markdown([only_bound])
     assert "bound 99.00" in printed(only_bound)

@@ -58,7 +58,7 @@ def download_files(content: Content, groups: list[Group], board: Board) -> dict[
     """The board as JSON, means and seeds as CSV, and LaTeX tables."""
     files = {
         "board.json": encode_board(board),
-        "results.csv": (tables.to_csv(_all_rows(groups, content)) + "\n").encode(),
+        "results.csv": (tables.rows_as_text(_all_rows(groups, content), "csv") + "\n").encode(),
         "seeds.csv": _seeds(groups, content).encode(),
     }
     for dataset, found in _by_dataset(groups).items():

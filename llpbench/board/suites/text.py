@@ -13,8 +13,8 @@ from llpbench.contracts.result import CellResult
 from llpbench.experiment.suites.file import Suite
 from llpbench.experiment.suites.plan import Limits, plan_suite
 from llpbench.plugins.registry import Registry
-from llpbench.report.render import choose, rows_as_text, table_rows
-from llpbench.report.tables import LATEX_STYLE, Table, latex_text, markdown_text, to_markdown
+from llpbench.report.render import choose, table_rows
+from llpbench.report.tables import LATEX_STYLE, Table, latex_text, markdown_text, rows_as_text, to_markdown
 
 Parameters = Mapping[str, Mapping[str, str]]
 
