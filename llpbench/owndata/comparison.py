@@ -55,9 +55,9 @@ class Comparison:
     Attributes:
         table: one line per method, the best first. ``gain`` is the gain of log-likelihood over a constant (nats per
             held-out bag), ``behind`` the difference from the best, ``error`` the mean absolute error of proportions;
-            ``_se`` are standard errors over bags, paired for ``behind``. ``tied``: not significantly behind the best.
-            ``better``: clearly better than a constant. ``agreement``: of fits on different bags about single rows, 0
-            to 1 (NaN for random bags). ``seconds`` per fit.
+            ``_se`` are standard errors over bags, paired for ``behind``. ``tied``: one of several methods that are
+            not significantly behind the best. ``better``: clearly better than a constant. ``agreement``: of fits on
+            different bags about single rows, 0 to 1 (NaN for random bags). ``seconds`` per fit.
         bags: (bags x methods) gain of each held-out bag, the mean over repeats.
         recommended: the method to use; None if none is better than a constant.
         verdict: the recommendation in words.
@@ -114,7 +114,7 @@ class Comparison:
         return f"<p>{escape(self.heading)}</p>{table}{words}"
 
     def _lines(self) -> list[dict[str, str]]:
-        lines, tied = [], int(self.table["tied"].sum())
+        lines = []
         for row in self.table.to_dict("records"):
             sound = not row["reason"]
             lines.append(
@@ -122,7 +122,7 @@ class Comparison:
                     "method": printable(str(row["method"])),
                     "gain": _with_error(row, "gain", "+.3f") if sound else "failed",
                     "behind the best": _with_error(row, "behind", ".3f") if sound else "",
-                    "tied": "yes" if row["tied"] and tied > 1 else "",
+                    "tied": "yes" if row["tied"] else "",
                     "agreement": "" if np.isnan(row["agreement"]) else f"{100 * row['agreement']:.0f} %",
                     "error of proportions": _with_error(row, "error", ".4f"),
                     "seconds": "" if np.isnan(row["seconds"]) else f"{row['seconds']:.2f}",
@@ -164,6 +164,8 @@ def summarise(
     table = pd.DataFrame(lines)
     failed = tuple(f"{scores.method} failed: {scores.reason}" for scores in methods if scores.reason)
     recommended, verdict = _recommend({line["method"]: line for line in lines}, order, gains)
+    if table["tied"].sum() == 1:
+        table["tied"] = False  # a tie needs two
     return Comparison(
         table=table,
         bags=pd.DataFrame(gains, index=pd.Index(ids, name="bag", tupleize_cols=False)),

@@ -146,12 +146,42 @@ def test_multi_index_rows_are_matched_by_position() -> None:
         (None, "bag_of must be the bag of each of the 400 rows, or the name of a column"),
         (2, "bag_of must be the bag of each of the 400 rows, or the name of a column"),
         (pd.DataFrame(np.zeros((400, 2))), "got a table of 2 columns.*MultiIndex"),
+        (["shop", "job"], "got 2 values.*MultiIndex"),
     ],
 )
 def test_invalid_bag_of_is_rejected(bag_of: Any, message: str) -> None:
     frame, y = shops()
     with pytest.raises(UsageError, match=message):
         fit(frame, bag_of, y.groupby(frame["shop"]).sum())
+
+
+def test_percentages_are_proportions() -> None:
+    frame, y = shops()
+    share = y.groupby(frame["shop"]).mean()
+    wanted = fit(frame, "shop", proportions=share).predict_proba(frame)
+    texts = [f"{100 * share[shop]:.10f} %" for shop in share.index]
+    assert np.allclose(fit(frame, "shop", proportions=pd.Series(texts, share.index)).predict_proba(frame), wanted)
+    with pytest.raises(UsageError, match="pass percentages as proportions"):
+        fit(frame, "shop", pd.Series(texts, share.index))
+    with pytest.raises(UsageError, match="divide them by 100"):
+        fit(frame, "shop", proportions=100 * share)
+
+
+def test_fractional_counts_are_reported() -> None:
+    frame, y = shops()
+    counts = y.groupby(frame["shop"]).sum() * 0.99
+    with pytest.warns(llpbench.LLPWarning, match="counts that are not whole numbers"):
+        fit(frame, "shop", counts)
+    fit(frame, "shop", counts, count_sd=1.0)  # noise that was added explains them
+
+
+def test_paths_and_cells_with_lists_are_rejected() -> None:
+    frame, y = shops()
+    counts = y.groupby(frame["shop"]).sum()
+    with pytest.raises(UsageError, match=r"got the path 'shops\.csv'; read it first"):
+        fit("shops.csv", "shop", counts)
+    with pytest.raises(UsageError, match=r"column 'tags' must have one value in each cell, got a list: \[1, 2\]"):
+        fit(frame.assign(tags=[[1, 2]] * len(frame)), "shop", counts)
 
 
 def test_duplicate_columns_cannot_be_bags_or_counts() -> None:

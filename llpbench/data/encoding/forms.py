@@ -6,6 +6,7 @@ arrays, so that pyarrow is not needed.
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ def as_frame(X: Any) -> pd.DataFrame:
     X = to_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X
+    if isinstance(X, str | PathLike):
+        raise UsageError(f"X must be a table, got the path {str(X)!r}; read it first, e.g. with pandas.read_csv.")
     if isinstance(X, pd.Series):
         raise UsageError(f"X must be a table of rows and columns, got one column of {len(X):,} values.")
     if _is_sparse(X):

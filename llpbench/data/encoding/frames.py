@@ -225,6 +225,12 @@ def _read_categories(values: pd.Series[Any], name: str) -> Categories:
         raise UsageError(f"Complex data not supported: column {name!r} has complex numbers.")
     if is_dated(values) or _is_time_delta(values):
         raise UsageError(f"column {name!r}: expected texts or categories, got dates or times.")
+    if values.dtype == object and (several := values.map(lambda cell: isinstance(cell, list | dict | set))).any():
+        cell = values[several].iloc[0]
+        raise UsageError(
+            f"column {name!r} must have one value in each cell, got a {type(cell).__name__}: {str(cell)[:40]}. Make a "
+            "column of each value, or drop the column."
+        )
     missing = values.isna().to_numpy()
     texts = [None if absent else _to_text(value) for value, absent in zip(values.tolist(), missing, strict=True)]
     return Categories.from_texts(name, texts)

@@ -18,6 +18,7 @@ from llpbench.owndata.reading.count_forms import CountForm, read_columns, read_f
 BoolArray = NDArray[np.bool_]
 
 _SUM_TOLERANCE = 0.01
+_SEVERAL = "If several columns define the bags, pass pandas.MultiIndex.from_frame(...) of them."
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,14 @@ def ids_of_rows(bag_of: Any, rows: int) -> tuple[list[Any], list[Any] | None]:
     if isinstance(bag_of, np.ndarray) and bag_of.dtype.kind in "mM":
         bag_of = pd.Series(bag_of)  # numpy lists times in nanoseconds as integers
     if isinstance(bag_of, pd.DataFrame):
-        raise UsageError(
-            f"bag_of must have one id per row, got a table of {bag_of.shape[1]} columns. If several columns define the "
-            "bags, pass pandas.MultiIndex.from_frame(...) of them."
-        )
+        raise UsageError(f"bag_of must have one id per row, got a table of {bag_of.shape[1]} columns. {_SEVERAL}")
     if not hasattr(bag_of, "__iter__"):
         raise UsageError(f"bag_of must be the bag of each of the {rows:,} rows, or the name of a column.")
     given = bag_of.tolist() if hasattr(bag_of, "tolist") else list(bag_of)
     if not isinstance(given, list) or len(given) != rows:
         length = len(given) if isinstance(given, list) else 1
-        raise UsageError(f"bag_of must have one value for each of the {rows:,} rows, got {length:,} values.")
+        hint = f" {_SEVERAL}" if 1 < length < rows and all(isinstance(name, str) for name in given) else ""
+        raise UsageError(f"bag_of must have one value for each of the {rows:,} rows, got {length:,} values.{hint}")
     dtype = getattr(bag_of, "dtype", None)
     return given, dtype.categories.tolist() if isinstance(dtype, pd.CategoricalDtype) else None
 
@@ -325,6 +324,8 @@ def _check_possible(low: FloatArray, high: FloatArray, bags: BagIds, known: Bool
     what = "proportion" if proportions else "count"
     unit = " (in rows, not as a share)" if proportions else ""
     hint = f"If noise was added, pass its standard deviation{unit} as count_sd."
+    if proportions and (high[exact] > 2.0).any() and (low[exact] >= 0.0).all() and (high[exact] <= 100.0).all():
+        hint = "If these are percentages, divide them by 100."
     if len(outside):
         b = int(outside[0])
         limit = "1" if proportions else f"its {bags.sizes[b]:,} rows"

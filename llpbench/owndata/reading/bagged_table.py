@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_LEVELS = 20
+_FIRST = 1000
+_WHOLE = 1e-6
 _LEAST_BAGS = 3
 """Number of bags from which on the sums of a column do not equal the counts by chance."""
 
@@ -163,7 +165,11 @@ def read_bagged_table(
         classes=found.classes,
         count_sd=float(np.hypot(usual, found.sd)),
         every_row=features,
-        notes=(*_notes(found, bags, usual), *_notes_on_columns(features, bags, found.counts)),
+        notes=(
+            *_notes(found, bags, usual),
+            *(_notes_on_fractions(found) if counts is not None else ()),
+            *_notes_on_columns(features, bags, found.counts),
+        ),
     )
     return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
 
@@ -185,6 +191,18 @@ def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
             f"expected value; count_sd is {np.hypot(count_sd, found.sd):.3g} instead of {count_sd:.3g} for all bags."
         )
     return notes
+
+
+def _notes_on_fractions(found: BagCounts) -> list[str]:
+    exact = found.known & ~found.bounded & (found.within.sd == 0.0)
+    away = np.abs(found.counts - np.rint(found.counts)).max(axis=1)
+    number = int((away[exact] > _WHOLE).sum())
+    if not number:
+        return []
+    return [
+        f"{number:,} of {len(exact):,} bags have counts that are not whole numbers of rows. They are used as they are; "
+        "if they are estimates, or noise was added, pass its standard deviation as count_sd."
+    ]
 
 
 def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) -> list[str]:
@@ -225,6 +243,8 @@ def _as_labels(column: pd.Series[Any]) -> list[FloatArray]:
     import pandas as pd
 
     try:
+        if len(pd.factorize(column.iloc[:_FIRST])[1]) > _MOST_LEVELS:
+            return []
         codes, levels = pd.factorize(column)
     except TypeError:  # values that are not hashable
         return []

@@ -2,7 +2,7 @@
 
 A value is exact, unknown (NaN, None, an empty string), or known within bounds: ``"<5"``, ``"<=5"``, ``">20"``,
 ``">=20"``, ``"20+"``, ``"5-10"``, a ``pandas.Interval``, or a pair ``(low, high)`` where it cannot be the counts
-of two classes.
+of two classes. Proportions may also be percentages (``"12 %"``, ``"<5 %"``).
 """
 
 from __future__ import annotations
@@ -242,6 +242,11 @@ def _read_text(text: str, what: str) -> tuple[float, float] | None:
     if text.lower() in _UNKNOWN:
         return None
     whole = what == "counts"
+    if text.endswith("%"):
+        if whole:
+            raise UsageError(f"counts must be numbers, got {text!r}; pass percentages as proportions=.")
+        percent = _read_text(text[:-1].strip(), what)
+        return None if percent is None else (percent[0] / 100.0, percent[1] / 100.0)
     if match := _BELOW.match(text):
         end = float(match[2])
         return _in_order(0.0, math.ceil(end) - 1.0 if whole and match[1] == "<" else end, text, what)
