@@ -26,7 +26,7 @@ from llpbench.contracts.specs import MethodSpec, Scalar
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.comparison import CONSTANT, Comparison, MethodScores, summarise
-from llpbench.owndata.fit import fit_table
+from llpbench.owndata.fit import DEFAULT_METHOD, DEFAULT_PARAMS, fit_table
 from llpbench.owndata.fitting import find_method
 from llpbench.owndata.judging.assessment import interval_of_mean
 from llpbench.owndata.judging.facts import clearly_better
@@ -132,9 +132,13 @@ def compare(
 
 
 def choose_methods(registry: Registry, methods: Sequence[str] | None, classes: int) -> list[Candidate]:
-    """The named methods; by default all quick ones that can run here and support the number of classes."""
+    """The named methods; by default the quick ones that can run here and support the number of classes.
+
+    The default method of ``fit`` has the parameters that it has there.
+    """
     if methods is None:
-        return [Candidate(spec.name, {}) for spec in _quick_methods(registry, classes)]
+        default = {DEFAULT_METHOD: DEFAULT_PARAMS}
+        return [Candidate(spec.name, default.get(spec.name, {})) for spec in _quick_methods(registry, classes)]
     found: dict[str, Candidate] = {}
     for text in methods:
         name, given = parse_options(text)

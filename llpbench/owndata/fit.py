@@ -27,6 +27,7 @@ from llpbench.owndata.model_file import FORMAT, VERSION, Header
 from llpbench.owndata.progress import MANY_ROWS, say_nothing, speaker
 from llpbench.owndata.reading.arguments import Arguments, check_width
 from llpbench.owndata.reading.bagged_table import BaggedTable, as_python, read_bagged_table, read_whole
+from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions
 
@@ -64,7 +65,8 @@ def fit(
             column, wide (a column per class) or long (columns bag, class, count). A count may be known within bounds
             ("<5"), and is replaced by its expected value; bags with unknown counts (NaN) are left out.
         proportions: shares of the bag's rows instead of counts, in the same forms.
-        method: a registered method; by default ``average`` with ``members=quick``.
+        method: a registered method, or one with options (``"dllp[lr=0.01]"``, as ``compare`` recommends it); by
+            default ``average[members=quick]``.
         params: its parameters, as listed by ``llpbench show METHOD``.
         classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
         count_sd: standard deviation of noise added to the counts, for example for privacy, or one for each bag in the
@@ -129,9 +131,13 @@ def fit_table(
 ) -> LLPModel:
     """Fit a method to a table that has been read; arguments as those of ``fit``, whose caller gets the warnings."""
     bags, numbers, names, count_sd = table.bags, table.counts, table.classes, table.count_sd
+    method, given = parse_options(method)
     entry = find_method(load_registry([Path(p) for p in plugins]), method)
     spec = entry.spec
-    settings = spec.resolve(dict(params or {}))
+    options = expand(spec, given)
+    if len(options) != 1:
+        raise UsageError(f"fit needs one value for each parameter of {method}; compare takes several.")
+    settings = spec.resolve({**options[0], **(params or {})})
     task = "binary" if len(names) == 2 else "multiclass"
     if task not in spec.tasks:
         raise UsageError(f"{method} supports {' and '.join(spec.tasks)} tasks, got {len(names)} classes.")

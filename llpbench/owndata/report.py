@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 _WIDTH = 100
 _BAR = 24
 _SHUFFLES = 5
+_FEW_COLUMNS, _FEW_SHUFFLES = 40, 2
+"""Number of columns above which they are shuffled less often."""
+_MOST_PREDICTIONS = 2_000_000
+"""Rows times columns times shuffles above which the importance of columns is computed on some of the bags."""
+_LEAST_BAGS = 20
 
 
 @dataclass(frozen=True)
@@ -258,7 +263,7 @@ def column_effects(
     """Permutation importance of each column on bags that the models were not fitted on, the largest first.
 
     The values of a column are shuffled over the rows of all bags, since shuffling inside a bag keeps its mean. Columns
-    with the same information replace each other, so that each looks unimportant.
+    with the same information replace each other, so that each looks unimportant. Of large tables some bags are used.
 
     Args:
         unseen: models with bags that they were not fitted on.
@@ -267,19 +272,39 @@ def column_effects(
         blocks: the features of each column.
         seed: seed of the shuffles.
     """
+    shuffles = _SHUFFLES if len(blocks) <= _FEW_COLUMNS else _FEW_SHUFFLES
+    unseen = _some_bags(unseen, _MOST_PREDICTIONS // (shuffles * max(len(blocks), 1)), seed)
     rows = np.concatenate([part.bags.X for part in unseen])
     ends = np.cumsum([len(part.bags.X) for part in unseen])[:-1]
     whole = _likelihood(unseen, np.split(rows, ends), slope, phi)
     found = []
     for number, (name, block) in enumerate(blocks):
         losses = []
-        for shuffle in range(_SHUFFLES):
+        for shuffle in range(shuffles):
             order = np.random.default_rng([seed, number, shuffle]).permutation(len(rows))
             changed = rows.copy()
             changed[:, block] = rows[order][:, block]
             losses.append(whole - _likelihood(unseen, np.split(changed, ends), slope, phi))
         found.append(ColumnEffect(name, float(np.mean(losses)), float(np.std(losses))))
     return tuple(sorted(found, key=lambda effect: -effect.loss))
+
+
+def _some_bags(unseen: Sequence[UnseenBags], most_rows: int, seed: int) -> list[UnseenBags]:
+    """The same models with bags drawn at random: about ``most_rows`` rows, but at least twenty bags of each model."""
+    share = most_rows / sum(len(part.bags.X) for part in unseen)
+    if share >= 1.0 or any(part.bags.overlap is not None for part in unseen):
+        return list(unseen)
+    rng = np.random.default_rng([seed, len(unseen)])
+    kept = []
+    for part in unseen:
+        bags = part.bags
+        number = min(max(round(share * len(bags)), _LEAST_BAGS), len(bags))
+        chosen = np.sort(rng.permutation(len(bags))[:number])
+        rows = np.concatenate([np.arange(bags.offsets[b], bags.offsets[b + 1]) for b in chosen])
+        offsets = np.concatenate([[0], np.cumsum(bags.sizes[chosen])])
+        taken = replace(bags, X=bags.X[rows], offsets=offsets, counts=bags.counts[chosen])
+        kept.append(replace(part, bags=taken, unseen_logits=part.unseen_logits[rows]))
+    return kept
 
 
 def _likelihood(unseen: Sequence[UnseenBags], rows: Sequence[FloatArray], slope: float, phi: float) -> float:

@@ -52,7 +52,7 @@ from llpbench.owndata.reading.bagged_table import is_share, read_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-SENSITIVITY, SENSITIVITY_WITHOUT = 0.6, 0.35
+SENSITIVITY, SENSITIVITY_WITHOUT = 0.75, 0.45
 """Standard deviation of the error of a subgroup's log-odds that all fits have in common, with and without counts."""
 _SURE = 2.58
 _LEAST_BAGS = 10

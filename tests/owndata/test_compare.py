@@ -182,7 +182,7 @@ def test_no_method_is_recommended_unless_better_than_a_constant() -> None:
     nothing = trial("m", logs, better=False)
     found = summarise([nothing], trial(CONSTANT, base), ids=list(range(12)), folds=4, repeats=1)
     assert found.recommended is None
-    assert "yes" not in found.text_table()  # one method is not tied
+    assert not found.table["tied"].any()  # one method is not tied
     assert "No method explains held-out counts significantly better than a constant" in found.verdict
     assert "only 12 bags" in found.verdict
     none = summarise(
@@ -328,6 +328,7 @@ def test_compare_runs_quick_methods_by_default() -> None:
     names = {c.name for c in choose_methods(registry, None, 2)}
     assert names == {entry.spec.name for entry in registry.methods if entry.spec.quick and "binary" in entry.spec.tasks}
     assert "mean-ridge" in names
+    assert "average[members=quick]" in {c.label for c in choose_methods(registry, None, 2)}  # the default of fit
     specs = [registry.methods[name] for name in names]
     assert not any(spec.oracle or spec.control for spec in specs)
 

@@ -139,14 +139,25 @@ def assess(
 
 
 def _mean_score(scores: Sequence[HeldOutScore]) -> HeldOutScore:
-    """The score over several splits: the mean of each number."""
+    """The score over several splits: the mean of each number; ``saved`` also covers how far splits differ."""
     names = ("z", "error", "constant_error", "gain", "explained", "spread", "phi")
     means = {name: float(np.mean([getattr(score, name) for score in scores])) for name in names}
-    ranges = {
-        name: tuple(map(float, np.mean([getattr(score, name) for score in scores], axis=0)))
-        for name in ("saved", "gains")
-    }
-    return msgspec.structs.replace(scores[0], **means, **ranges)
+    low, high = (float(end) for end in np.mean([score.saved for score in scores], axis=0))
+    gains = tuple(map(float, np.mean([score.gains for score in scores], axis=0)))
+    return msgspec.structs.replace(scores[0], **means, gains=gains, saved=_widen(low, high, scores))
+
+
+def _widen(low: float, high: float, scores: Sequence[HeldOutScore]) -> tuple[float, float]:
+    """An interval of a mean over few bags as wide as Student's t makes it, and by the spread between splits."""
+    from scipy.stats import norm, t
+
+    level, bags = 0.5 + _LEVEL / 2.0, max(scores[0].bags, 2)
+    half = 0.5 * (high - low) * float(t.ppf(level, bags - 1) / norm.ppf(level)) * np.sqrt(bags / (bags - 1.0))
+    if len(scores) > 1:
+        spread = np.std([np.mean(score.saved) for score in scores], ddof=1)
+        half = np.hypot(half, float(t.ppf(level, len(scores) - 1)) * spread)
+    middle = 0.5 * (low + high)
+    return float(middle - half), float(middle + half)
 
 
 def _cut(halve: Callable[[int], Halves | None], cuts: int) -> tuple[Halves, ...]:
