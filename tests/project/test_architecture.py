@@ -121,6 +121,7 @@ def test_harness_names_no_method_or_dataset() -> None:
         ("disclosure.py", "bag-logistic"),  # the attack of llpbench.disclosure
         ("render.py", "csv"),  # also a format of tables
         ("results.py", "csv"),
+        ("build.py", "csv"),
     }
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {text!r}"
