@@ -389,7 +389,7 @@ def test_settings_of_a_tab_are_shown_in_one_table(browser: Chromium, tmp_path: P
     read = "[...document.querySelectorAll('.family tr')].map(r => [...r.children].map(c => c.textContent))"
     (_, *methods), (first, *means), *lines = browser.run(read)
     assert set(methods) == {m for m in METHODS if "[" not in m}
-    assert [line[0] for line in lines] == ["a-b", long, "adult (defaults)"]  # what most methods have is first
+    assert [line[0] for line in lines] == ["a-b", long, "Adult"]  # what most methods have is first
     assert first == "mean of 2"
     ordered = [*board["datasets"][1:], board["datasets"][0]]
     for dataset, (_, *shown) in zip(ordered, lines, strict=True):

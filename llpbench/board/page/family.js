@@ -1,28 +1,34 @@
 // The datasets of one tab side by side: the same rows in other bags or with other options, a line for each setting.
 
-const OPTION_EDGE = /[[\],;= ]/;
+const OPTION_EDGE = /[()[\],;=]/;
+const WORD_EDGE = /[()[\],;= ]/;
 
 /** The datasets that share the tab of one. */
 const familyOf = (dataset) => list(board.datasets).filter((d) => baseOf(d) === baseOf(dataset));
 
-/** How many characters all texts share at their beginning, up to the edge of an option. */
-function sharedHead(texts) {
+/** How many characters all texts share at their beginning, up to an edge. */
+function sharedHead(texts, edge) {
   const [first = ''] = texts;
   let head = 0;
   for (let i = 0; i < first.length && texts.every((text) => text[i] === first[i]); i++)
-    if (OPTION_EDGE.test(first[i])) head = i + 1;
+    if (edge.test(first[i])) head = i + 1;
   return head;
 }
 
-/** What tells the datasets of a family apart: their names without what all have. */
+/** What tells the datasets of a family apart: their titles, or names if titles are equal, without what all have. */
 function familyNames(family) {
   const back = (text) => [...text].reverse().join('');
-  const own = family.map((d) => str(d.name).slice(baseOf(d).length));
-  const tail = sharedHead(own.map(back));
+  const titles = family.map((d) => str(d.label));
+  const texts = new Set(titles).size === titles.length ? titles : family.map((d) => str(d.name));
+  const own = texts.map((text, i) => text.slice(baseOf(family[i]).length));
+  const tail = sharedHead(own.map(back), WORD_EDGE);
   const cut = own.map((text) => text.slice(0, text.length - tail));
   const long = cut.filter(Boolean);
-  const head = long.length > 1 ? sharedHead(long) : 0;
-  return cut.map((text, i) => text.slice(head).replace(/^[[\], ]+|[\], ]+$/g, '') || `${baseOf(family[i])} (defaults)`);
+  const head = long.length > 1 ? sharedHead(long, OPTION_EDGE) : 0;
+  return cut.map((text, i) => {
+    const short = text.slice(head).replace(/^[()[\], ]+|[\], ]+$/g, '');
+    return (short.includes('(') ? short : short.replace(/\)$/, '')) || capital(baseOf(family[i]));
+  });
 }
 
 /** Lines of (dataset, bag size) with the number of every method; means over the lines that most methods have. */
