@@ -111,16 +111,6 @@ def test_stage_closes_by_patience_under_rule_bags_for_all_rules() -> None:
     assert len(monitor.history) == 5
 
 
-def test_should_stop_follows_bags_alone() -> None:
-    monitor = scripted(patience=2, bags=[5, 1, 1, 1, 1], instances=[1, 2, 3, 4, 5])
-    seen = []
-    assert not monitor.should_stop
-    for i in range(5):
-        monitor.report(scoring(i))
-        seen.append(monitor.should_stop)
-    assert seen == [False, False, True, True, True]
-
-
 def test_report_work_is_independent_of_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the time until the next call is answered would tell whether labels liked the report."""
     calls: list[int] = []
@@ -227,25 +217,6 @@ def test_rule_bags_is_independent_of_instance_labels(
         else:
             best, waited = i, 0
     assert outcomes[0] == (best, float(best))
-
-
-def test_permuting_labels_inside_bags_does_not_change_rule_bags() -> None:
-    part = make_part(60)
-    bags, labels = bags_of(part, 6)
-    shuffled = labels.copy()
-    for b in range(len(bags)):
-        shuffled[bags.offsets[b] : bags.offsets[b + 1]] = shuffled[bags.offsets[b] : bags.offsets[b + 1]][::-1]
-    assert (shuffled != labels).any()
-    results = []
-    for held in (labels, shuffled):
-        monitor = HarnessMonitor(make_rules(bags, held), bags, held, test_rows=make_part(TEST).X, classes=2, patience=3)
-        rng = np.random.default_rng(0)
-        for _ in range(12):
-            weights = rng.normal(size=3)
-            monitor.report(lambda X, w=weights: X @ w)
-        results.append(monitor.winner(monitor.rules[0]))
-    assert results[0].report == results[1].report
-    np.testing.assert_array_equal(results[0].scores, results[1].scores)
 
 
 def test_stage_has_a_fresh_patience_and_a_result_of_its_own() -> None:
@@ -416,19 +387,6 @@ def test_view_forwards_to_the_monitor() -> None:
     assert monitor.notes == {"a": 1.0}
     assert monitor.pseudo == {"s": 0.5}
     assert "work" in monitor.clock.seconds
-
-
-def test_replies_to_reports_are_independent_of_labels() -> None:
-    """Whatever the labels are, a method hears the same: the answer of report is about the bags rule alone."""
-    bags, labels = bags_of(make_part(60), 6)
-    heard = []
-    for held in (labels, 1 - labels):
-        view = MethodView(HarnessMonitor(make_rules(bags, held), bags, held, test_rows=make_part(TEST).X, classes=2))
-        rng = np.random.default_rng(0)
-        models = [rng.normal(size=3) for _ in range(8)]
-        heard.append([view.report(lambda X, w=w: X @ w) for w in models])
-    assert {True, False} == set(heard[0])
-    assert heard[0] == heard[1]
 
 
 def test_quiet_monitor_has_the_same_surface() -> None:
