@@ -109,13 +109,8 @@ def _is_unreleased(found: Distribution) -> bool:
 
     An installer notes that (PEP 610). Metadata that no installer wrote is that of a checkout on the path.
     """
-    if found.read_text("RECORD") is None:
-        return True
-    try:
-        noted = json.loads(found.read_text("direct_url.json") or "{}")
-    except (OSError, ValueError):
-        return True
-    return isinstance(noted, dict) and ("dir_info" in noted or "vcs_info" in noted)
+    noted = json.loads(found.read_text("direct_url.json") or "{}")
+    return found.read_text("RECORD") is None or "dir_info" in noted or "vcs_info" in noted
 
 
 def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
@@ -134,19 +129,14 @@ def _sources(found: Distribution, plugin: str) -> list[tuple[str, Path]]:
         home = own.replace(".", "/") + "/"
         named = (pair for pair in _files_of(own.partition(".")[0]) if pair[0].startswith(home) or _is_python(pair))
         return sorted((name, path) for name, path in named if not name.startswith(tuple(others)))
-    tops = {module.partition(".")[0] for module in modules.values()} | set(_top_levels(found))
+    tops = {module.partition(".")[0] for module in modules.values()} | {
+        *(found.read_text("top_level.txt") or "").split()
+    }
     return sorted(pair for top in tops for pair in _files_of(top))
 
 
 def _is_python(named: tuple[str, Path]) -> bool:
     return named[1].suffix == ".py"
-
-
-def _top_levels(found: Distribution) -> list[str]:
-    try:
-        return (found.read_text("top_level.txt") or "").split()
-    except OSError:
-        return []
 
 
 def _files_of(top: str) -> Iterator[tuple[str, Path]]:
@@ -170,10 +160,7 @@ def _files_of(top: str) -> Iterator[tuple[str, Path]]:
 def _digest(files: Iterable[tuple[str, Path]]) -> str:
     total = hashlib.sha256()
     for name, path in files:
-        try:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
-            content = "unreadable"
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{name} {content}\n".encode())
     return f"sha256:{total.hexdigest()[:_DIGITS]}"
 

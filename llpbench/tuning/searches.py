@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,6 +82,8 @@ def judged_by(settings: TuneSettings, registry: Registry) -> TuneSettings:
 def plan_searches(spec: TuneSettings, registry: Registry, journal: Journal) -> list[Search]:
     """A study for every method, setting and rule (and seed, when each has its own)."""
     check_ranges(spec.ranges, registry.methods.specs)
+    rules = [registry.rules[name] for name in dict.fromkeys(spec.rule)]
+    seed_sets = [[seed] for seed in spec.seed_list] if spec.per_seed else [spec.seed_list]
     searches: dict[str, Search] = {}
     for text in spec.methods:
         name, options = parse_options(text)
@@ -90,18 +93,11 @@ def plan_searches(spec: TuneSettings, registry: Registry, journal: Journal) -> l
             fixed = {key: value for key, value in given.items() if key in stated}
             one = spec.replace(methods=[format_options(name, fixed)], seeds=1)
             for plan in plan_cells(one, registry):
-                rules = [registry.rules[name] for name in dict.fromkeys(spec.rule)]
-                for rule in rules:
-                    for seeds in _seed_sets(spec):
-                        prune_rules = sorted(rules, key=lambda r: r.name) if spec.shared else [rule]
-                        search = _make_search(spec, method, fixed, plan, rule, prune_rules, seeds, journal)
-                        searches.setdefault(search.name, search)
+                for rule, seeds in itertools.product(rules, seed_sets):
+                    prune_rules = sorted(rules, key=lambda r: r.name) if spec.shared else [rule]
+                    search = _make_search(spec, method, fixed, plan, rule, prune_rules, seeds, journal)
+                    searches.setdefault(search.name, search)
     return list(searches.values())
-
-
-def _seed_sets(spec: TuneSettings) -> list[list[int]]:
-    seeds = spec.seed_list
-    return [[seed] for seed in seeds] if spec.per_seed else [seeds]
 
 
 def _make_search(

@@ -134,7 +134,8 @@ class Trials:
         """Start a trial of a study if it needs another one; mark the study as ended if it does not."""
         if search.ended or search.running >= search.spec.at_once:
             return None
-        asked = None if self._declined(search) else search.study.ask(search.wanted)
+        declined = any(t.number == 0 and t.status == "skipped" for t in search.study.trials())
+        asked = None if declined else search.study.ask(search.wanted)
         if asked is None:
             others = any(t.status == "running" for t in search.study.trials())
             search.ended = search.running == 0 and not others
@@ -143,10 +144,6 @@ class Trials:
         trial = _RunningTrial(search, asked)
         self._begun.append(trial)
         return trial
-
-    def _declined(self, search: Search) -> bool:
-        """Whether the method does not support the setting."""
-        return any(t.number == 0 and t.status == "skipped" for t in search.study.trials())
 
     def _next_cell(self, trial: _RunningTrial) -> Task | None:
         """The task of the trial's next cell that is not stored yet; None if the trial has ended."""
