@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import click
 
     from llpbench.contracts.cell import Cell
+    from llpbench.contracts.data import Bags, FloatArray
     from llpbench.contracts.result import CellResult
     from llpbench.contracts.specs import (
         BagScheme,
@@ -108,6 +109,15 @@ def llpbench_suite_tables(
     registry: Registry,
 ) -> list[Table] | str | None:
     """Return the tables of a suite for the terminal, or as text in another format (``llpbench table --suite``)."""
+
+
+@hookspec(firstresult=True)
+def llpbench_joint_posterior(bags: Bags, log_odds: FloatArray) -> FloatArray | None:
+    """Return the probabilities (n, C) of rows given the counts of all bags that they are in (``Bags.overlap``).
+
+    ``log_odds`` are those of class 1, (n, 1), or of each of several classes against the rest, (n, C), without the
+    counts. An ``LLPWarning`` says that the probabilities are only approximate.
+    """
 
 
 @hookspec

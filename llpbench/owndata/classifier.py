@@ -38,7 +38,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``fit(X, y, bag_of=...)``: ``y`` is the count of each bag, in any form that ``llpbench.fit`` accepts. If ``y`` must
     have one value per row (pipelines, cross-validation), repeat the bag's value in all its rows. With
-    ``target="labels"`` ``y`` is the label of each row, and without ``bag_of`` every row is a bag.
+    ``target="labels"`` ``y`` is the label of each row, and without ``bag_of`` every row is a bag. Several tables of
+    counts about the same rows are passed as ``fit(X, counts=[by_job, by_region])``, without ``y`` and ``bag_of``.
 
     Args:
         method: a registered method; by default that of ``llpbench.fit``.
@@ -88,7 +89,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.plugins = plugins
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, bag_of: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, bag_of: Any = None, counts: Any = None) -> Self:
         """Fit the classifier to bags.
 
         Args:
@@ -96,7 +97,13 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: counts of bags, or what ``target`` says.
             bag_of: the bag of each row, or the name of a column of X, which is then not a feature. Required unless
                 ``target`` is ``labels``.
+            counts: instead of ``y`` and ``bag_of``, a list of tables of counts, as for ``llpbench.fit``; of proportions
+                if ``target`` says so.
         """
+        if counts is not None:
+            if y is not None or bag_of is not None or self.target == "labels":
+                raise ValueError("counts, a list of tables, replaces y and bag_of; target must not be labels.")
+            y = counts
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass the counts of the bags "
@@ -105,7 +112,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.target not in TARGETS:
             raise ValueError(str(UnknownNameError("target", str(self.target), TARGETS)))
         labelled = self.target == "labels"
-        if bag_of is None and not labelled:
+        if bag_of is None and counts is None and not labelled:
             raise ValueError(
                 f"bag_of, the bag of each row, is missing: y contains {self.target} of bags. In cross-validation and "
                 "pipelines pass it by metadata routing (set_fit_request(bag_of=True)). If y contains the label of each "
@@ -145,7 +152,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: the table; None for the table of the fit, with its bags and counts.
             bag_of: the bag of each row, or the name of a column, if counts are known.
-            counts: the counts of the bags in the form of ``y`` in ``fit``; proportions if ``target`` says so.
+            counts: the counts of the bags in the form of ``y`` in ``fit``, or a list of tables without ``bag_of``;
+                proportions if ``target`` says so.
         """
         check_is_fitted(self)
         with _value_errors():
@@ -174,7 +182,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X, bag_of, counts).argmax(axis=1)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, bag_of: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, bag_of: Any = None, counts: Any = None) -> float:
         """Accuracy on labels of rows, or mean log-likelihood of the counts of bags. Higher is better.
 
         Args:
@@ -183,8 +191,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight: weights of the rows; a bag has the sum of its rows' weights.
             bag_of: the bag of each row; the score is then the mean log-likelihood of the bags' counts
                 (``owndata/judging/held_out.py``), unless ``target`` is ``labels``.
+            counts: instead of ``y`` and ``bag_of``, a list of tables of counts.
         """
-        if bag_of is None or self.target == "labels":
+        if counts is not None:
+            y = counts
+        elif bag_of is None or self.target == "labels":
             check_is_fitted(self)
             if bag_of is None and not np.isin(np.asarray(y), self.classes_).all():
                 raise ValueError(
@@ -199,10 +210,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 table, bag_of, **named, classes=list(self.classes_), count_sd=self.count_sd, to_learn=False
             )
         p = self.predict_proba(table)[known.rows]
-        sums = sum_predictions(p, known.bags.numbers, known.counts, known.bags.sizes, known.count_sd)
+        sums = sum_predictions(known.bags.entries(p), known.bags.numbers, known.counts, known.bags.sizes, known.noise)
         weights = None
         if sample_weight is not None:
-            weights = np.bincount(known.bags.numbers, _check_sample_weight(sample_weight, table)[known.rows])
+            own = _check_sample_weight(sample_weight, table)[known.rows]
+            weights = np.bincount(known.bags.numbers, known.bags.entries(own))
         return float(np.average(sums.log_likelihoods(), weights=weights))
 
     def report(self) -> Report:

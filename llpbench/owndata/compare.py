@@ -66,7 +66,7 @@ class Candidate:
 
 def compare(
     X: Any,
-    bag_of: Any,
+    bag_of: Any = None,
     counts: Any = None,
     *,
     proportions: Any = None,
@@ -120,7 +120,10 @@ def compare(
     registry = load_registry(files)
     candidates = choose_methods(registry, methods, len(table.classes))
     options = {"validation": validation, "encoding": encoding, "plugins": files}
-    cuts = [fold_numbers(n, folds, derive_seed("folds", seed=seed, repeat=r)) for r in range(repeats)]
+    cuts = [
+        fold_numbers(n, folds, derive_seed("folds", seed=seed, repeat=r), table.bags.grouping_of)
+        for r in range(repeats)
+    ]
     say = speaker(progress)
     constant = run_trial(CONSTANT, predict_constant, table, cuts, seed, say_nothing)
     trials = []
@@ -165,9 +168,14 @@ def _quick_methods(registry: Registry, classes: int) -> list[MethodSpec]:
     return chosen
 
 
-def fold_numbers(n: int, folds: int, seed: int) -> IntArray:
-    """(n,) the fold of each bag, drawn at random; fold sizes differ by at most one."""
-    numbers: IntArray = np.random.default_rng(seed).permutation(np.arange(n) % folds)
+def fold_numbers(n: int, folds: int, seed: int, grouping_of: IntArray | None = None) -> IntArray:
+    """(n,) the fold of each bag, drawn at random; fold sizes differ by at most one, also within each grouping."""
+    rng = np.random.default_rng(seed)
+    if grouping_of is None:
+        return np.asarray(rng.permutation(np.arange(n) % folds))
+    order = rng.permutation(n)
+    numbers = np.empty(n, np.int64)
+    numbers[order[np.argsort(grouping_of[order], kind="stable")]] = np.arange(n) % folds
     return numbers
 
 
@@ -193,7 +201,7 @@ def run_trial(
             shrunk.
     """
     repeats, bags = len(cuts), len(table.bags.ids)
-    found: list[FloatArray] = [np.empty((len(table.rows), len(table.classes))) for _ in cuts]
+    found: list[FloatArray] = [np.empty((len(table.bags.numbers), len(table.classes))) for _ in cuts]
     seconds: list[float] = []
     fits = sum(len(np.unique(cut)) for cut in cuts)
     agreement, better = None, []
@@ -201,9 +209,10 @@ def run_trial(
         for r, cut in enumerate(cuts):
             for fold, (train, test) in enumerate(_folds(cut)):
                 began = time.perf_counter()
-                p = predict(table.take(train), table.take(test), derive_seed("compare", seed=seed, repeat=r, fold=fold))
+                unseen = table.take(test)
+                p = predict(table.take(train), unseen, derive_seed("compare", seed=seed, repeat=r, fold=fold))
                 seconds.append(time.perf_counter() - began)
-                found[r][np.isin(table.bags.numbers, test)] = p
+                found[r][np.isin(table.bags.numbers, test)] = unseen.bags.entries(p)
                 say(f"{label}: fit {len(seconds)} of {fits}, {seconds[-1]:.1f} s")
         if agree is not None:
             agreement = agree()
@@ -214,7 +223,7 @@ def run_trial(
     if agree is not None:
         shrunk = [_shrink(p, table, cut, agreement) for p, cut in zip(found, cuts, strict=True)]
         found, better = [p for p, _ in shrunk], [is_better for _, is_better in shrunk]
-    sums = [sum_predictions(p, table.bags.numbers, table.counts, table.bags.sizes, table.count_sd) for p in found]
+    sums = [sum_predictions(p, table.bags.numbers, table.counts, table.bags.sizes, table.noise) for p in found]
     together = _concatenate(sums)
     logs, errors = together.log_likelihoods(), together.errors()
     return MethodScores(
@@ -228,18 +237,26 @@ def run_trial(
 
 
 def _shrink(p: FloatArray, table: BaggedTable, cut: IntArray, agreement: float | None) -> tuple[FloatArray, bool]:
-    """Held-out predictions with the slope that all held-out bags suggest, at most the agreement.
+    """Held-out predictions (of entries) with the slope that all held-out bags suggest, at most the agreement.
 
     Returns:
         The predictions, and whether they are clearly better than a constant.
     """
     order = np.argsort(table.bags.numbers, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(table.bags.sizes)])
-    bags = Bags(np.zeros((len(order), 1), np.float32), offsets, table.counts, len(table.classes), table.count_sd)
+    overlap = table.bags.overlap and replace(table.bags.overlap, members=np.arange(len(order)))  # entries are rows
+    bags = Bags(
+        np.zeros((len(order), 1), np.float32),
+        offsets,
+        table.counts,
+        len(table.classes),
+        table.count_sd,
+        overlap=overlap,
+    )
     logits, shares = np.log(np.maximum(p, _TINY)), class_shares(bags)
     sample = logits[:: -(-len(logits) // _MOST_ROWS)]
     known = all_classes(np.asarray(bags.proportions, np.float64))
-    phi = intraclass_correlation(known, shares, bags.sizes, table.count_sd)
+    phi = intraclass_correlation(known, shares, bags.sizes, table.noise)
     evidence = weigh_slopes(predict_bags(sample, shares, logits[order], bags), phi)
     slope = evidence.slope if agreement is None else min(evidence.slope, agreement)
     shrunk = np.empty_like(p)
@@ -263,7 +280,7 @@ def _concatenate(parts: list[HeldOutCounts]) -> HeldOutCounts:
         means=np.concatenate([part.means for part in parts]),
         variances=np.concatenate([part.variances for part in parts]),
         sizes=np.concatenate([part.sizes for part in parts]),
-        count_sd=parts[0].count_sd,
+        count_sd=np.tile(parts[0].count_sd, len(parts)) if np.ndim(parts[0].count_sd) else parts[0].count_sd,
     )
 
 

@@ -1,6 +1,8 @@
 """``llpbench.fit``: fit a method to your own table, with bags and their counts but no labels of rows.
 
-Some bags are held out. The rule ``bags`` selects a report of the method on them, as in a benchmark run. The model is
+Some bags are held out. The rule ``bags`` selects a report of the method on them, as in a benchmark run. (Several tables
+of counts: some bags of each. The method is then fitted again to all bags, since a few dozen counts are all there is.)
+The model is
 compared with a constant on bags that it was not fitted on: its probabilities are shrunk as far as these bags require,
 and the user is warned if it learned nothing.
 """
@@ -33,11 +35,13 @@ from llpbench.system.machine import versions
 
 DEFAULT_METHOD = "average"
 DEFAULT_PARAMS: Mapping[str, Scalar] = {"members": "quick"}
+SEVERAL_TABLES_METHOD = "bag-logistic"
+"""The default for several tables of counts, which it takes as they are: members of ``average`` get repeated rows."""
 
 
 def fit(
     X: Any,
-    bag_of: Any,
+    bag_of: Any = None,
     counts: Any = None,
     *,
     proportions: Any = None,
@@ -58,19 +62,23 @@ def fit(
     Args:
         X: the table: a DataFrame (pandas, polars), an array or a sparse matrix. Numbers are standardised, dates become
             numbers, texts and categories 0/1 columns; missing values are allowed.
-        bag_of: the bag of each row: any hashable ids, or the name of a column of X (which is then not a feature).
+        bag_of: the bag of each row: any hashable ids, or the name of a column of X (which is then not a feature). None
+            if ``counts`` is a list of tables.
         counts: the number of rows of class 1 in each bag, or (bags x classes) one number per class. A mapping from bag
             ids, a Series or DataFrame indexed by them, or an array in the order of the sorted ids. Also: one value per
             row that is the same for all rows of a bag, or the name(s) of such columns of X; a table with the bags as a
             column, wide (a column per class) or long (columns bag, class, count). A count may be known within bounds
-            ("<5"), and is replaced by its expected value; bags with unknown counts (NaN) are left out.
+            ("<5"), and is replaced by its expected value; bags with unknown counts (NaN) are left out. Without
+            ``bag_of``, a list of tables about the same rows: each a Series or DataFrame whose index names are columns
+            of X, which stay features, or a pair (bag_of, counts).
         proportions: shares of the bag's rows instead of counts, in the same forms.
         method: a registered method, or one with options (``"dllp[lr=0.01]"``, as ``compare`` recommends it); by
-            default ``average[members=quick]``.
+            default ``average[members=quick]``, for several tables of counts ``bag-logistic``.
         params: its parameters, as listed by ``llpbench show METHOD``.
         classes: names of the classes; by default the DataFrame's columns, or 0, 1, ...
         count_sd: standard deviation of noise added to the counts, for example for privacy, or one for each bag in the
-            forms of ``counts`` by bag; in rows, even if ``proportions`` are given.
+            forms of ``counts`` by bag; in rows, even if ``proportions`` are given. For several tables one number, or a
+            list with an entry for each table.
         validation: share of the bags to hold out for selecting the model; at least one bag.
         halvings: how often the training bags are split into two halves to fit the method on each, in order to compare
             the model with a constant. By default as often as needed: 0 if the held-out bags tell enough, otherwise 3,
@@ -100,7 +108,9 @@ def fit(
     params, files = Arguments.params.read(params or {}), Arguments.plugins.read(plugins)
     table = read_bagged_table(X, bag_of, counts, proportions, classes=classes, count_sd=count_sd)
     table.warn()
-    if method is None:
+    if method is None and table.bags.overlap is not None:
+        method = SEVERAL_TABLES_METHOD
+    elif method is None:
         method, params = DEFAULT_METHOD, {**DEFAULT_PARAMS, **(params or {})}
     return fit_table(
         table,
@@ -143,8 +153,8 @@ def fit_table(
         raise UsageError(f"{method} supports {' and '.join(spec.tasks)} tasks, got {len(names)} classes.")
     backend = choose_backend(entry, backend)
 
-    train, held_out = hold_out(len(bags.ids), validation, seed)
-    encoder = fit_encoder(table.features, np.flatnonzero(np.isin(bags.numbers, train)), encoding)
+    train, held_out = hold_out(len(bags.ids), validation, seed, bags.grouping_of)
+    encoder = fit_encoder(table.features, bags.rows_of(train), encoding)
     check_width(encoder.width, "features")
     trainer = BagTrainer(
         spec=spec,
@@ -168,6 +178,8 @@ def fit_table(
         halvings,
         derive_seed("intervals", seed=seed),
     )
+    if bags.overlap is not None:  # held-out bags have judged the method; their counts are too few to do without
+        trained = trainer.fit(np.arange(len(bags.ids)), held_out, derive_seed("fit", seed=seed, method=method))
     for sentence in facts.warnings:
         warnings.warn(f"{method}: {sentence}", LLPWarning, stacklevel=3)
     logits = trained.predictor.logits(everything.X)

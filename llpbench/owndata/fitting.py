@@ -131,7 +131,7 @@ def fit_and_choose(spec: MethodSpec, settings: Mapping[str, Scalar], train: Bags
         method=method,
     )
     try:
-        fit_method(method, train, monitor, seed)
+        fit_method(method, train, monitor, seed, overlapping=spec.overlapping)
     except Skip as skip:
         raise UsageError(f"{spec.name} does not support these bags: {skip}") from None
     if _gives_scores_of(method, train.validation, monitor.best):
@@ -210,8 +210,16 @@ class BagTrainer:
 
     def take(self, chosen: IntArray, rng: np.random.Generator) -> Bags:
         """The chosen bags as methods get them."""
-        rows = np.flatnonzero(np.isin(self.bags.numbers, chosen))
-        order, offsets = bag_order(self.bags.numbers[rows], len(rows), rng)
+        rows, own = self.bags.rows_of(chosen), self.bags.take(chosen)
+        if own.overlap is None:
+            order, offsets = bag_order(own.numbers, len(rows), rng)
+            overlap = None
+        else:
+            order = rng.permutation(len(rows))
+            entries = np.argsort(own.numbers, kind="stable")
+            offsets = np.concatenate([[0], np.cumsum(own.sizes)])
+            members = np.argsort(order)[own.overlap.members[entries]]
+            overlap = replace(own.overlap, members=read_only(members))
         return Bags(
             X=read_only(self.features[rows[order]]),
             offsets=read_only(offsets),
@@ -219,6 +227,7 @@ class BagTrainer:
             classes=self.classes,
             count_sd=self.count_sd,
             columns=self.columns,
+            overlap=overlap,
         )
 
     def halve(self, train: IntArray, held_out: IntArray, number: int) -> Halves | None:
@@ -236,7 +245,7 @@ class BagTrainer:
         if len(train) < 2:
             return None
         rng = np.random.default_rng(derive_seed("halves", seed=self.seed, number=number))
-        first, second = cut_in_halves(train, self.counts / self.bags.sizes[:, None], rng)
+        first, second = cut_in_halves(train, self.counts / self.bags.sizes[:, None], rng, self.bags.grouping_of)
         made: list[UnseenBags] = []
         for learn, judge in ((first, second), (second, first)):
             seed = derive_seed("half", seed=self.seed, method=self.spec.name, number=number, part=len(made))
@@ -248,7 +257,9 @@ class BagTrainer:
         return made[0], made[1]
 
 
-def cut_in_halves(chosen: IntArray, proportions: FloatArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def cut_in_halves(
+    chosen: IntArray, proportions: FloatArray, rng: np.random.Generator, grouping_of: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
     """Two disjoint halves of bags with similar proportions.
 
     Bags are sorted by the proportion with the largest spread, and each pair of neighbours is split at random.
@@ -257,10 +268,13 @@ def cut_in_halves(chosen: IntArray, proportions: FloatArray, rng: np.random.Gene
         chosen: numbers of the bags.
         proportions: (bags, 1 or C) of all bags.
         rng: random generator.
+        grouping_of: (bags,) the grouping of each bag, if there are several; each is cut in halves.
     """
     own = proportions[chosen]
     mixed = rng.permutation(len(chosen))  # equal proportions in any order
     order = mixed[np.argsort(own[mixed, int(own.std(axis=0).argmax())], kind="stable")]
+    if grouping_of is not None:
+        order = order[np.argsort(grouping_of[chosen[order]], kind="stable")]
     swap = rng.random(-(-len(order) // 2)) < 0.5
     place = (np.arange(len(order)) + np.repeat(swap, 2)[: len(order)]) % 2
     if place.all() or not place.any():  # a single bag has no neighbour
@@ -268,14 +282,21 @@ def cut_in_halves(chosen: IntArray, proportions: FloatArray, rng: np.random.Gene
     return np.sort(chosen[order[place == 0]]), np.sort(chosen[order[place == 1]])
 
 
-def hold_out(n: int, share: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Draw a share of ``n`` bags to hold out; return the numbers of the training bags and of the held-out bags."""
+def hold_out(n: int, share: float, seed: int, grouping_of: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Draw a share of ``n`` bags to hold out; return the numbers of the training bags and of the held-out bags.
+
+    Of several groupings, each is held out by about this share.
+    """
     if not is_share(share):
         raise UsageError(f"validation must be between 0 and 1 (a share of the bags), got {share!r}.")
     if n < 2:
         raise UsageError(f"at least two bags are needed (one of them to select the model), got {n}.")
     held = min(max(round(share * n), 1), n - 1)
     order = np.random.default_rng(derive_seed("validation", seed=seed)).permutation(n)
+    if grouping_of is not None:
+        order = order[np.argsort(grouping_of[order], kind="stable")]
+        spread = np.argsort((np.arange(n) * held + held // 2) % n, kind="stable")  # every (n / held)-th comes first
+        order = order[spread]
     return np.sort(order[held:]), np.sort(order[:held])
 
 

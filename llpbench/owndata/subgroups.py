@@ -23,7 +23,8 @@ is told.
 
 Only the **bounds** are certain: with ``c`` positives among ``B`` rows and ``m`` rows in the subgroup, the total is at
 least ``max(0, c − (B − m))`` and at most ``min(m, c)``. A fractional ``c`` comes from a rounded share: it is rounded
-down for the lower bound and up for the upper bound.
+down for the lower bound and up for the upper bound. Of several groupings each implies bounds (rows in none of its bags
+may be of any class), and the largest lower and the smallest upper bound hold; so do variances.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from llpbench.owndata.judging.assessment import UnseenBags
 from llpbench.owndata.judging.posterior import posterior_of_bag
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import make_shrinkage
-from llpbench.owndata.known_bags import KnownBags, bag_effect, read_bags, row_logits, table_of_fit
+from llpbench.owndata.known_bags import KnownBags, bag_effect, posteriors, read_bags, row_logits, table_of_fit
 from llpbench.owndata.model_file import Header
 from llpbench.owndata.reading.arguments import check_column
-from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
 from llpbench.owndata.reading.bagged_table import is_share, read_whole
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def subgroup_table(
         frame, features, given = own.table, own.trainer.features, len(own.every_row)
         if not (bag_of is None and counts is None and proportions is None):
             raise UsageError("bag_of, counts and proportions need X; without X those of the fit are used.")
-        bags = KnownBags(own.trainer.bags.numbers, own.known)
+        bags = KnownBags(own.trainer.bags, own.known)
         if given > len(frame):
             by = _take_rows(by, own)
             warnings.warn(
@@ -112,7 +113,10 @@ def subgroup_table(
     model = model_variance(pairs) if pairs else np.zeros_like(found.total)
     excess = np.zeros_like(found.total)
     if X is None and memory is not None:
-        excess = excess_between_bags(logits, groups, len(names), memory.trainer.bags.numbers, memory.known, effect)
+        own_bags = memory.trainer.bags
+        excess = excess_between_bags(
+            own_bags.entries(logits), own_bags.entries(groups), len(names), own_bags.numbers, memory.known, effect
+        )
     failed = [str(names[g]) for g in np.flatnonzero((excess > 0.0).any(axis=1))]
     unknown = header.facts is not None and not header.facts.score.better
     if halvings and (failed or unknown):
@@ -261,10 +265,13 @@ def expected_totals(
         np.add.at(total, groups, p)
         np.add.at(variance, groups, p * (1.0 - p))
         return Totals(rows, total, variance, least, most + rows[:, None], variance)
-    order = np.argsort(bags.numbers, kind="stable")
-    starts = np.flatnonzero(np.diff(bags.numbers[order], prepend=-1))
+    if bags.bags.overlap is not None and bags.known is not None:
+        return _totals_of_groupings(logits, groups, n_groups, bags.bags, bags.known, effect)
+    numbers = bags.bags.numbers
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     for members in np.split(order, starts[1:]):
-        known = None if bags.known is None else bags.known.take(bags.numbers[members[:1]])
+        known = None if bags.known is None else bags.known.take(numbers[members[:1]])
         inside, place = np.unique(groups[members], return_inverse=True)
         found = _totals_of_bag(logits[members], place, len(inside), known, effect)
         for whole, part in zip((total, variance, least, most, reach), found, strict=True):
@@ -272,10 +279,50 @@ def expected_totals(
     return Totals(rows, total, variance, least, most, reach)
 
 
+def _totals_of_groupings(
+    logits: FloatArray, groups: IntArray, n_groups: int, bags: BagIds, known: KnownCounts, effect: FloatArray
+) -> Totals:
+    """Totals given several groupings: variance and bounds are the best that one of them implies."""
+    p = posteriors(logits, bags, known, effect)
+    total = np.stack([np.bincount(groups, column, n_groups) for column in p.T], axis=1)
+    size = np.bincount(groups, minlength=n_groups)
+    best: list[FloatArray] = []
+    assert bags.overlap is not None
+    for g in range(len(bags.overlap.groupings)):
+        own, rows, numbers = bags.of_grouping(g)
+        found = np.zeros((4, *total.shape))
+        outside = np.setdiff1d(np.arange(len(p)), rows)  # nothing is known about them
+        drawn = p[outside] * (1.0 - p[outside])
+        np.add.at(found[0], groups[outside], drawn)
+        np.add.at(found[3], groups[outside], drawn)
+        found[2] += np.bincount(groups[outside], minlength=n_groups)[:, None]
+        in_order = rows[np.argsort(numbers, kind="stable")]
+        for b, members in enumerate(np.split(in_order, np.cumsum(bags.sizes[own])[:-1])):
+            inside, place = np.unique(groups[members], return_inverse=True)
+            part = _totals_of_bag(logits[members], place, len(inside), known.take(own[[b]]), effect, p[members])
+            for whole, added in zip(found, part[1:], strict=True):
+                whole[inside] += added
+        best = [pick(a, b) for pick, a, b in zip(_BEST, best, found, strict=True)] if best else list(found)
+    variance, least, most, reach = best
+    return Totals(size, np.clip(total, least, most), variance, least, most, reach)
+
+
+_BEST = (np.minimum, np.maximum, np.minimum, np.minimum)
+"""Of variances, lower bounds, upper bounds and derivatives."""
+
+
 def _totals_of_bag(
-    logits: FloatArray, groups: IntArray, n_groups: int, known: KnownCounts | None, effect: FloatArray
+    logits: FloatArray,
+    groups: IntArray,
+    n_groups: int,
+    known: KnownCounts | None,
+    effect: FloatArray,
+    given: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """(groups, C) totals in one bag: expected, variance, lower and upper bound, derivative."""
+    """(groups, C) totals in one bag: expected, variance, lower and upper bound, derivative.
+
+    ``given`` are the rows' probabilities given all counts, if they have been computed.
+    """
     sizes = np.bincount(groups, minlength=n_groups)[:, None].astype(np.float64)
     size, shape = len(logits), (n_groups, logits.shape[1])
     least, most = np.zeros(shape), np.repeat(sizes, shape[1], axis=1)
@@ -286,7 +333,7 @@ def _totals_of_bag(
         prior = (p * (1.0 - p)).sum(axis=0) + size**2 * effect
         doubt = sd**2 + (high - low) * (high - low + 2.0) / 12.0  # of a number noise; uniform on the interval
         noise = prior * doubt / np.maximum(prior + doubt, 1e-300)
-        p = posterior_of_bag(logits, low, high, sd, effect)
+        p = posterior_of_bag(logits, low, high, sd, effect) if given is None else given
         if sd == 0:
             at_least, at_most = np.floor(low + _WHOLE), np.ceil(high - _WHOLE)
             least, most = np.maximum(least, at_least - (size - sizes)), np.minimum(most, at_most)

@@ -17,13 +17,16 @@ from llpbench.experiment.run_settings import RunSettings
 
 @click.command(short_help="Compare methods on your own table: bags and counts, no labels.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--bag", required=True, metavar="COLUMN", help="Column with the bag of each row.")
+@click.option("--bag", metavar="COLUMN", help="Column with the bag of each row.")
 @click.option("--count", type=NAMES, help="Column with the bag's count of class 1, or one column per class: a,b,c.")
 @click.option("--proportion", type=NAMES, help="The same with shares of the bag's rows instead of counts.")
 @click.option(
     "--counts-file",
+    "counts_files",
+    multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A second file with the counts: one line per bag, or the columns BAG, class and count.",
+    help="A second file with the counts: one line per bag, or the columns BAG, class and count. Without --bag, a table "
+    "of counts by the columns that it shares with FILE; may be repeated.",
 )
 @click.option("--drop", type=NAMES, help="Columns to leave out of the features.")
 @click.option(
@@ -51,10 +54,10 @@ from llpbench.experiment.run_settings import RunSettings
 )
 def compare(
     file: Path,
-    bag: str,
+    bag: str | None,
     count: list[str] | None,
     proportion: list[str] | None,
-    counts_file: Path | None,
+    counts_files: tuple[Path, ...],
     drop: list[str] | None,
     separator: str,
     quiet: bool,
@@ -69,23 +72,32 @@ def compare(
     from llpbench.owndata.compare import compare as run_comparison
     from llpbench.owndata.reading.files import column_of, read_table
 
-    if (count and proportion) or not (count or proportion or counts_file):
+    if bag is None and not counts_files:
+        raise UsageError("give --bag with the bag of each row, or --counts-file with a table of counts by its columns.")
+    if bag is not None and len(counts_files) > 1:
+        raise UsageError("--bag takes one --counts-file; several tables of counts name the columns they group by.")
+    if (count and proportion) or not (count or proportion or counts_files):
         raise UsageError("give either --count or --proportion, or --counts-file with the counts of each bag.")
     what, columns = ("proportions", proportion) if proportion else ("counts", count)
     table = read_table(file, separator)
-    values: Any = [column_of(table, name, file) for name in columns or ()] if counts_file is None else None
-    if counts_file is not None:
-        values = read_table(counts_file, separator)
-        values = values[[column_of(values, name, counts_file) for name in [bag, *(columns or values.columns)]]]
-        values = values.loc[:, ~values.columns.duplicated()]
+    values: Any = [column_of(table, name, file) for name in columns or ()]
+    if counts_files:
+        values = []
+        for path in counts_files:
+            found = read_table(path, separator)
+            keys = [bag] if bag is not None else [name for name in found if name in table]
+            found = found[[column_of(found, name, path) for name in [*keys, *(columns or found.columns)]]]
+            values.append(found.loc[:, ~found.columns.duplicated()])
+        values = values[0] if bag is not None else values
     table = table.drop(columns=[column_of(table, name, file) for name in drop or ()])
     progress: Any = False if quiet or as_json else lambda line: say(line, err=True)
     with exit_on_interrupt():
-        found = run_comparison(table, column_of(table, bag, file), **{what: values}, progress=progress, **options)
+        bag_of = None if bag is None else column_of(table, bag, file)
+        comparison = run_comparison(table, bag_of, **{what: values}, progress=progress, **options)
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=1).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(comparison.to_dict()), indent=1).decode())
     else:
-        say(str(found))
-    sys.exit(0 if found.table["reason"].eq("").all() else 1)
+        say(str(comparison))
+    sys.exit(0 if comparison.table["reason"].eq("").all() else 1)

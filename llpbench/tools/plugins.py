@@ -21,6 +21,7 @@ _FURTHER = {
     "llpbench_published_results": "published results",
     "llpbench_table_kinds": "kinds of tables",
     "llpbench_suite_tables": "tables of suites",
+    "llpbench_joint_posterior": "probabilities of rows given overlapping counts",
 }
 """Hooks that register nothing, in words."""
 

@@ -18,7 +18,7 @@ from llpbench import LLPWarning, UnknownNameError, UsageError
 from llpbench.owndata.judging.posterior import level_to
 from llpbench.owndata.judging.predictor import softmax
 from llpbench.owndata.known_bags import KnownBags
-from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_counts import KnownCounts, read_bag_ids
 from llpbench.owndata.subgroups import _slope_beyond_chance, expected_totals, model_variance, quantile
 
 NO_EFFECT = np.zeros(2)
@@ -118,7 +118,8 @@ def test_totals_given_a_count_match_enumeration(size: int, groups: int, seed: in
     in_group = labellings @ np.eye(groups)[group]
     mean = weights @ in_group
     variance = weights @ (in_group - mean) ** 2
-    bags = KnownBags(np.zeros(size, int), KnownCounts.exactly(np.array([[size - count, count]], float)))
+    one = read_bag_ids(np.zeros(size, int), size)
+    bags = KnownBags(one, KnownCounts.exactly(np.array([[size - count, count]], float)))
     found = expected_totals(np.column_stack([np.zeros(size), odds]), group, groups, bags, NO_EFFECT)
     there = np.isin(np.arange(groups), group)
     np.testing.assert_allclose(found.total[:, 1], mean, atol=1e-9)
@@ -231,7 +232,7 @@ def test_subgroup_totals_reject_invalid_arguments() -> None:
         model.subgroup_totals(frame, "union", bag_of="town")
     with pytest.raises(UsageError, match="each of the 3,000 rows, got 2 values"):
         model.subgroup_totals(by=["a", "b"])
-    with pytest.raises(UsageError, match="need bag_of, the bag of each row"):
+    with pytest.raises(UsageError, match="Without bag_of, counts are a list of tables"):
         model.subgroup_totals(frame, "union", counts=[1])
     with pytest.raises(UsageError, match="need X; without X those of the fit"):
         model.subgroup_totals(by="union", bag_of="precinct")

@@ -261,6 +261,14 @@ def test_hook_llpbench_suite_tables(tmp_path: Path) -> None:
     assert llpbench(*asked, cwd=tmp_path).stdout == "llpbench-2026.1 random 0 csv\n"
 
 
+def test_hook_llpbench_joint_posterior(tmp_path: Path) -> None:
+    (tmp_path / "exact.py").write_text(
+        "from llpbench import hookimpl\n@hookimpl\ndef llpbench_joint_posterior(bags):\n    return bags\n"
+    )
+    found = load_registry([tmp_path / "exact.py"]).manager.hook.llpbench_joint_posterior(bags=3, log_odds=None)
+    assert found == 3
+
+
 def test_published_results_of_a_missing_folder_are_an_error() -> None:
     with pytest.raises(LLPBenchError, match="nowhere"):
         load_registry().published_results(Path("nowhere"))

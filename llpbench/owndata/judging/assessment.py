@@ -119,7 +119,7 @@ def assess(
     """
     shares = class_shares(everything)
     known = all_classes(np.asarray(everything.proportions, np.float64))
-    phi = intraclass_correlation(known, shares, everything.sizes, everything.count_sd)
+    phi = intraclass_correlation(known, shares, everything.sizes, everything.count_sds)
     card = make_own_card(everything)
     random = is_random(card)
     first = weigh_slopes(main.at(SLOPES), phi)
@@ -201,7 +201,7 @@ def _score(
     errors = _class_mean(np.abs(judged.known - means), shares)
     constant = _class_mean(np.abs(judged.known - judged.shares), shares)
     gains = evidence.gains()
-    chance = chance_variance(shares, judged.sizes, everything.count_sd)
+    chance = chance_variance(shares, judged.sizes, np.concatenate([part.bags.count_sds for part in unseen]))
     return HeldOutScore(
         bags=len(judged),
         halved=len(unseen) > 1,

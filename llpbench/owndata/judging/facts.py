@@ -139,12 +139,12 @@ def make_own_card(bags: Bags) -> OwnBagCard:
     """Describe bags."""
     shares = class_shares(bags)
     known = all_classes(np.asarray(bags.proportions, np.float64))
-    chance = chance_variance(shares, bags.sizes, bags.count_sd)
+    chance = chance_variance(shares, bags.sizes, bags.count_sds)
     many = len(bags) > 1
     freed = len(bags) / (len(bags) - 1) if many else 1.0  # the shares are the bags' own
     return OwnBagCard(
         bags=len(bags),
-        rows=int(bags.sizes.sum()),
+        rows=len(bags.X),
         sizes=tuple(int(size) for size in np.percentile(bags.sizes, PERCENTILES, method="nearest")),
         shares=tuple(map(float, shares)),
         proportion_sd=tuple(map(float, known.std(axis=0, ddof=1 if many else 0))),
@@ -160,14 +160,20 @@ def mean_spread(bags: Bags) -> float:
     variance of single rows if bags are random. 1 if it is undefined (one bag, or bags of one row).
     """
     X: FloatArray = np.asarray(bags.X, np.float64).reshape(len(bags.X), -1)
-    n, many = len(X), len(bags)
+    n, many = len(bags.members), len(bags)
     if many < 2 or n <= many:
         return 1.0
     sizes = bags.sizes[:, None]
-    means = np.add.reduceat(X, bags.offsets[:-1], axis=0) / sizes
-    centre = X.mean(axis=0)
+    if bags.overlap is None:
+        means, squares = np.add.reduceat(X, bags.offsets[:-1], axis=0) / sizes, float(np.einsum("ij,ij->", X, X))
+        centre = X.mean(axis=0)
+    else:
+        own = np.split(bags.members, bags.offsets[1:-1])
+        means = np.stack([X[rows].mean(axis=0) for rows in own])
+        times = np.bincount(bags.members, minlength=len(X))
+        centre, squares = np.average(X, axis=0, weights=times), float(times @ (X**2).sum(axis=1))
     between = float((sizes * (means - centre) ** 2).sum()) / (many - 1)
-    within = float(np.einsum("ij,ij->", X, X) - (sizes * means**2).sum()) / (n - many)
+    within = float(squares - (sizes * means**2).sum()) / (n - many)
     return float(np.sqrt(between / within)) if within > 0 else 1.0
 
 

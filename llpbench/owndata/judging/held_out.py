@@ -34,14 +34,14 @@ class HeldOutCounts:
         means: (bags, C) sums of the predicted probabilities.
         variances: (bags, C) ``Σ p (1 − p)``.
         sizes: (bags,) rows of each bag.
-        count_sd: standard deviation of the noise in the counts.
+        count_sd: standard deviation of the noise in the counts, or (bags,) of each.
     """
 
     counts: FloatArray
     means: FloatArray
     variances: FloatArray
     sizes: FloatArray
-    count_sd: float = 0.0
+    count_sd: float | FloatArray = 0.0
 
     def errors(self) -> FloatArray:
         """(bags,) error of the proportions: the mean over classes of ``|m − c| / B``."""
@@ -54,14 +54,16 @@ class HeldOutCounts:
             spread: ``v``; estimated from the bags by default.
         """
         v = best_spread(self) if spread is None else spread
-        variance = self.variances + (self.sizes * (self.sizes - 1.0) * v)[:, None] + self.count_sd**2
-        top = None if self.count_sd > 0 else self.sizes[:, None]
+        variance = (
+            self.variances + (self.sizes * (self.sizes - 1.0) * v)[:, None] + np.reshape(self.count_sd, (-1, 1)) ** 2
+        )
+        top = None if np.any(self.count_sd) else self.sizes[:, None]
         logs = log_mass(self.counts, self.means, np.sqrt(np.maximum(variance, _LEAST_VARIANCE)), top)
         return over_classes(logs)
 
 
 def sum_predictions(
-    probabilities: FloatArray, numbers: IntArray, counts: FloatArray, sizes: IntArray, count_sd: float
+    probabilities: FloatArray, numbers: IntArray, counts: FloatArray, sizes: IntArray, count_sd: float | FloatArray
 ) -> HeldOutCounts:
     """Sum the predictions of rows over their bags.
 
@@ -70,7 +72,7 @@ def sum_predictions(
         numbers: (n,) bag of each row.
         counts: (bags, C), or (bags, 1) counts of class 1 of two.
         sizes: (bags,) rows of each bag.
-        count_sd: standard deviation of the noise in the counts.
+        count_sd: standard deviation of the noise in the counts, or (bags,) of each.
     """
     n = len(sizes)
     whole = all_classes(counts, sizes[:, None])

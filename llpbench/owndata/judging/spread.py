@@ -27,10 +27,10 @@ def class_shares(*parts: Bags) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def chance_variance(shares: FloatArray, sizes: IntArray | FloatArray, count_sd: float = 0.0) -> FloatArray:
+def chance_variance(shares: FloatArray, sizes: IntArray | FloatArray, count_sd: float | FloatArray = 0.0) -> FloatArray:
     """(bags, C) variance of bags' proportions by chance alone: ``π (1 − π) / B``, and the noise that was added."""
     sizes = sizes[:, None].astype(np.float64)
-    return np.asarray(shares * (1.0 - shares) / sizes + (count_sd / sizes) ** 2)
+    return np.asarray(shares * (1.0 - shares) / sizes + (np.reshape(count_sd, (-1, 1)) / sizes) ** 2)
 
 
 def spread_ratio(known: FloatArray, expected: FloatArray, shares: FloatArray, chance: FloatArray) -> float:
@@ -45,7 +45,9 @@ def spread_ratio(known: FloatArray, expected: FloatArray, shares: FloatArray, ch
     return float(np.sqrt(ratio.mean()))
 
 
-def intraclass_correlation(known: FloatArray, shares: FloatArray, sizes: IntArray, count_sd: float = 0.0) -> float:
+def intraclass_correlation(
+    known: FloatArray, shares: FloatArray, sizes: IntArray, count_sd: float | FloatArray = 0.0
+) -> float:
     """Estimate ``φ`` from the proportions of bags around the overall shares; 0 where they are no wider than chance.
 
     The fixed point of ``φ = Σ_b w_b (d_b − c_b) / Σ_b w_b`` with ``w_b = 1 / (c_b + φ)``, where ``d_b`` is a bag's
@@ -85,5 +87,5 @@ def bag_log_likelihood(
 def within_variance(p: FloatArray, bags: Bags) -> FloatArray:
     """(bags, C) variance of bags' proportions when rows are drawn one by one: ``Σ_i p_i (1 − p_i) / B²``, and noise."""
     sizes = bags.sizes[:, None].astype(np.float64)
-    drawn = np.add.reduceat(p * (1.0 - p), bags.offsets[:-1], axis=0)
-    return np.asarray((drawn + bags.count_sd**2 + WHOLE) / sizes**2)
+    drawn = np.add.reduceat(bags.entries(p * (1.0 - p)), bags.offsets[:-1], axis=0)
+    return np.asarray((drawn + bags.count_sds[:, None] ** 2 + WHOLE) / sizes**2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.contracts.data import FloatArray, IntArray, Overlap
 from llpbench.contracts.errors import UsageError
 from llpbench.data.encoding.forms import to_pandas
 from llpbench.owndata.reading.censored import fill_in, tighten
@@ -25,17 +25,56 @@ _SEVERAL = "If several columns define the bags, pass pandas.MultiIndex.from_fram
 class BagIds:
     """Which bag each row is in.
 
+    With several groupings of the rows (``overlap``) a row has an entry for each bag that it is in.
+
     Attributes:
-        ids: the bags' ids, sorted if possible, otherwise in order of appearance.
-        numbers: (n,) index of each row's bag in ``ids``.
+        ids: the bags' ids, sorted if possible, otherwise in order of appearance; of several groupings one after the
+            other.
+        numbers: (entries,) index of each entry's bag in ``ids``. Without overlap an entry is a row.
         sizes: (bags,) rows of each bag.
         ordered: whether the ids could be sorted, and are not categories with another order.
+        overlap: the rows of the entries, and the groupings; None for a single one.
     """
 
     ids: list[Hashable]
     numbers: IntArray
     sizes: IntArray
     ordered: bool
+    overlap: Overlap | None = None
+
+    @property
+    def grouping_of(self) -> IntArray | None:
+        """(bags,) the grouping of each bag, if there are several."""
+        return None if self.overlap is None else self.overlap.grouping_of
+
+    def entries(self, values: Any) -> Any:
+        """The values of rows, entry by entry."""
+        return values if self.overlap is None else values[self.overlap.members]
+
+    def rows_of(self, chosen: IntArray) -> IntArray:
+        """The rows of the chosen bags, ascending."""
+        entries = np.flatnonzero(np.isin(self.numbers, chosen))
+        return entries if self.overlap is None else np.unique(self.overlap.members[entries])
+
+    def take(self, chosen: IntArray) -> BagIds:
+        """The chosen bags (ascending), for the rows that are in one of them."""
+        entries = np.flatnonzero(np.isin(self.numbers, chosen))
+        overlap = self.overlap and Overlap(
+            members=np.searchsorted(self.rows_of(chosen), self.overlap.members[entries]),
+            grouping_of=self.overlap.grouping_of[chosen],
+            groupings=self.overlap.groupings,
+            count_sd=self.overlap.count_sd[chosen],
+        )
+        ids = [self.ids[b] for b in chosen]
+        return BagIds(ids, np.searchsorted(chosen, self.numbers[entries]), self.sizes[chosen], self.ordered, overlap)
+
+    def of_grouping(self, g: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The numbers of a grouping's bags, and the rows and bags (counted from 0) of its entries."""
+        if self.overlap is None:
+            return np.arange(len(self.ids)), np.arange(len(self.numbers)), self.numbers
+        bags = np.flatnonzero(self.overlap.grouping_of == g)
+        entries = np.isin(self.numbers, bags)
+        return bags, self.overlap.members[entries], np.searchsorted(bags, self.numbers[entries])
 
 
 def read_bag_ids(bag_of: Any, rows: int) -> BagIds:

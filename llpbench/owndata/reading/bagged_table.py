@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llpbench.contracts.data import FloatArray, IntArray
+from llpbench.contracts.data import FloatArray, IntArray, Overlap
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
 from llpbench.owndata.reading.arguments import are_names, check_column, check_width, read_classes
 from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
+from llpbench.owndata.reading.groupings import Grouping, describe_totals, describe_uncovered, read_groupings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,17 +83,20 @@ class BaggedTable:
     every_row: pd.DataFrame
     notes: tuple[str, ...] = ()
 
+    @property
+    def noise(self) -> float | FloatArray:
+        """Standard deviation of the counts; (bags,) of each if there are several groupings."""
+        return self.count_sd if self.bags.overlap is None else self.bags.overlap.count_sd
+
     def take(self, chosen: IntArray) -> BaggedTable:
         """The chosen bags (by number, in ascending order) and their rows."""
-        rows = np.flatnonzero(np.isin(self.bags.numbers, chosen))
-        ids = [self.bags.ids[b] for b in chosen]
-        numbers = np.searchsorted(chosen, self.bags.numbers[rows])
+        rows = self.bags.rows_of(chosen)
         return replace(
             self,
             whole=self.whole.iloc[rows],
             features=self.features.iloc[rows],
             rows=self.rows[rows],
-            bags=BagIds(ids, numbers, self.bags.sizes[chosen], self.bags.ordered),
+            bags=self.bags.take(chosen),
             counts=self.counts[chosen],
             known=self.known.take(chosen),
         )
@@ -118,14 +122,57 @@ def read_bagged_table(
     Rows of bags with unknown counts are left out. A count that is known within bounds is imputed
     (``owndata/reading/censored.py``). To methods all counts have one standard deviation, whose square is the mean of
     those of the bags and of the variances between the bounds. With ``to_learn``, counts of a single class are an error.
+    Without ``bag_of``, ``counts`` or ``proportions`` are tables of counts (``owndata/reading/groupings.py``).
     """
     frame = as_frame(X)
     check_width(frame.shape[1], "columns")
     classes = read_classes(classes)
-    check_order(bag_of, frame, "bag_of")
     if (counts is None) == (proportions is None):
         raise UsageError("give either counts or proportions.")
     values = counts if counts is not None else proportions
+    options: dict[str, Any] = {"classes": classes, "count_sd": count_sd, "to_learn": to_learn}
+    if bag_of is None:
+        groupings = read_groupings(frame, values, proportions=counts is None, **options)
+    else:
+        groupings = [_read_single(frame, bag_of, values, proportions=counts is None, **options)]
+    taken = [name for each in groupings for name in each.columns]
+    if len(groupings) == 1 and groupings[0].name in frame.columns:
+        taken.append(groupings[0].name)  # as with bag_of, which names the same bags
+    features = frame.drop(columns=list(dict.fromkeys(taken)))
+    bags, known, every_count = _joined(groupings)
+    usual = _usual(np.concatenate([each.counts.within.sd[each.counts.known] for each in groupings]))
+    one_sd = float(np.hypot(usual, groupings[0].counts.sd))
+    notes = [
+        note
+        for each in groupings
+        for note in (
+            *_notes(each, usual),
+            *(_notes_on_fractions(each.counts) if counts is not None else ()),
+            *_notes_on_columns(features, each),
+        )
+    ]
+    several = [describe_uncovered(groupings), describe_totals(groupings)]
+    every_bag = BaggedTable(
+        whole=frame,
+        features=features,
+        rows=np.arange(len(features)),
+        given=len(features),
+        bags=bags,
+        counts=every_count,
+        known=known,
+        classes=groupings[0].counts.classes,
+        count_sd=one_sd if bags.overlap is None else _usual(bags.overlap.count_sd),
+        every_row=features,
+        notes=tuple(dict.fromkeys(note for note in (*several, *notes) if note)),
+    )
+    usable = ~np.isnan(every_count).any(axis=1)
+    covered = len(bags.rows_of(np.flatnonzero(usable))) == len(features)
+    return every_bag if usable.all() and covered else every_bag.take(np.flatnonzero(usable))
+
+
+def _read_single(frame: pd.DataFrame, bag_of: Any, values: Any, *, proportions: bool, **options: Any) -> Grouping:
+    """Bags that every row belongs to."""
+    check_order(bag_of, frame, "bag_of")
     taken: list[str] = []
 
     def take(name: str) -> str:
@@ -141,37 +188,9 @@ def read_bagged_table(
     per_row = are_names(names, frame)
     if per_row:
         values = frame[[take(name) for name in names]]
-    features = frame.drop(columns=taken)
-    bags = read_bag_ids(ids, len(features))
-    found = read_counts(
-        values,
-        bags,
-        proportions=counts is None,
-        count_sd=count_sd,
-        classes=classes,
-        per_row=per_row,
-        to_learn=to_learn,
-        bag_column=bag_column,
-    )
-    usual = _usual(found.within.sd[found.known])
-    every_bag = BaggedTable(
-        whole=frame,
-        features=features,
-        rows=np.arange(len(features)),
-        given=len(features),
-        bags=bags,
-        counts=found.counts,
-        known=found.within,
-        classes=found.classes,
-        count_sd=float(np.hypot(usual, found.sd)),
-        every_row=features,
-        notes=(
-            *_notes(found, bags, usual),
-            *(_notes_on_fractions(found) if counts is not None else ()),
-            *_notes_on_columns(features, bags, found.counts),
-        ),
-    )
-    return every_bag if found.known.all() else every_bag.take(np.flatnonzero(found.known))
+    bags = read_bag_ids(ids, len(frame))
+    found = read_counts(values, bags, proportions=proportions, per_row=per_row, bag_column=bag_column, **options)
+    return Grouping("", bags.numbers, bags.ids, found, np.zeros(len(bags.ids)), tuple(taken), bags.ordered)
 
 
 def _usual(noise: FloatArray) -> float:
@@ -179,15 +198,53 @@ def _usual(noise: FloatArray) -> float:
     return float(noise[0]) if (noise == noise[0]).all() else float(np.sqrt(np.mean(noise**2)))
 
 
-def _notes(found: BagCounts, bags: BagIds, count_sd: float) -> list[str]:
-    notes = []
-    unknown, bounded, n = int((~found.known).sum()), int(found.bounded.sum()), len(bags.ids)
+def _joined(groupings: Sequence[Grouping]) -> tuple[BagIds, KnownCounts, FloatArray]:
+    """The bags of all groupings, one after the other, what is known about their counts, and these counts."""
+    if len(groupings) == 1:
+        (only,) = groupings
+        return BagIds(only.keys, only.numbers, only.sizes, only.ordered), only.counts.within, only.counts.counts
+    rows = [np.flatnonzero(each.numbers >= 0) for each in groupings]
+    starts = np.cumsum([0, *(len(each.keys) for each in groupings)])
+    overlap = Overlap(
+        members=np.concatenate(rows),
+        grouping_of=np.repeat(np.arange(len(groupings)), np.diff(starts)),
+        groupings=tuple(each.name for each in groupings),
+        count_sd=np.concatenate(
+            [np.sqrt(each.counts.within.sd**2 + each.counts.sd**2 + each.rounding**2) for each in groupings]
+        ),
+    )
+    bags = BagIds(
+        ids=[f"{each.name}={_key(key)}" for each in groupings for key in each.keys],
+        numbers=np.concatenate(
+            [each.numbers[own] + start for each, own, start in zip(groupings, rows, starts[:-1], strict=True)]
+        ),
+        sizes=np.concatenate([each.sizes for each in groupings]),
+        ordered=False,
+        overlap=overlap,
+    )
+    known = KnownCounts(
+        np.concatenate([each.counts.within.low for each in groupings]),
+        np.concatenate([each.counts.within.high for each in groupings]),
+        np.concatenate([np.hypot(each.counts.within.sd, each.rounding) for each in groupings]),
+    )
+    return bags, known, np.concatenate([each.counts.counts for each in groupings])
+
+
+def _key(key: Any) -> str:
+    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _notes(grouping: Grouping, count_sd: float) -> list[str]:
+    notes, found, n = [], grouping.counts, len(grouping.keys)
+    unknown, bounded = int((~found.known).sum()), int(found.bounded.sum())
+    by = f" by {grouping.name}" if grouping.name else ""
     if unknown:
-        rows = int(bags.sizes[~found.known].sum())
-        notes.append(f"the counts of {unknown:,} of {n:,} bags are unknown: their {rows:,} rows are not used.")
+        rows = int(grouping.sizes[~found.known].sum())
+        unused = f": their {rows:,} rows are not used." if not by else f" ({rows:,} rows)."
+        notes.append(f"the counts{by} of {unknown:,} of {n:,} bags are unknown{unused}")
     if bounded:
         notes.append(
-            f"the counts of {bounded:,} of {n:,} bags are known only within bounds: they are replaced by their "
+            f"the counts{by} of {bounded:,} of {n:,} bags are known only within bounds: they are replaced by their "
             f"expected value; count_sd is {np.hypot(count_sd, found.sd):.3g} instead of {count_sd:.3g} for all bags."
         )
     return notes
@@ -205,21 +262,24 @@ def _notes_on_fractions(found: BagCounts) -> list[str]:
     ]
 
 
-def _notes_on_columns(features: pd.DataFrame, bags: BagIds, counts: FloatArray) -> list[str]:
+def _notes_on_columns(features: pd.DataFrame, grouping: Grouping) -> list[str]:
     """A sentence for each column that equals the bags' counts or shares, or whose sums do."""
     import pandas as pd
 
+    inside = np.flatnonzero(grouping.numbers >= 0)
+    features = features.iloc[inside] if len(inside) < len(features) else features
+    numbers, counts = grouping.numbers[inside], grouping.counts.counts
     seen = ~np.isnan(counts).any(axis=1)
     totals = list(counts.T) if seen.sum() >= _LEAST_BAGS and len(np.unique(counts[seen])) > 1 else []
-    sizes = bags.sizes[:, None].astype(np.float64)
+    sizes = grouping.sizes[:, None].astype(np.float64)
     known = np.hstack([counts, sizes - counts])
     known = np.hstack([known, known / sizes])
-    by_row = [values[bags.numbers] for values in known.T if len(np.unique(values[~np.isnan(values)])) > 1]
+    by_row = [values[numbers] for values in known.T if len(np.unique(values[~np.isnan(values)])) > 1]
     notes = []
     for place, name in enumerate(features.columns):
         column = features.iloc[:, place]
         if any(
-            np.array_equal(np.bincount(bags.numbers, own, len(sizes))[seen], sums[seen])
+            np.array_equal(np.bincount(numbers, own, len(sizes))[seen], sums[seen])
             for own in _as_labels(column)
             for sums in totals
         ):

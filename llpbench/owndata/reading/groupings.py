@@ -59,6 +59,7 @@ class Grouping:
             deviation of the noise of each group (``counts.within.sd``), ``counts.known`` which are known at all.
         rounding: (groups,) standard deviation of the rounding of each count; 0 if they do not look rounded.
         columns: columns of the table of rows that contain its counts.
+        ordered: whether the keys could be sorted.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Grouping:
     counts: BagCounts
     rounding: FloatArray
     columns: tuple[Hashable, ...] = ()
+    ordered: bool = True
 
     @property
     def sizes(self) -> IntArray:
@@ -228,7 +230,7 @@ def _read_table(given: Any, label: str, frame: pd.DataFrame, what: str, classes:
         return _read_pair(*given, label, frame, what, classes)
     raise UsageError(
         f"{label} must be a Series or DataFrame whose index names are columns of the table of rows, or a pair "
-        f"(bag_of, {what}), got {type(given).__name__}."
+        f"(bag_of, {what}), got {type(given).__name__}. Without bag_of, {what} are a list of tables."
     )
 
 
@@ -346,7 +348,7 @@ def _match(table: _Table, what: str, classes: Sequence[Any] | None, count_sd: An
         rounding = np.full(len(bags.ids), rounding_sd(form.low[form.low == form.high]))
     else:
         rounding = rounding_sd(form.low[form.low == form.high], 1e-4) * bags.sizes
-    return Grouping(table.name, numbers, bags.ids, found, rounding, table.columns)
+    return Grouping(table.name, numbers, bags.ids, found, rounding, table.columns, bags.ordered)
 
 
 def _codes(columns: pd.DataFrame) -> IntArray:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from llpbench import BACKENDS, MethodSpec, hookimpl
+import warnings
+from typing import TYPE_CHECKING
+
+from llpbench import BACKENDS, LLPWarning, MethodSpec, hookimpl
+
+if TYPE_CHECKING:
+    from llpbench import Bags, FloatArray
 
 
 @hookimpl
@@ -33,3 +39,21 @@ def llpbench_methods() -> list[MethodSpec]:
         code="https://github.com/google-deepmind/llp_bp",
     )
     return [spec]
+
+
+@hookimpl
+def llpbench_joint_posterior(bags: Bags, log_odds: FloatArray) -> FloatArray:
+    """Belief propagation over the counting factors of all groupings."""
+    import numpy as np
+
+    from llpbench_methods.inference import decode, lambda_of_noise
+
+    odds, counts = (np.asarray(values, np.float64) for values in (log_odds, bags.counts))
+    rates = np.clip(np.asarray(bags.prior, np.float64), 0.5 / len(bags.X), 1.0 - 0.5 / len(bags.X))
+    weights = lambda_of_noise(bags.count_sds)
+    found = decode(odds, bags.members, bags.offsets, bags.grouping_of, counts, weights, rates)
+    if not found.converged:
+        text = "belief propagation over the tables of counts did not settle: probabilities of rows are approximate."
+        warnings.warn(text, LLPWarning, stacklevel=2)
+    p = found.probabilities
+    return np.column_stack([1.0 - p, p]) if p.shape[1] == 1 else p
