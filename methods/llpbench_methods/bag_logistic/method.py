@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logit
+from scipy.special import expit, logit
 
-from llpbench import Bags, FloatArray, Monitor, State
+from llpbench import Bags, FloatArray, Monitor, QuietMonitor, State
 from llpbench_methods.bag_logistic.loss import Array, bag_effect, bag_loss, probabilities, worth_in_rows
 from llpbench_methods.shared.bag_means import bag_means
 from llpbench_methods.shared.columns import NO_HATS, ColumnGroups, HatFunctions, hats_state, restored_hats
-from llpbench_methods.shared.incidence import incidence_matrix
+from llpbench_methods.shared.incidence import incidence_matrix, take_bags
+from llpbench_methods.shared.prior_scale import best_scale, log_marginal, scaled
+
+FOLDS = 5
+"""Folds of bags that choose the prior of ``decode``."""
+STRONGER = (1.0, 10.0, 100.0)
+"""Penalties to choose from, relative to the method's."""
 
 
 class BagLogistic:
@@ -38,8 +46,9 @@ class BagLogistic:
         effect: variance of the bag effect, or ``"auto"``.
         hats: whether numeric columns also enter in hat functions, ``"yes"`` or ``"no"``; ``"auto"``: if rows have
             several groupings, because tables by bands of a number tell how a rate bends along it.
-        decode: ``"yes"`` reports pseudo-labels: those of the regression with its log-odds scaled (``prior``), and
-            given the counts of all bags of a row (``counts``), by belief propagation.
+        decode: ``"yes"`` reports pseudo-labels: those of the regression (``prior``), with the penalty and the scale of
+            log-odds that held-out bags prefer, and given the counts of all bags of a row (``counts``), by belief
+            propagation.
         steps: most steps of L-BFGS.
     """
 
@@ -57,7 +66,7 @@ class BagLogistic:
     ) -> None:
         self.penalty, self.effect, self.hats, self.decode, self.steps = penalty, effect, hats, decode, steps
 
-    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:  # noqa: ARG002 - nothing is drawn
+    def fit(self, bags: Bags, *, monitor: Monitor, seed: int) -> BagLogistic:
         """Minimise, once more if bags have an effect of their own, and report once."""
         with monitor.phase("regression"):
             bends = self.hats == "yes" or (self.hats == "auto" and bags.overlap is not None)
@@ -72,7 +81,7 @@ class BagLogistic:
         monitor.note("effect", effect)
         if self.decode == "yes":
             with monitor.phase("decoding"):
-                self._decode(bags, monitor)
+                self._decode(bags, monitor, seed)
         monitor.report(self.predict_scores)
         return self
 
@@ -119,21 +128,56 @@ class BagLogistic:
         found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": self.steps}).x
         self.weights_, self.intercept_ = found[:-outputs].reshape(-1, outputs), found[-outputs:]
 
-    def _decode(self, bags: Bags, monitor: Monitor) -> None:
+    def _decode(self, bags: Bags, monitor: Monitor, seed: int) -> None:
         """Report the labels of training rows without and with the counts of their own bags."""
         from llpbench_methods.inference import decode, lambda_of_noise
 
         exact = (bags.count_sds == 0.0)[:, None]
         counts = np.where(exact, np.clip(np.rint(bags.counts), 0, bags.sizes[:, None]), bags.counts)
         rates = np.clip(np.asarray(bags.prior, np.float64), 0.5 / len(bags.X), 1.0 - 0.5 / len(bags.X))
-        log_odds = logit(np.clip(self._probabilities(bags.X), 1e-12, 1.0 - 1e-12))
-        found = decode(
-            log_odds, bags.members, bags.offsets, bags.grouping_of, counts, lambda_of_noise(bags.count_sds), rates
-        )
+        penalty, scale = self._choose_prior(bags, counts, rates, np.random.default_rng(seed))
+        prior = self if penalty == self.penalty else self._alike(penalty, bags)
+        known = bags.members, bags.offsets, bags.grouping_of, counts, lambda_of_noise(bags.count_sds)
+        found = decode(prior._log_odds(bags.X), *known, rates, scale=scale)
         for stage, p in (("prior", found.prior), ("counts", found.probabilities)):
             monitor.pseudo_labels(p[:, 0] if p.shape[1] == 1 else p, stage=stage)
         monitor.note("bp converged", found.converged)
         monitor.note("bp scale", found.scale)
+        monitor.note("bp penalty", penalty)
+
+    def _choose_prior(self, bags: Bags, counts: Array, rates: Array, rng: np.random.Generator) -> tuple[float, float]:
+        """The penalty and the scale of log-odds under which the counts of held-out bags are most likely.
+
+        Chosen on the counts that the regression was fitted to, both would overrate what it knows.
+        """
+        if len(bags) < 2 * FOLDS:
+            return self.penalty, 1.0
+        fold_of, whole = rng.permutation(len(bags)) % FOLDS, incidence_matrix(bags)
+        best = (-np.inf, self.penalty, 1.0)
+        for penalty in self.penalty * np.array(STRONGER):
+            judged = [
+                (self._alike(penalty, take_bags(bags, np.flatnonzero(fold_of != k)))._log_odds(bags.X), fold_of == k)
+                for k in range(FOLDS)
+            ]
+            parts = [
+                (z[:, c], whole[held], counts[held, c], bags.count_sds[held], float(rate))
+                for z, held in judged
+                for c, rate in enumerate(rates)
+            ]
+
+            def likelihood(scale: float, parts: list[Any] = parts) -> float:
+                return sum(log_marginal(expit(scaled(z, scale, rate)), *own) for z, *own, rate in parts)
+
+            scale, value = best_scale(likelihood)
+            best = max(best, (value, float(penalty), scale))
+        return best[1:]
+
+    def _alike(self, penalty: float, bags: Bags) -> BagLogistic:
+        """A regression with another penalty, or on other bags."""
+        return BagLogistic(penalty, 0.0, self.hats, steps=self.steps).fit(bags, monitor=QuietMonitor(), seed=0)
+
+    def _log_odds(self, X: FloatArray) -> Array:
+        return np.asarray(logit(np.clip(self._probabilities(X), 1e-12, 1.0 - 1e-12)))
 
     def _missed(self, held: Bags, rate: FloatArray) -> float:
         """The bag effect by which held-out proportions miss the mean predictions."""

@@ -14,7 +14,7 @@ from llpbench_methods.inference.messages import sigmoid
 from llpbench_methods.inference.overlap import OverlapModel, overlapping_marginals
 from llpbench_methods.inference.propagation import OscillationWarning
 from llpbench_methods.shared.incidence import sparse_incidence
-from llpbench_methods.shared.prior_scale import rescaled
+from llpbench_methods.shared.prior_scale import rescaled, scaled
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Decoded:
         prior: (n, 1) or (n, C) probabilities by the scaled prior alone.
         probabilities: (n, 1) or (n, C) given all counts.
         converged: whether the messages settled (of every class).
-        scale: the factor on the log-odds that makes the counts most likely (several classes: of the last).
+        scale: the factor on the log-odds (several classes: of the last).
     """
 
     prior: Floats
@@ -49,6 +49,7 @@ def decode(
     rates: Floats,
     graph: SimilarityGraph | None = None,
     lambda_s: float = 0.0,
+    scale: float | None = None,
 ) -> Decoded:
     """Posterior by belief propagation over the counts of all groupings; several classes each against the rest.
 
@@ -62,12 +63,18 @@ def decode(
         rates: (1,) or (C,) known rates.
         graph: similar rows, or None.
         lambda_s: weight of the similarity term.
+        scale: the factor on the log-odds; by default the one that makes these counts most likely, which is too large
+            if the log-odds were fitted to the same noisy counts.
     """
     incidence = sparse_incidence(members, offsets, len(log_odds))
     count_sd = np.sqrt(0.5 / lambda_b)
-    priors, columns, converged, scale = [], [], True, 1.0
+    priors, columns, converged, used = [], [], True, 1.0
     for c in range(log_odds.shape[1]):
-        theta, scale = rescaled(log_odds[:, c], incidence, counts[:, c], count_sd, float(rates[c]))
+        rate = float(rates[c])
+        if scale is None:
+            theta, used = rescaled(log_odds[:, c], incidence, counts[:, c], count_sd, rate)
+        else:
+            theta, used = scaled(log_odds[:, c], scale, rate), scale
         theta = np.clip(theta, -LARGEST_FIELD, LARGEST_FIELD)
         model = OverlapModel(theta, members, offsets, grouping_of, counts[:, c], lambda_b, graph, lambda_s)
         with warnings.catch_warnings():
@@ -76,7 +83,7 @@ def decode(
         priors.append(sigmoid(theta))
         columns.append(found.beliefs)
         converged = converged and found.converged
-    return Decoded(_joined(priors), _joined(columns), converged, scale)
+    return Decoded(_joined(priors), _joined(columns), converged, used)
 
 
 def _joined(columns: list[Floats]) -> Floats:

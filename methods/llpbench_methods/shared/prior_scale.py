@@ -11,6 +11,7 @@ exactly for up to `MOST_TOGETHER` bags, and as if bags did not overlap beyond.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,23 +40,29 @@ def rescaled(fields: Array, incidence: Any, counts: Array, count_sd: Array, rate
         count_sd: (bags,) standard deviation of their noise.
         rate: known rate of class 1.
     """
+    scale, _ = best_scale(lambda scale: log_marginal(expit(scaled(fields, scale, rate)), incidence, counts, count_sd))
+    return scaled(fields, scale, rate), scale
 
-    def at(scale: float) -> tuple[float, Array, float]:
-        values = scale * fields
-        values = values + float(shift_to_shares(values[:, None], np.array([rate]))[0])
-        return log_marginal(expit(values), incidence, counts, count_sd), values, scale
 
+def scaled(fields: Array, scale: float, rate: float) -> Array:
+    """(n,) log-odds times the scale, shifted to the rate."""
+    values = scale * fields
+    return np.asarray(values + float(shift_to_shares(values[:, None], np.array([rate]))[0]))
+
+
+def best_scale(value: Callable[[float], float]) -> tuple[float, float]:
+    """The scale with the highest value, and this value: upwards from 1 while it rises, otherwise downwards."""
     start = SCALES.index(1.0)
-    best = at(1.0)
+    best, scale = value(1.0), 1.0
     for further in (SCALES[start + 1 :], SCALES[:start][::-1]):
-        for scale in further:  # upwards while the likelihood rises, then downwards
-            found = at(scale)
-            if found[0] <= best[0]:
+        for each in further:
+            found = value(each)
+            if found <= best:
                 break
-            best = found
-        if best[2] != 1.0:
+            best, scale = found, each
+        if scale != 1.0:
             break
-    return best[1], best[2]
+    return scale, best
 
 
 def log_marginal(q: Array, incidence: Any, counts: Array, count_sd: Array) -> float:
