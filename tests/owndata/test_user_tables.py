@@ -143,7 +143,6 @@ def test_multi_index_rows_are_matched_by_position() -> None:
 @pytest.mark.parametrize(
     ("bag_of", "message"),
     [
-        (None, "bag_of must be the bag of each of the 400 rows, or the name of a column"),
         (2, "bag_of must be the bag of each of the 400 rows, or the name of a column"),
         (pd.DataFrame(np.zeros((400, 2))), "got a table of 2 columns.*MultiIndex"),
         (["shop", "job"], "got 2 values.*MultiIndex"),
