@@ -90,6 +90,11 @@ class _Spec:
         checked = {name: self.param(name).check(value) for name, value in given.items()}
         return {p.name: checked.get(p.name, p.default) for p in self.params}
 
+    def changed(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The given parameters that differ from their defaults, in the order of declaration."""
+        values = self.complete(given)
+        return {p.name: values[p.name] for p in self.params if values[p.name] != p.default}
+
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec(_Spec):

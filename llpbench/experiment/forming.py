@@ -110,10 +110,7 @@ def _bound_schemes(cell: Cell, registry: Registry, split: Split, rng: np.random.
         found: Groupings = {}
         for each, scheme in zip(cell.schemes, bound, strict=True):
             spec = registry.schemes[each.scheme]
-            given = {p.name: each.scheme_options.get(p.name, p.default) for p in spec.params}
-            title = format_options(
-                spec.name, {p.name: given[p.name] for p in spec.params if given[p.name] != p.default}
-            )
+            title = format_options(spec.name, spec.changed(each.scheme_options))
             for own, numbers in scheme(part, name).items():
                 base = f"{title} {own}".strip()
                 taken = sum(known.split("#")[0] == base for known in found)

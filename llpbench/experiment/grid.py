@@ -42,10 +42,7 @@ class Variant(Generic[S]):
     @property
     def name(self) -> str:
         """The name with the options that differ from the defaults."""
-        values = self.spec.complete(self.given)
-        return format_options(
-            self.spec.name, {p.name: values[p.name] for p in self.spec.params if values[p.name] != p.default}
-        )
+        return format_options(self.spec.name, self.spec.changed(self.given))
 
 
 @dataclass(frozen=True)

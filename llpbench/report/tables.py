@@ -73,8 +73,8 @@ class Table:
     columns: dict[Key, str]
     methods: list[str]
     entries: dict[tuple[str, Key], TableEntry]
-    bounds: list[str]
-    notes: list[str]
+    bounds: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
 
     @property

@@ -73,7 +73,6 @@ def _tables(
                 columns={size: names[size] for size in sorted(names) if size in there},
                 methods=list(dict.fromkeys(line for line, _ in entries)),
                 entries=entries,
-                bounds=[],
                 notes=[
                     *([_WHAT_REPORTS_ARE] if always else []),
                     *([notes[dataset]] if notes and dataset in notes else []),

@@ -47,8 +47,6 @@ def _tables(rows: list[Row], wanted: Wanted) -> list[Table]:
             columns=columns,
             methods=list(dict.fromkeys(method for method, _ in found)),
             entries=found,
-            bounds=[],
-            notes=[],
         )
         for bound, found in entries.items()
     ]

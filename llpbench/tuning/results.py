@@ -83,8 +83,7 @@ def chosen_row(search: Search) -> dict[str, Any]:
     history = search.history()
     best, first = history.best, history.first
     statuses = [t.status for t in history.trials]
-    defaults = {p.name: p.default for p in search.method.params}
-    changed = {} if best is None else {n: value for n, value in best.params.items() if value != defaults[n]}
+    changed = {} if best is None else search.method.changed(best.params)
     return {
         **_setting(search),
         "default": first.value if first is not None and first.status == "ok" else None,

@@ -162,11 +162,8 @@ class Trials:
     def _plan(self, trial: _RunningTrial, seed: int) -> Planned:
         search = trial.search
         params = search.params(trial.asked.params)
-        changed = {
-            p.name: params[p.name] for p in search.method.params if p.name in params and params[p.name] != p.default
-        }
         cell = msgspec.structs.replace(search.setting.cell, params=params, seed=seed, tuning=True)
-        name = format_options(search.method.name, changed)
+        name = format_options(search.method.name, search.method.changed(params))
         return Planned(cell=cell, method_name=name, dataset_name=search.dataset_name, oracle=search.method.oracle)
 
     def _job(self, trial: _RunningTrial, plan: Planned) -> Job:
