@@ -369,7 +369,7 @@ def parse_seeds(given: str | int | list[int]) -> int | list[int]:
                 raise UsageError(f"--seeds {part}: a range must be increasing and have at most {MOST_SEEDS:,} seeds.")
             seeds += range(first, last + 1)
         elif str(part).strip():
-            raise UsageError(f"--seeds {given!r}: give a number (3: seeds 0, 1, 2), a list (0,1,2) or a range (3-5).")
+            raise UsageError(f"seeds {given!r}: expected a number (3: seeds 0, 1, 2), a list (0,1,2) or a range (3-5).")
     if isinstance(given, str) and given.strip().isdecimal():
         return int(given)
     seeds = list(dict.fromkeys(seeds))

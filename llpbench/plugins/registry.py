@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -86,6 +87,8 @@ class Catalog(Generic[S]):
             hint = f" Broken plugins: {names} (llpbench doctor)." if names else ""
             file = file_that_registers(name)
             hint += f" {file} seems to register it: add --plugin {file}." if file else ""
+            if base := re.match(r"([\w.-]+):", name):
+                hint += f" Options of a {self.kind} are given in quoted brackets: '{base[1]}[option=value;value]'."
             raise UnknownNameError(self.kind, name, self.entries, hint)
         return self.entries[name]
 

@@ -45,7 +45,7 @@ def print_tables(tables: Iterable[Table], console: Console, notes: int = 8) -> N
                 )
             console.print(grid)
         for note in table.notes[:notes]:
-            console.print(Text(printable(f"  {note}"), style="dim"), soft_wrap=True)
+            _print_indented(note, console)
         if len(table.notes) > notes:
             console.print(Text(f"  … and {len(table.notes) - notes} more (llpbench status)", style="dim"))
 
@@ -58,7 +58,19 @@ def print_cards(lines: Iterable[str], console: Console) -> None:
     if lines:
         console.print(Text("bags", style="bold"))
     for line in lines:
-        console.print(Text(printable(f"  {line}"), style="dim"), soft_wrap=True)
+        _print_indented(line, console)
+
+
+def _print_indented(line: str, console: Console) -> None:
+    """Print a dim line; on a terminal it is wrapped, in a file or pipe it stays one line."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    text = Text(printable(line), style="dim")
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, 2), expand=False))
+    else:
+        console.print(Text("  ") + text, soft_wrap=True)
 
 
 def _width(table: Table) -> int:

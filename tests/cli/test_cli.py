@@ -164,6 +164,8 @@ def test_unknown_method_names_the_file_that_registers_it(tmp_path: Path) -> None
 
 
 def test_unquoted_brackets_are_explained(tmp_path: Path) -> None:
+    done = llpbench("run", "-m", "dllp:lr=1e-3", cwd=tmp_path)
+    assert "given in quoted brackets: 'dllp[option=value;value]'" in done.stderr
     for name in ("dllp[lr=1e-3", "dllp[lr=1e-3],["):
         done = llpbench("run", "-m", name, cwd=tmp_path)
         assert "In a shell, quote brackets and semicolons: 'dllp[lr=1e-3;1e-2]'." in done.stderr
