@@ -11,6 +11,7 @@ similarity weight `w`, whose field `-w` at both ends it absorbs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -45,6 +46,23 @@ def largest_change(new: Floats, old: Floats) -> float:
 def damp(old: Floats, new: Floats, damping: float) -> Floats:
     """`d old + (1 - d) new`, infinities unchanged when there is no damping."""
     return new if damping == 0.0 else np.asarray(damping * old + (1.0 - damping) * new)
+
+
+def run_rounds(one_round: Callable[[], float], rounds: int, tol: float) -> Floats:
+    """Residuals of up to `rounds` rounds; stops after the first that is at most `tol`."""
+    residuals = []
+    for _ in range(rounds):
+        residuals.append(one_round())
+        if residuals[-1] <= tol:
+            break
+    return np.array(residuals)
+
+
+def even_cuts(starts: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
+    """Numbers of blocks that cut `starts[-1]` items into nearly equal parts; block `b` begins at `starts[b]`."""
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], parts + 1))
+    cuts[0], cuts[-1] = 0, len(starts) - 1
+    return cuts
 
 
 def sum_at(rows: NDArray[np.integer], values: Floats, n: int) -> Floats:

@@ -28,7 +28,7 @@ from llpbench_methods.inference.compiled.edges import edges_in_logs
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.damping import advance_damped
 from llpbench_methods.inference.graph import SimilarityGraph
-from llpbench_methods.inference.messages import sigmoid, sum_at
+from llpbench_methods.inference.messages import run_rounds, sigmoid, sum_at
 from llpbench_methods.inference.model import gibbs_model
 from llpbench_methods.inference.propagation import Marginals, OscillationWarning
 
@@ -180,26 +180,24 @@ class OverlapEngine:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: similarity edges, then one grouping after the other."""
-        residuals = []
-        for _ in range(rounds):
-            before = np.clip(self.theta, -SURE, SURE)
-            pull = self.fields.copy()
-            if len(self.weights):
-                given = (self.left, self.right, self.weights, self.forth, self.back)
-                edges_in_logs(*given, np.clip(self.theta, -STRONGEST, STRONGEST), damping, False, pull)
-            self.theta = pull + sum_at(self.model.members, self.messages, len(pull))
-            for grouping in self.groupings:
-                old = self.messages[grouping.entries]
-                cavity = self.theta[grouping.rows] - old
-                new = grouping.messages(cavity)
-                if damping > 0.0:
-                    new = damping * old + (1.0 - damping) * new
-                self.theta[grouping.rows] = cavity + new
-                self.messages[grouping.entries] = new
-            residuals.append(float(np.abs(np.clip(self.theta, -SURE, SURE) - before).max(initial=0.0)))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        before = np.clip(self.theta, -SURE, SURE)
+        pull = self.fields.copy()
+        if len(self.weights):
+            given = (self.left, self.right, self.weights, self.forth, self.back)
+            edges_in_logs(*given, np.clip(self.theta, -STRONGEST, STRONGEST), damping, False, pull)
+        self.theta = pull + sum_at(self.model.members, self.messages, len(pull))
+        for grouping in self.groupings:
+            old = self.messages[grouping.entries]
+            cavity = self.theta[grouping.rows] - old
+            new = grouping.messages(cavity)
+            if damping > 0.0:
+                new = damping * old + (1.0 - damping) * new
+            self.theta[grouping.rows] = cavity + new
+            self.messages[grouping.entries] = new
+        return float(np.abs(np.clip(self.theta, -SURE, SURE) - before).max(initial=0.0))
 
     def missed(self) -> float:
         """Root mean square of how far beliefs miss the counts, in units of `sqrt(1/4 + sd^2)`.

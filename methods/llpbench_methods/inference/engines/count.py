@@ -18,7 +18,7 @@ from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_od
 from llpbench_methods.inference.compiled.jit import njit
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.engines import Engine
-from llpbench_methods.inference.messages import Mode, damp, largest_change, sum_at
+from llpbench_methods.inference.messages import Mode, damp, even_cuts, largest_change, run_rounds, sum_at
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -154,7 +154,7 @@ class CountInOdds:
         self.tilts = np.zeros(len(model.counts))
         self.works = [workspace(layout.largest) for _ in range(self.threads)]
         self.products = np.empty((self.threads, model.n))
-        self.bag_cuts = _even_cuts(layout.offsets, self.threads)
+        self.bag_cuts = even_cuts(layout.offsets, self.threads)
         self.edge_cuts = np.linspace(0, len(self.c), self.threads + 1).astype(np.int64)
         self._bag_step(self.alone, 0.0, None)
 
@@ -200,23 +200,18 @@ class CountInOdds:
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then bags."""
         if self.threads == 1:
-            return self._advance(rounds, damping, tol, None)
+            return run_rounds(lambda: self._round(damping, None), rounds, tol)
         with ThreadPoolExecutor(self.threads) as pool:
-            return self._advance(rounds, damping, tol, pool)
+            return run_rounds(lambda: self._round(damping, pool), rounds, tol)
 
-    def _advance(self, rounds: int, damping: float, tol: float, pool: ThreadPoolExecutor | None) -> Floats:
-        residuals = []
-        for _ in range(rounds):
-            if pool is None:
-                self._edge_part(0, damping)
-                incoming = self.products[0]
-            else:
-                list(pool.map(lambda part: self._edge_part(part, damping), range(self.threads)))
-                incoming = self.products.prod(axis=0)
-            residuals.append(self._bag_step(incoming, damping, pool))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+    def _round(self, damping: float, pool: ThreadPoolExecutor | None) -> float:
+        if pool is None:
+            self._edge_part(0, damping)
+            incoming = self.products[0]
+        else:
+            list(pool.map(lambda part: self._edge_part(part, damping), range(self.threads)))
+            incoming = self.products.prod(axis=0)
+        return self._bag_step(incoming, damping, pool)
 
     def log_odds(self) -> Floats:
         """Node beliefs in the order of the model's rows."""
@@ -256,39 +251,19 @@ class CountInLogs:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then bags."""
-        residuals = []
-        layout = self.layout
-        for _ in range(rounds):
-            before = self.theta + self.message
-            total = layout.fields.copy()
-            edges_in_logs(
-                layout.left,
-                layout.right,
-                layout.weights,
-                self.forth,
-                self.back,
-                before,
-                damping,
-                self.use_max,
-                total,
-            )
-            self.theta = total
-            self.message = damp(self.message, self._bag_step(), damping)
-            residuals.append(largest_change(self.theta + self.message, before))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        layout, before = self.layout, self.theta + self.message
+        total = layout.fields.copy()
+        pairs = (layout.left, layout.right, layout.weights, self.forth, self.back)
+        edges_in_logs(*pairs, before, damping, self.use_max, total)
+        self.theta = total
+        self.message = damp(self.message, self._bag_step(), damping)
+        return largest_change(self.theta + self.message, before)
 
     def log_odds(self) -> Floats:
         """Node beliefs in the order of the model's rows."""
         out = np.empty(self.model.n)
         out[self.layout.order] = self.theta + self.message
         return out
-
-
-def _even_cuts(offsets: Ints, parts: int) -> Ints:
-    """Bag numbers that cut the rows into nearly equal parts."""
-    goals = np.linspace(0, offsets[-1], parts + 1)
-    cuts = np.searchsorted(offsets, goals)
-    cuts[0], cuts[-1] = 0, len(offsets) - 1
-    return cuts

@@ -20,7 +20,7 @@ from llpbench_methods.inference.compiled.potts_in_odds import (
 )
 from llpbench_methods.inference.counting import fill_messages
 from llpbench_methods.inference.engines.reference_count import CERTAIN
-from llpbench_methods.inference.messages import Mode, damp, sum_at
+from llpbench_methods.inference.messages import Mode, damp, run_rounds, sum_at
 from llpbench_methods.inference.model import PottsModel
 
 Floats = NDArray[np.float64]
@@ -84,15 +84,12 @@ class PottsInOdds:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then bags."""
-        residuals = []
-        layout = self.layout
-        for _ in range(rounds):
-            node = self.alone.copy()
-            potts_edges(layout.left, layout.right, self.away, self.forth, self.back, self.beliefs, damping, node)
-            residuals.append(self._bag_step(node, damping))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        layout, node = self.layout, self.alone.copy()
+        potts_edges(layout.left, layout.right, self.away, self.forth, self.back, self.beliefs, damping, node)
+        return self._bag_step(node, damping)
 
     def log_odds(self) -> Floats:
         """Log-probabilities of the states, in the order of the model's rows."""
@@ -222,25 +219,14 @@ class PottsInLogs:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then the factors of all classes from the same old messages."""
-        residuals = []
-        for _ in range(rounds):
-            self.node = self.fields.copy()
-            _edge_step(
-                self.left,
-                self.right,
-                self.weights,
-                self.forth,
-                self.back,
-                self.log_beliefs,
-                damping,
-                self.use_max,
-                self.node,
-            )
-            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
-            residuals.append(_normalised(self.node, self.from_bag, self.log_beliefs))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        self.node = self.fields.copy()
+        pairs = (self.left, self.right, self.weights, self.forth, self.back)
+        _edge_step(*pairs, self.log_beliefs, damping, self.use_max, self.node)
+        self.from_bag = damp(self.from_bag, self._bag_step(), damping)
+        return _normalised(self.node, self.from_bag, self.log_beliefs)
 
     def log_odds(self) -> Floats:
         """Log-probabilities of the states, in the order of the model's rows."""

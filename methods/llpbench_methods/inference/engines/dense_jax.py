@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.inference.messages import Mode
+from llpbench_methods.inference.messages import Mode, run_rounds
 from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
@@ -92,13 +92,11 @@ class DenseJax:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run synchronous rounds."""
-        residuals: list[float] = []
-        for _ in range(rounds):
-            self.state, residual = one_round(self.problem, self.state, damping, self.use_max)
-            residuals.append(float(residual))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        self.state, residual = one_round(self.problem, self.state, damping, self.use_max)
+        return float(residual)
 
     def log_odds(self) -> Floats:
         """Node beliefs."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from llpbench_methods.inference.compiled.cliques_in_logs import rows_in_logs, take_out_of_logs
 from llpbench_methods.inference.compiled.cliques_in_odds import LANES, settle_nodes, take_out, update_lanes, update_rows
 from llpbench_methods.inference.compiled.edges import edges_in_logs, edges_in_odds
-from llpbench_methods.inference.compiled.pair_layout import Cliques, PairLayout, arrange
-from llpbench_methods.inference.messages import Mode, largest_change, sum_at
+from llpbench_methods.inference.compiled.pair_layout import PairLayout, arrange
+from llpbench_methods.inference.messages import Mode, even_cuts, largest_change, run_rounds, sum_at
 from llpbench_methods.inference.model import GibbsModel
 
 Floats = NDArray[np.float64]
@@ -65,8 +65,8 @@ class PairwiseInOdds:
         widest = max(int(layout.lanes.sizes.max(initial=0)) * LANES, int(layout.rows.sizes.max(initial=0)))
         self.work = np.zeros((self.threads, 3, widest), dtype=np.float32)
         self.edge_cuts = np.linspace(0, len(self.c), self.threads + 1).astype(np.int64)
-        self.lane_cuts = _cuts(layout.lanes, self.threads)
-        self.row_cuts = _cuts(layout.rows, self.threads)
+        self.lane_cuts = even_cuts(layout.lanes.pair_start, self.threads)
+        self.row_cuts = even_cuts(layout.rows.pair_start, self.threads)
 
     def _edge_part(self, part: int, damping: float) -> None:
         product = self.products[part]
@@ -126,17 +126,10 @@ class PairwiseInOdds:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run synchronous rounds."""
-        pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-        residuals = []
-        try:
-            for _ in range(rounds):
-                residuals.append(self._round(damping, pool))
-                if residuals[-1] <= tol:
-                    break
-        finally:
-            if pool is not None:
-                pool.shutdown()
-        return np.array(residuals)
+        if self.threads == 1:
+            return run_rounds(lambda: self._round(damping, None), rounds, tol)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return run_rounds(lambda: self._round(damping, pool), rounds, tol)
 
     def log_odds(self) -> Floats:
         """Node beliefs in the order of the model's rows."""
@@ -157,40 +150,18 @@ class PairwiseInLogs:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run synchronous rounds."""
-        layout, rows = self.layout, self.layout.rows
-        residuals = []
-        for _ in range(rounds):
-            total = layout.fields.copy()
-            edges_in_logs(
-                layout.left,
-                layout.right,
-                layout.weights,
-                self.forth,
-                self.back,
-                self.beliefs,
-                damping,
-                self.use_max,
-                total,
-            )
-            rows_in_logs(
-                rows.sizes,
-                rows.node_start,
-                layout.coupling,
-                self.store[0],
-                self.store[1],
-                self.beliefs,
-                damping,
-                self.use_max,
-                total,
-            )
-            take_out_of_logs(
-                layout.held_low, layout.held_high, layout.held_at // 2, self.store[0], self.store[1], total
-            )
-            residuals.append(largest_change(total, self.beliefs))
-            self.beliefs = total
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        layout, rows, before = self.layout, self.layout.rows, self.beliefs
+        total = layout.fields.copy()
+        pairs = (layout.left, layout.right, layout.weights, self.forth, self.back)
+        edges_in_logs(*pairs, before, damping, self.use_max, total)
+        cliques = (rows.sizes, rows.node_start, layout.coupling, self.store[0], self.store[1])
+        rows_in_logs(*cliques, before, damping, self.use_max, total)
+        take_out_of_logs(layout.held_low, layout.held_high, layout.held_at // 2, self.store[0], self.store[1], total)
+        self.beliefs = total
+        return largest_change(total, before)
 
     def log_odds(self) -> Floats:
         """Node beliefs in the order of the model's rows."""
@@ -200,11 +171,3 @@ class PairwiseInLogs:
 def _edge_sums(layout: PairLayout) -> Floats:
     """Sum of the edge weights at each node: what centred messages start from, with the sign changed."""
     return sum_at(layout.left, layout.weights, layout.nodes) + sum_at(layout.right, layout.weights, layout.nodes)
-
-
-def _cuts(cliques: Cliques, parts: int) -> Ints:
-    """Blocks that cut the messages into nearly equal parts."""
-    goals = np.linspace(0, cliques.pair_start[-1], parts + 1)
-    cuts = np.searchsorted(cliques.pair_start, goals)
-    cuts[0], cuts[-1] = 0, len(cliques.sizes)
-    return cuts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench_methods.inference.messages import Mode, damp, largest_change, pair_message, sum_at
+from llpbench_methods.inference.messages import Mode, damp, largest_change, pair_message, run_rounds, sum_at
 from llpbench_methods.inference.model import GibbsModel, canonical_edges
 
 Floats = NDArray[np.float64]
@@ -46,16 +46,14 @@ class ReferenceEngine:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run synchronous rounds."""
-        residuals = []
-        for _ in range(rounds):
-            before = self.log_odds()
-            reverse = np.concatenate(np.split(self.messages, 2)[::-1])
-            new = pair_message(before[self.source] - reverse, self.couplings, self.mode)
-            self.messages = damp(self.messages, new, damping)
-            residuals.append(largest_change(self.log_odds(), before))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        before = self.log_odds()
+        reverse = np.concatenate(np.split(self.messages, 2)[::-1])
+        new = pair_message(before[self.source] - reverse, self.couplings, self.mode)
+        self.messages = damp(self.messages, new, damping)
+        return largest_change(self.log_odds(), before)
 
     def log_odds(self) -> Floats:
         """Node beliefs."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from llpbench_methods.inference.messages import Mode, centred_message, damp, largest_change, sum_at
+from llpbench_methods.inference.messages import Mode, centred_message, damp, largest_change, run_rounds, sum_at
 from llpbench_methods.inference.model import GibbsModel, PottsModel
 
 Floats = NDArray[np.float64]
@@ -74,17 +74,15 @@ class ReferenceCount:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then bags."""
-        residuals = []
-        for _ in range(rounds):
-            before = self.log_odds()
-            reverse = np.concatenate(np.split(self.messages, 2)[::-1])
-            new = centred_message(before[self.source] - reverse, self.weights, self.mode)
-            self.messages = damp(self.messages, new, damping)
-            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
-            residuals.append(largest_change(self.log_odds(), before))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        before = self.log_odds()
+        reverse = np.concatenate(np.split(self.messages, 2)[::-1])
+        new = centred_message(before[self.source] - reverse, self.weights, self.mode)
+        self.messages = damp(self.messages, new, damping)
+        self.from_bag = damp(self.from_bag, self._bag_step(), damping)
+        return largest_change(self.log_odds(), before)
 
     def log_odds(self) -> Floats:
         """Node beliefs."""
@@ -134,23 +132,21 @@ class ReferencePottsCount:
 
     def advance(self, rounds: int, damping: float, tol: float) -> Floats:
         """Run rounds: edges, then bags (all classes from the same old messages)."""
-        residuals = []
-        for _ in range(rounds):
-            before = self.log_odds()
-            half = len(self.model.edges)
-            reverse = np.concatenate([self.messages[half:], self.messages[:half]])
-            cavity = before[self.source] - reverse
-            cavity = cavity - self._total(cavity)[:, None]
-            with np.errstate(divide="ignore"):
-                stay = np.log(-np.expm1(-2.0 * self.weights))[:, None]
-            away = -2.0 * self.weights[:, None]
-            new = np.logaddexp(away, stay + cavity) if self.mode == "sum" else np.maximum(away, cavity)
-            self.messages = damp(self.messages, new, damping)
-            self.from_bag = damp(self.from_bag, self._bag_step(), damping)
-            residuals.append(largest_change(np.exp(self.log_odds()), np.exp(before)))
-            if residuals[-1] <= tol:
-                break
-        return np.array(residuals)
+        return run_rounds(lambda: self._round(damping), rounds, tol)
+
+    def _round(self, damping: float) -> float:
+        before = self.log_odds()
+        half = len(self.model.edges)
+        reverse = np.concatenate([self.messages[half:], self.messages[:half]])
+        cavity = before[self.source] - reverse
+        cavity = cavity - self._total(cavity)[:, None]
+        with np.errstate(divide="ignore"):
+            stay = np.log(-np.expm1(-2.0 * self.weights))[:, None]
+        away = -2.0 * self.weights[:, None]
+        new = np.logaddexp(away, stay + cavity) if self.mode == "sum" else np.maximum(away, cavity)
+        self.messages = damp(self.messages, new, damping)
+        self.from_bag = damp(self.from_bag, self._bag_step(), damping)
+        return largest_change(np.exp(self.log_odds()), np.exp(before))
 
     def log_odds(self) -> Floats:
         """Log-probabilities of the states."""
