@@ -19,14 +19,14 @@ from scipy.sparse import csr_matrix
 from llpbench.contracts.data import Bags, FloatArray, IntArray, read_only
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.protocols import QuietMonitor
-from llpbench.data.encoding.forms import as_frame, check_order
-from llpbench.data.encoding.frames import fit_encoder
 from llpbench.experiment.bags import overlap_of
 from llpbench.experiment.privacy import count_noise_sd, count_sensitivity, epsilon_of
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.disclosure_report import LEVELS, Disclosure
 from llpbench.owndata.reading.arguments import check_column, check_width, read_classes
 from llpbench.owndata.reading.bagged_table import read_whole
+from llpbench.owndata.reading.forms import as_frame, check_order
+from llpbench.owndata.reading.frames import fit_encoder
 from llpbench.owndata.reading.groupings import Grouping, describe_totals, describe_uncovered, read_groupings
 from llpbench.owndata.reading.margins import form_tables
 from llpbench.owndata.threads import one_thread

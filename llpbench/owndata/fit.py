@@ -18,7 +18,6 @@ import numpy as np
 
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.contracts.specs import Scalar
-from llpbench.data.encoding.frames import fit_encoder
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.fitting import BagTrainer, FitRecord, choose_backend, find_method, hold_out
 from llpbench.owndata.judging.assessment import UnseenBags, assess
@@ -29,6 +28,7 @@ from llpbench.owndata.model_file import FORMAT, VERSION, Header
 from llpbench.owndata.progress import MANY_ROWS, say_nothing, speaker
 from llpbench.owndata.reading.arguments import Arguments, check_width
 from llpbench.owndata.reading.bagged_table import BaggedTable, as_python, read_bagged_table, read_whole
+from llpbench.owndata.reading.frames import fit_encoder
 from llpbench.plugins.options import expand, parse_options
 from llpbench.plugins.registry import load_registry
 from llpbench.system.machine import versions

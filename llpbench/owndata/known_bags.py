@@ -9,7 +9,6 @@ import numpy as np
 
 from llpbench.contracts.data import Bags, FloatArray
 from llpbench.contracts.errors import UsageError
-from llpbench.data.encoding.forms import as_frame
 from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.posterior import posterior
 from llpbench.owndata.judging.predictor import Predictor, softmax
@@ -17,6 +16,7 @@ from llpbench.owndata.model_file import Header
 from llpbench.owndata.reading.arguments import check_column
 from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts, read_bag_ids
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
+from llpbench.owndata.reading.forms import as_frame
 from llpbench.plugins.registry import shared_registry
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import numpy as np
 from llpbench.contracts.errors import LLPBenchError
 from llpbench.contracts.specs import Scalar
 from llpbench.contracts.state import ARRAY_KINDS, State, plain_state
-from llpbench.data.encoding.frames import FrameEncoder
 from llpbench.owndata.judging.facts import FitFacts
 from llpbench.owndata.judging.predictor import Calibration
 from llpbench.owndata.judging.shrinkage import Shrinkage
+from llpbench.owndata.reading.frames import FrameEncoder
 from llpbench.system.files import write_atomically
 
 FORMAT = "llpbench-model"

@@ -13,7 +13,6 @@ import numpy as np
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.specs import Scalar
 from llpbench.data.encoding.encoder import TableEncoder
-from llpbench.data.encoding.frames import FrameEncoder
 from llpbench.experiment.count_laws import all_classes
 from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.fitting import FitRecord
@@ -22,6 +21,7 @@ from llpbench.owndata.judging.facts import NO_FACTS, FitFacts, HeldOutScore, poi
 from llpbench.owndata.judging.shrinkage import join
 from llpbench.owndata.judging.spread import bag_log_likelihood
 from llpbench.owndata.model_file import Header
+from llpbench.owndata.reading.frames import FrameEncoder
 from llpbench.system.files import write_atomically
 
 if TYPE_CHECKING:

@@ -38,7 +38,6 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UsageError
-from llpbench.data.encoding.forms import as_frame, check_order
 from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags
 from llpbench.owndata.judging.posterior import posterior_of_bag
@@ -49,6 +48,7 @@ from llpbench.owndata.model_file import Header
 from llpbench.owndata.reading.arguments import check_column
 from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
 from llpbench.owndata.reading.bagged_table import is_share, read_whole
+from llpbench.owndata.reading.forms import as_frame, check_order
 
 if TYPE_CHECKING:
     import pandas as pd

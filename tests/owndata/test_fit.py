@@ -23,13 +23,13 @@ from llpbench.contracts.data import Bags, Part
 from llpbench.contracts.errors import LLPBenchError, MethodError, UsageError
 from llpbench.contracts.specs import MethodSpec
 from llpbench.data.encoding.encoder import CategoryColumn
-from llpbench.data.encoding.forms import as_frame
-from llpbench.data.encoding.frames import FrameEncoder, fit_encoder
 from llpbench.experiment.metrics import auroc
 from llpbench.experiment.monitor import HarnessMonitor, MethodView
 from llpbench.experiment.rules import bag_means, make_rules
 from llpbench.owndata.fitting import fit_and_choose, hold_out
 from llpbench.owndata.judging.predictor import calibrate
+from llpbench.owndata.reading.forms import as_frame
+from llpbench.owndata.reading.frames import FrameEncoder, fit_encoder
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,14 +20,14 @@ from scipy import sparse, stats
 
 import llpbench
 from llpbench.contracts.errors import LLPBenchError, UsageError
-from llpbench.data.encoding import forms
 from llpbench.data.encoding.dates import Dates, parts_of
-from llpbench.data.encoding.frames import FrameEncoder, fit_encoder
+from llpbench.owndata.reading import forms
 from llpbench.owndata.reading.bag_counts import read_bag_ids, read_counts
 from llpbench.owndata.reading.bagged_table import read_bagged_table
 from llpbench.owndata.reading.censored import fill_in, tighten, truncated_moments
 from llpbench.owndata.reading.count_forms import read_value
 from llpbench.owndata.reading.files import read_table
+from llpbench.owndata.reading.frames import FrameEncoder, fit_encoder
 
 pl = pytest.importorskip("polars")
 

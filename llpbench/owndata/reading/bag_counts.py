@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from llpbench.contracts.data import FloatArray, IntArray, Overlap
 from llpbench.contracts.errors import UsageError
-from llpbench.data.encoding.forms import to_pandas
 from llpbench.owndata.reading.censored import fill_in, tighten
 from llpbench.owndata.reading.count_forms import CountForm, read_columns, read_form
+from llpbench.owndata.reading.forms import to_pandas
 
 BoolArray = NDArray[np.bool_]
 

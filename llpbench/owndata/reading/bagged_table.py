@@ -12,9 +12,9 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray, Overlap
 from llpbench.contracts.errors import LLPWarning, UsageError
-from llpbench.data.encoding.forms import as_frame, check_order, to_pandas
 from llpbench.owndata.reading.arguments import are_names, check_column, check_width, read_classes
 from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
+from llpbench.owndata.reading.forms import as_frame, check_order, to_pandas
 from llpbench.owndata.reading.groupings import Grouping, describe_totals, describe_uncovered, read_groupings
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray
 from llpbench.contracts.errors import UsageError
-from llpbench.data.encoding.forms import to_pandas
+from llpbench.owndata.reading.forms import to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

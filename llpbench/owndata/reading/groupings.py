@@ -21,7 +21,6 @@ import numpy as np
 
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import UnknownNameError, UsageError
-from llpbench.data.encoding.forms import check_order, to_pandas
 from llpbench.owndata.reading.arguments import are_names, check_column
 from llpbench.owndata.reading.bag_counts import (
     BagCounts,
@@ -33,6 +32,7 @@ from llpbench.owndata.reading.bag_counts import (
     read_counts,
 )
 from llpbench.owndata.reading.count_forms import CLASS_COLUMNS, CountForm, read_columns, read_form
+from llpbench.owndata.reading.forms import check_order, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ import numpy as np
 
 from llpbench.contracts.data import Column
 from llpbench.contracts.errors import UsageError
-from llpbench.data.encoding.frames import is_numeric
 from llpbench.experiment.schemes import USUAL_BANDS, bands_of, check_margins, margin_names, quantile_bands
 from llpbench.owndata.reading.arguments import check_column
+from llpbench.owndata.reading.frames import is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd

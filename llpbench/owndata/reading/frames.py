@@ -23,7 +23,7 @@ from llpbench.data.encoding.encoder import (
     RawColumn,
     TableEncoder,
 )
-from llpbench.data.encoding.forms import as_frame
+from llpbench.owndata.reading.forms import as_frame
 
 if TYPE_CHECKING:
     import pandas as pd
