@@ -47,14 +47,15 @@ def unusual_noise(mechanism: str, delta: float | None) -> list[str]:
 def dataset_title(label: str) -> str:
     """A dataset with its bags in words: ``Adult by education`` for ``adult, group-by[columns=education;most=1000]``.
 
-    Values of the dataset's options are in brackets; options of a scheme other than its columns are left out. Several
-    groupings are counted: ``Adult, seven one-way tables``.
+    Values of the dataset's options are in brackets, numbers with their names. Options of a scheme other than its
+    columns are left out. Several groupings are counted: ``Adult, seven one-way tables``.
     """
     try:
         name, *conditions = split_list(label)
         base, options = parse_options(name)
         title = base[:1].upper() + base[1:]
-        title += f" ({', '.join(value for values in options.values() for value in values)})" if options else ""
+        values = (f"{key} {v}" if v.isdecimal() else v for key, given in options.items() for v in given)
+        title += f" ({', '.join(values)})" if options else ""
         for condition in conditions:
             words = " and ".join(map(_bags_title, split_joined(condition)))
             title += f" {words}" if words.startswith(("by ", "with ")) else f", {words}"

@@ -11,6 +11,7 @@ from llpbench.results.naming import dataset_title
     ("label", "title"),
     [
         ("adult[encoding=ordinal]", "Adult (ordinal)"),
+        ("synthetic[dim=6;rows=1500]", "Synthetic (dim 6, rows 1500)"),
         ("adult, group-by[columns=education+marital_status;most=9]", "Adult by education + marital status"),
         ("adult, margins", "Adult, all one-way tables"),
         ("adult, margins[columns=education]", "Adult, table by education"),
