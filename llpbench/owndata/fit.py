@@ -177,6 +177,7 @@ def fit_table(
         lambda number: trainer.halve(train, held_out, number),
         halvings,
         derive_seed("intervals", seed=seed),
+        bags.marginal,
     )
     if bags.overlap is not None:  # held-out bags have judged the method; their counts are too few to do without
         trained = trainer.fit(np.arange(len(bags.ids)), held_out, derive_seed("fit", seed=seed, method=method))

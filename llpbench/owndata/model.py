@@ -264,7 +264,7 @@ def agreement_of_halves(model: LLPModel) -> float | None:
     memory, facts = model._memory, model._header.facts
     assert memory is not None
     assert facts is not None
-    if is_random(facts.card):
+    if memory.trainer.bags.marginal or is_random(facts.card):
         return None
     halves = memory.trainer.halve(memory.train, memory.held_out, 0)
     features = memory.trainer.features

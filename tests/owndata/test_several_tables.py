@@ -80,6 +80,7 @@ def test_a_list_of_one_table_equals_bag_of() -> None:
     np.testing.assert_array_equal(llpbench.fit(table, counts=[some], **FAST).predict_proba(), wanted)
 
 
+@pytest.mark.slow  # compiles belief propagation
 def test_three_random_tables_of_small_groups_decode_every_label() -> None:
     """The table of decoding: groups of 8, three counts per row, and log-odds of features."""
     rng = np.random.default_rng(0)
@@ -147,6 +148,17 @@ def test_each_grouping_is_held_out_and_folded_in_proportion(sizes: list[int], sh
         wanted = len(held) * size / len(grouping_of)
         assert abs((grouping_of[held] == g).sum() - wanted) < 2
         assert np.ptp(np.bincount(fold[grouping_of == g], minlength=3)) <= 1
+
+
+def test_predictions_for_held_out_groups_have_the_total_that_the_others_imply() -> None:
+    table, y = people()
+    memory = llpbench.fit(table, counts=tables_of(table, y), **FAST)._memory
+    assert memory is not None
+    for part in (memory.main, *memory.halves[0]):
+        judged, grouping = part.at([0.0, 1.0]), part.bags.grouping_of
+        for g in np.unique(grouping):
+            sums = (part.bags.sizes[:, None] * judged.means)[:, grouping == g].sum(axis=1)
+            np.testing.assert_allclose(sums[:, 1], part.bags.counts[grouping == g].sum())
 
 
 def test_taking_bags_keeps_their_rows_and_counts() -> None:

@@ -102,7 +102,12 @@ def _splits(main: UnseenBags, halves: Sequence[Halves]) -> list[list[UnseenBags]
 
 
 def assess(
-    main: UnseenBags, everything: Bags, halve: Callable[[int], Halves | None], halvings: int | None, seed: int
+    main: UnseenBags,
+    everything: Bags,
+    halve: Callable[[int], Halves | None],
+    halvings: int | None,
+    seed: int,
+    marginal: bool = False,
 ) -> tuple[FitFacts, tuple[Halves, ...]]:
     """Compare a model with a constant on bags that it was not fitted on.
 
@@ -113,6 +118,8 @@ def assess(
         halvings: number of splits; None for as many as needed: 0 if bags are random and the held-out ones tell
             enough, otherwise 3, or 1 above 50,000 rows.
         seed: seed of the intervals.
+        marginal: whether bags are groups by several feature columns. Halves then learn about different values of a
+            column, and their agreement about rows says nothing.
 
     Returns:
         The facts, and the fits on halves that were made for them.
@@ -121,7 +128,7 @@ def assess(
     known = all_classes(np.asarray(everything.proportions, np.float64))
     phi = intraclass_correlation(known, shares, everything.sizes, everything.count_sds)
     card = make_own_card(everything)
-    random = is_random(card)
+    random = marginal or is_random(card)
     first = weigh_slopes(main.at(SLOPES), phi)
     needed = 0 if random and first.is_decided else _SPLITS if len(everything.X) <= _MANY_ROWS else 1
     halves = _cut(halve, needed if halvings is None else halvings)

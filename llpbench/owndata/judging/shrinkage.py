@@ -84,6 +84,9 @@ def predict_bags(
 ) -> JudgedBags:
     """Predictions for bags that a model was not fitted on, at each slope.
 
+    Of several groupings the other bags imply the total of those held out: it is not judged, and all predictions of a
+    grouping are shifted to it.
+
     Args:
         logits: (n, C) logits of the training rows.
         shares: (C,) shares of the classes among them.
@@ -98,7 +101,16 @@ def predict_bags(
         within.append(within_variance(p, judged))
     known = all_classes(np.asarray(judged.proportions, np.float64))
     constant = np.repeat(shares[None, :], len(judged), axis=0)
+    if judged.overlap is not None:
+        means, constant = [_shifted(each, known, judged) for each in means], _shifted(constant, known, judged)
     return JudgedBags(known, judged.sizes.astype(np.float64), constant, np.stack(means), np.stack(within))
+
+
+def _shifted(means: FloatArray, known: FloatArray, bags: Bags) -> FloatArray:
+    """Predicted proportions plus one number for each grouping and class, at which its totals are the known ones."""
+    grouping = bags.grouping_of
+    gaps = [np.bincount(grouping, bags.sizes * gap) for gap in (known - means).T]
+    return np.asarray(means + (np.stack(gaps, axis=1) / np.bincount(grouping, bags.sizes).clip(1.0)[:, None])[grouping])
 
 
 def join(parts: Sequence[JudgedBags]) -> JudgedBags:

@@ -34,6 +34,7 @@ class BagIds:
         sizes: (bags,) rows of each bag.
         ordered: whether the ids could be sorted, and are not categories with another order.
         overlap: the rows of the entries, and the groupings; None for a single one.
+        marginal: whether several groupings are all by columns that are features.
     """
 
     ids: list[Hashable]
@@ -41,6 +42,7 @@ class BagIds:
     sizes: IntArray
     ordered: bool
     overlap: Overlap | None = None
+    marginal: bool = False
 
     @property
     def grouping_of(self) -> IntArray | None:
@@ -66,7 +68,8 @@ class BagIds:
             count_sd=self.overlap.count_sd[chosen],
         )
         ids = [self.ids[b] for b in chosen]
-        return BagIds(ids, np.searchsorted(chosen, self.numbers[entries]), self.sizes[chosen], self.ordered, overlap)
+        numbers = np.searchsorted(chosen, self.numbers[entries])
+        return BagIds(ids, numbers, self.sizes[chosen], self.ordered, overlap, self.marginal)
 
     def of_grouping(self, g: int) -> tuple[IntArray, IntArray, IntArray]:
         """The numbers of a grouping's bags, and the rows and bags (counted from 0) of its entries."""

@@ -221,6 +221,7 @@ def _joined(groupings: Sequence[Grouping]) -> tuple[BagIds, KnownCounts, FloatAr
         sizes=np.concatenate([each.sizes for each in groupings]),
         ordered=False,
         overlap=overlap,
+        marginal=all(each.by_columns for each in groupings),
     )
     known = KnownCounts(
         np.concatenate([each.counts.within.low for each in groupings]),

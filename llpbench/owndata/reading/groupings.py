@@ -43,6 +43,7 @@ _UNITS = (1000.0, 500.0, 100.0, 50.0, 10.0, 5.0)
 """Rounded counts are multiples of one of these; shares of a ten-thousandth."""
 _LEAST_ROUNDED = 5
 """Number of values from which on common multiples are taken for rounding."""
+_IDS = "(bag ids)"
 _FAR = 4.0
 """Standard deviations of rounding and noise beyond which totals disagree."""
 
@@ -60,6 +61,7 @@ class Grouping:
         rounding: (groups,) standard deviation of the rounding of each count; 0 if they do not look rounded.
         columns: columns of the table of rows that contain its counts.
         ordered: whether the keys could be sorted.
+        by_columns: whether it groups by columns of the table of rows.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Grouping:
     rounding: FloatArray
     columns: tuple[Hashable, ...] = ()
     ordered: bool = True
+    by_columns: bool = False
 
     @property
     def sizes(self) -> IntArray:
@@ -292,7 +295,7 @@ def _read_pair(
     else:
         check_order(bag_of, frame, "bag_of")
         name = str(getattr(to_pandas(bag_of), "name", None) or "")
-        by = pd.DataFrame({"bag": pd.Series(ids_of_rows(bag_of, len(frame))[0], dtype=object)})
+        by = pd.DataFrame({_IDS: pd.Series(ids_of_rows(bag_of, len(frame))[0], dtype=object)})
     columns = [given] if isinstance(given, str) else given
     if are_names(columns, frame):
         form = read_columns(frame[[check_column(each, frame) for each in columns]], what)
@@ -348,7 +351,9 @@ def _match(table: _Table, what: str, classes: Sequence[Any] | None, count_sd: An
         rounding = np.full(len(bags.ids), rounding_sd(form.low[form.low == form.high]))
     else:
         rounding = rounding_sd(form.low[form.low == form.high], 1e-4) * bags.sizes
-    return Grouping(table.name, numbers, bags.ids, found, rounding, table.columns, bags.ordered)
+    return Grouping(
+        table.name, numbers, bags.ids, found, rounding, table.columns, bags.ordered, list(table.by.columns) != [_IDS]
+    )
 
 
 def _codes(columns: pd.DataFrame) -> IntArray:
