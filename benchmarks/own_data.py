@@ -61,6 +61,7 @@ OTHERS = ("adult:education", "adult:occupation", "marketing:job", "marketing:mon
 SAME = {"education": ("education", "education-num")}
 NEW_BAGS = 0.2
 MARGIN = 0.005
+FEWEST_BAGS = 10
 DEFAULT = "average[members=quick]"
 _LEVELS = 8
 REGRETS = ("regret auroc", "default auroc", "regret new auroc", "default new auroc")
@@ -151,7 +152,7 @@ def measure(
     frame, bag, label = read_table(*table.split(":"), rows)
     if violate:
         label = violated(frame, bag, label, seed)
-    if bag.nunique() < 2 * LEAST:
+    if bag.nunique() < FEWEST_BAGS:
         return
     ids = np.random.default_rng([seed, 2]).permutation(bag.unique())
     new = bag.isin(ids[: max(round(NEW_BAGS * len(ids)), 1)])

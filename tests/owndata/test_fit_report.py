@@ -8,17 +8,20 @@ import sys
 import warnings
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from scipy.stats import t
 
 import llpbench
 from llpbench import LLPWarning, UsageError
 from llpbench.contracts.data import FloatArray
 from llpbench.experiment.metrics import auroc
+from llpbench.owndata.judging.assessment import _widen, interval_of_mean
 from llpbench.owndata.judging.facts import find_warnings
 from llpbench.owndata.model_file import Header, write_model
 
@@ -86,6 +89,18 @@ def test_few_bags_give_a_warning() -> None:
     frame, y = table(6, 40)
     assert any("there are only 6 bags" in text for text in fit(frame, y)[1])
     assert not any("there are only" in text for text in fit(*table(12, 40))[1])
+
+
+def test_interval_of_the_reduction_is_students_and_covers_splits() -> None:
+    values = np.random.default_rng(0).normal(0.1, 0.05, 8)
+    low, high = interval_of_mean(values, 0)
+    one = SimpleNamespace(bags=8, saved=(low, high))
+    found = _widen(low, high, [one])  # type: ignore[list-item]
+    wanted = t.interval(0.9, 7, values.mean(), values.std(ddof=1) / np.sqrt(8))
+    np.testing.assert_allclose(found, wanted, atol=0.1 * (wanted[1] - wanted[0]))
+    other = SimpleNamespace(bags=8, saved=(low + 0.1, high + 0.1))
+    wider = _widen(low + 0.05, high + 0.05, [one, other])  # type: ignore[list-item]
+    assert wider[0] < low < high + 0.1 < wider[1]
 
 
 def test_similar_bags_give_a_warning() -> None:
