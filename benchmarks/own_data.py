@@ -150,10 +150,10 @@ def measure(
 ) -> Iterator[dict[str, object]]:
     """A line for each method, and for the references."""
     frame, bag, label = read_table(*table.split(":"), rows)
-    if violate:
-        label = violated(frame, bag, label, seed)
     if bag.nunique() < FEWEST_BAGS:
         return
+    if violate:
+        label = violated(frame, bag, label, seed)
     ids = np.random.default_rng([seed, 2]).permutation(bag.unique())
     new = bag.isin(ids[: max(round(NEW_BAGS * len(ids)), 1)])
     frame, later, bag_later, bag = frame[~new], frame[new], bag[new], bag[~new]
