@@ -185,7 +185,7 @@ def test_auto_weight_is_safe_for_cliques_of_any_size(size, damping):
 
 def test_settings_reach_the_graph():
     X = np.random.default_rng(0).normal(size=(400, 3))
-    base = BPSettings(k=4, edge_rule="union")
+    base = BPSettings(k=4, edge_rule="union", length_scale="median")
     graph = graph_of(X, base)
     gap = np.linalg.norm(X[graph.edges[:, 0]] - X[graph.edges[:, 1]], axis=1)
     np.testing.assert_allclose(graph.similarity, np.exp(-gap / np.median(gap)), rtol=1e-6)

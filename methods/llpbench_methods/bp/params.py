@@ -14,14 +14,14 @@ from llpbench_methods.nets.params import NetworkSettings, network_params
 class BPSettings:
     """Settings of the pseudo-labels and their use; `model_params` documents them."""
 
-    lambda_s: float | Literal["auto"] = 2e-4
+    lambda_s: float | Literal["auto"] = 0.3
     lambda_b: float | Literal["auto"] = "auto"
     lambda_o: float = 1.0
-    k: int = 20
+    k: int = 5
     delta_d: float | None = None
     distance: Literal["cosine", "euclidean"] = "cosine"
     kernel: Literal["matern", "rbf"] = "matern"
-    length_scale: float | Literal["median"] = "median"
+    length_scale: float | Literal["median"] = 1000.0
     nu: float = 0.5
     search: Literal["auto", "exact", "approximate"] = "auto"
     edge_rule: Literal["union", "sum"] = "sum"
@@ -62,8 +62,8 @@ def model_params(*, counting: bool = False) -> tuple[Param, ...]:
             low=1e-4,
             high=200.0,
             log=True,
-            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; at the default, as at most values that "
-            "the paper tuned, pairs have almost no weight",
+            doc="weight of the similarity term -lambda_s k_ij (y_i - y_j)^2; sensitive to a factor of two: below, "
+            "counts do not travel along pairs, above, clusters take one label",
         ),
         param(
             "lambda_b",

@@ -17,6 +17,7 @@ class FieldSettings(BPSettings):
 
     lambda_s: float | Literal["auto"] = "auto"
     k: int = 10
+    length_scale: float | Literal["median"] = "median"
     edge_rule: Literal["union", "sum"] = "union"
     engine: str = "count"
     rounds: int = 200
