@@ -20,7 +20,7 @@ from llpbench.contracts.specs import Scalar
 from llpbench.owndata.fit import fit
 from llpbench.owndata.judging.held_out import sum_predictions
 from llpbench.owndata.reading.arguments import are_names, check_column
-from llpbench.owndata.reading.bag_counts import read_bag_ids
+from llpbench.owndata.reading.bag_ids import read_bag_ids
 from llpbench.owndata.reading.bagged_table import read_bagged_table
 from llpbench.owndata.reading.forms import as_frame, to_pandas
 from llpbench.owndata.report import Report

@@ -25,7 +25,8 @@ from llpbench.experiment.seeds import derive_seed
 from llpbench.owndata.judging.assessment import Halves, UnseenBags
 from llpbench.owndata.judging.predictor import Predictor, calibrate
 from llpbench.owndata.progress import say_nothing
-from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
+from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_ids import BagIds
 from llpbench.owndata.reading.bagged_table import is_share
 from llpbench.owndata.threads import one_thread
 from llpbench.plugins.registry import Entry, Registry, unmet_needs

@@ -14,7 +14,8 @@ from llpbench.owndata.judging.posterior import posterior
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.model_file import Header
 from llpbench.owndata.reading.arguments import check_column
-from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts, read_bag_ids
+from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_ids import BagIds, read_bag_ids
 from llpbench.owndata.reading.bagged_table import BaggedTable, read_bagged_table
 from llpbench.owndata.reading.forms import as_frame
 from llpbench.plugins.registry import shared_registry

@@ -30,7 +30,7 @@ may be of any class), and the largest lower and the smallest upper bound hold; s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +40,15 @@ from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.owndata.fitting import FitRecord
 from llpbench.owndata.judging.assessment import UnseenBags
+from llpbench.owndata.judging.interval_widths import model_variance, quantile, slope_beyond_chance
 from llpbench.owndata.judging.posterior import posterior_of_bag
 from llpbench.owndata.judging.predictor import Predictor, softmax
 from llpbench.owndata.judging.shrinkage import make_shrinkage
 from llpbench.owndata.known_bags import KnownBags, bag_effect, posteriors, read_bags, row_logits, table_of_fit
 from llpbench.owndata.model_file import Header
 from llpbench.owndata.reading.arguments import check_column
-from llpbench.owndata.reading.bag_counts import BagIds, KnownCounts
+from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_ids import BagIds
 from llpbench.owndata.reading.bagged_table import is_share, read_whole
 from llpbench.owndata.reading.forms import as_frame, check_order
 
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
 
 SENSITIVITY, SENSITIVITY_WITHOUT = 0.75, 0.45
 """Standard deviation of the error of a subgroup's log-odds that all fits have in common, with and without counts."""
-_SURE = 2.58
-_LEAST_BAGS = 10
 _WHOLE = 1e-6
 """How far from a whole number a count may be because of rounding errors."""
 
@@ -371,42 +371,5 @@ def excess_between_bags(
         weights = 1.0 / ((np.bincount(numbers, drawn, len(sizes)) + doubt + _WHOLE) / sizes**2 + effect[c])
         for g in range(n_groups):
             moved = np.bincount(numbers, drawn * (groups == g), len(sizes)) / sizes
-            excess[g, c] = _slope_beyond_chance(moved, left, weights)
+            excess[g, c] = slope_beyond_chance(moved, left, weights)
     return excess
-
-
-def _slope_beyond_chance(x: FloatArray, y: FloatArray, weights: FloatArray) -> float:
-    """What the slope of a weighted regression exceeds chance by; 0 if it is not significant."""
-    if len(x) < _LEAST_BAGS:
-        return 0.0
-    x, y = (values - np.average(values, weights=weights) for values in (x, y))
-    total = float((weights * x * x).sum())
-    if total <= 1e-12 * float(weights.sum()):
-        return 0.0
-    slope = float((weights * x * y).sum()) / total
-    spread = max(float((weights * (y - slope * x) ** 2).sum()) / (len(x) - 2), 1.0)
-    error = float(np.sqrt(spread / total))
-    return max(abs(slope) - error, 0.0) if abs(slope) > _SURE * error else 0.0
-
-
-def quantile(level: float, chance: FloatArray, model: FloatArray, cuts: int) -> FloatArray:
-    """Half-width of an interval in standard deviations: Student's t, since few splits estimate the model's part.
-
-    The degrees of freedom are those of Welch and Satterthwaite, ``cuts (V + M)² / M²``, with ``V`` known.
-
-    Args:
-        level: level of the interval.
-        chance: variance by chance.
-        model: estimated variance of the model.
-        cuts: number of splits that it was estimated from.
-    """
-    from scipy.stats import t
-
-    doubt = model / np.maximum(chance + model, 1e-300)
-    freedom = max(cuts, 1) / np.maximum(doubt, 1e-6) ** 2
-    return np.asarray(t.ppf(0.5 + level / 2.0, freedom))
-
-
-def model_variance(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """Variance of a total due to the model: the mean of ``(A − B)² / 4`` over splits into halves."""
-    return np.asarray(np.mean([(first - second) ** 2 / 4.0 for first, second in pairs], axis=0))

@@ -22,7 +22,8 @@ import llpbench
 from llpbench.contracts.errors import LLPBenchError, UsageError
 from llpbench.data.encoding.dates import Dates, parts_of
 from llpbench.owndata.reading import forms
-from llpbench.owndata.reading.bag_counts import read_bag_ids, read_counts
+from llpbench.owndata.reading.bag_counts import read_counts
+from llpbench.owndata.reading.bag_ids import read_bag_ids
 from llpbench.owndata.reading.bagged_table import read_bagged_table
 from llpbench.owndata.reading.censored import fill_in, tighten, truncated_moments
 from llpbench.owndata.reading.count_forms import read_value

@@ -15,11 +15,13 @@ from scipy.special import expit
 
 import llpbench
 from llpbench import LLPWarning, UnknownNameError, UsageError
+from llpbench.owndata.judging.interval_widths import model_variance, quantile, slope_beyond_chance
 from llpbench.owndata.judging.posterior import level_to
 from llpbench.owndata.judging.predictor import softmax
 from llpbench.owndata.known_bags import KnownBags
-from llpbench.owndata.reading.bag_counts import KnownCounts, read_bag_ids
-from llpbench.owndata.subgroups import _slope_beyond_chance, expected_totals, model_variance, quantile
+from llpbench.owndata.reading.bag_counts import KnownCounts
+from llpbench.owndata.reading.bag_ids import read_bag_ids
+from llpbench.owndata.subgroups import expected_totals
 
 NO_EFFECT = np.zeros(2)
 
@@ -203,11 +205,11 @@ def test_slopes_within_chance_do_not_widen_intervals() -> None:
     excess = []
     for _ in range(200):
         x, y = rng.normal(size=(2, 40))
-        excess.append(_slope_beyond_chance(x, y, np.ones(40)))
+        excess.append(slope_beyond_chance(x, y, np.ones(40)))
     assert 0 < np.count_nonzero(excess) <= 8  # one in a hundred is expected
     x = rng.normal(size=40)
-    assert _slope_beyond_chance(x, 2 * x + 0.1 * rng.normal(size=40), np.ones(40)) == pytest.approx(2.0, abs=0.2)
-    assert _slope_beyond_chance(x[:5], 2 * x[:5], np.ones(5)) == 0.0
+    assert slope_beyond_chance(x, 2 * x + 0.1 * rng.normal(size=40), np.ones(40)) == pytest.approx(2.0, abs=0.2)
+    assert slope_beyond_chance(x[:5], 2 * x[:5], np.ones(5)) == 0.0
 
 
 def test_subgroup_totals_of_loaded_model_warn(tmp_path: Path) -> None:

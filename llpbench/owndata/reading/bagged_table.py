@@ -13,7 +13,8 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray, Overlap
 from llpbench.contracts.errors import LLPWarning, UsageError
 from llpbench.owndata.reading.arguments import are_names, check_column, check_width, read_classes
-from llpbench.owndata.reading.bag_counts import BagCounts, BagIds, KnownCounts, read_bag_ids, read_counts
+from llpbench.owndata.reading.bag_counts import BagCounts, KnownCounts, read_counts
+from llpbench.owndata.reading.bag_ids import BagIds, read_bag_ids
 from llpbench.owndata.reading.forms import as_frame, check_order, to_pandas
 from llpbench.owndata.reading.groupings import Grouping, describe_totals, describe_uncovered, read_groupings
 

@@ -22,15 +22,8 @@ import numpy as np
 from llpbench.contracts.data import FloatArray, IntArray
 from llpbench.contracts.errors import UnknownNameError, UsageError
 from llpbench.owndata.reading.arguments import are_names, check_column
-from llpbench.owndata.reading.bag_counts import (
-    BagCounts,
-    BagIds,
-    ids_of_rows,
-    is_missing,
-    name_bags,
-    read_bag_ids,
-    read_counts,
-)
+from llpbench.owndata.reading.bag_counts import BagCounts, name_bags, read_counts
+from llpbench.owndata.reading.bag_ids import BagIds, ids_of_rows, is_missing, read_bag_ids
 from llpbench.owndata.reading.count_forms import CLASS_COLUMNS, CountForm, read_columns, read_form
 from llpbench.owndata.reading.forms import check_order, to_pandas
 

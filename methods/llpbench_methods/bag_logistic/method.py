@@ -138,7 +138,7 @@ class BagLogistic:
         penalty, scale = self._choose_prior(bags, counts, rates, np.random.default_rng(seed))
         prior = self if penalty == self.penalty else self._alike(penalty, bags)
         known = bags.members, bags.offsets, bags.grouping_of, counts, lambda_of_noise(bags.count_sds)
-        found = decode(prior._log_odds(bags.X), *known, rates, scale=scale)
+        found = decode(prior._log_odds(bags.X).astype(np.float64), *known, rates, scale=scale)
         for stage, p in (("prior", found.prior), ("counts", found.probabilities)):
             monitor.pseudo_labels(p[:, 0] if p.shape[1] == 1 else p, stage=stage)
         monitor.note("bp converged", found.converged)
