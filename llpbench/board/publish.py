@@ -273,12 +273,12 @@ def _refresh_references(content: Content, registry: Registry) -> None:
 
 
 def refresh_suites(content: Content, registry: Registry) -> None:
-    """Update how much of each installed suite is published; suites that cannot be planned here are left as they are."""
+    """Update how much of each frozen suite is published; suites that cannot be planned here are left as they are."""
     results = [line.result for line in content.lines.values()]
     for name, path in suite_files(registry).items():
         with contextlib.suppress(UsageError):  # it was frozen with other versions
             suite = read_suite(path)
-            parts = suite_coverage(suite, registry, results)
+            parts = suite_coverage(suite, registry, results) if suite.published else ()
             if any(part.done for part in parts):
                 lines = tuple(part.line for part in parts)
                 content.facts.suites[name] = SuiteAbout(title=suite.title, state=suite.state, parts=lines)

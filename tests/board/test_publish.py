@@ -316,16 +316,6 @@ def test_add_does_not_follow_symbolic_links(tmp_path: Path, what: str) -> None:
     assert "expected a regular file" in refusal(tmp_path / "run")
 
 
-def test_add_refuses_cell_ids_that_are_paths(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", [traced(real_cell())])
-    path = tmp_path / "run" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["planned"] = dict.fromkeys(["../../secret", "\x1b[31mred"], *manifest["planned"].values())
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(StoreError, match="the id of a cell is 16 hexadecimal digits"):
-        add(tmp_path / "run")
-
-
 @pytest.mark.parametrize("data", [b"", b'{"created": 1}'])
 def test_add_reports_an_invalid_manifest(tmp_path: Path, data: bytes) -> None:
     write_run(tmp_path / "run", [traced(real_cell())])

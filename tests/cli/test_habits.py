@@ -267,6 +267,6 @@ def test_everyday_page_names_existing_commands(tmp_path: Path) -> None:
     help_text = llpbench("--help", cwd=tmp_path).stdout
     for verb in re.findall(r"llpbench ([a-z]+)", page):
         assert re.search(rf"^  {verb} ", help_text, flags=re.MULTILINE), verb
-    run_help = llpbench("run", "--help", cwd=tmp_path).stdout
+    run_help = llpbench("run", "--help-all", cwd=tmp_path).stdout
     for short, long in re.findall(r"^\| `(-[a-z])` \| `(--[a-z]+)`", page, flags=re.MULTILINE):
         assert f"{short}, {long}" in run_help

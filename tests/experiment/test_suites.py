@@ -447,12 +447,12 @@ def test_list_show_and_check(draft: Path, tmp_path: Path) -> None:
 def test_part_is_shown_alone(draft: Path, tmp_path: Path) -> None:
     shown = llpbench("show", f"{draft.name}/mixed", cwd=draft.parent)
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.startswith("draft-1/mixed  Generated data\n")
+    assert shown.stdout.startswith("draft-1/mixed\n  Generated data\n")
     assert "cells     7\n" in shown.stdout
     assert "more seeds" not in shown.stdout
     assert "run it: llpbench run --suite draft-1.toml/mixed\n" in shown.stdout
     whole = llpbench("show", draft.name, cwd=draft.parent).stdout
-    assert "--suite draft-1.toml, or a part: --suite draft-1.toml/random\n" in whole
+    assert "--suite draft-1.toml\n  a part: --suite draft-1.toml/random\n" in whole
     facts = json.loads(llpbench("show", f"{draft.name}/mixed", "--json", cwd=draft.parent).stdout)
     assert (facts["name"], list(facts["parts"])) == ("draft-1", ["mixed"])
     assert "privacy  " in llpbench("show", "llpbench-2026.1/privacy", cwd=tmp_path).stdout
