@@ -216,7 +216,7 @@ def test_parse_seeds_accepts_numbers_lists_and_ranges(given: str | int | list[in
 
 @pytest.mark.parametrize("given", ["a", "1-", "-3", "5-3", "1.5", "0-999999999", "1;2", [True], ["x"], [1.5]])
 def test_parse_seeds_rejects_invalid_seeds(given: object) -> None:
-    with pytest.raises(UsageError, match="seeds .*(expected a number|a range must be)"):
+    with pytest.raises(UsageError, match=r"seeds .*(expected a number|a range must be)"):
         parse_seeds(given)  # type: ignore[arg-type]
 
 
