@@ -82,7 +82,7 @@ class Inline:
 
 def request(*methods: str, trials: int = 8, rules: tuple[str, ...] = ("bags",), **how: Any) -> TuneSettings:
     grid: dict[str, Any] = {"methods": methods, "datasets": "halves", "bags": 4}
-    return TuneSettings(**grid, trials=trials, rule=rules, plugins=PLUGIN, timeout=60, memory=4096, **how)
+    return TuneSettings(**grid, trials=trials, rule=rules, plugins=PLUGIN, timeout=600, memory=4096, **how)
 
 
 def search(out: Path, spec: TuneSettings) -> tuple[list[Search], Inline]:
