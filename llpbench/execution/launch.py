@@ -20,6 +20,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from llpbench.contracts.errors import printable
 from llpbench.contracts.job import Job
@@ -98,8 +99,13 @@ class _ForkServer:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
-        return not self._closed and self.process.poll() is None
+        """Whether it runs: neither ended nor stopped by a signal."""
+        if self._closed or self.process.poll() is not None:
+            return False
+        try:
+            return psutil.Process(self.process.pid).status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+        except psutil.Error:
+            return False
 
     def close(self, seconds: float = 5.0) -> str:
         """End it with all its cells; returns the end of what it printed."""
@@ -126,7 +132,7 @@ class _ForkedCell:
 
 
 class ForkLauncher:
-    """Cells forked from a server per backend. If a server ends, it is replaced and its cells restart."""
+    """Cells forked from a server per backend. If a server ends or is stopped, it is replaced and its cells restart."""
 
     def __init__(self) -> None:
         self._servers: dict[tuple[str, int, tuple[str, ...]], _ForkServer] = {}
