@@ -213,9 +213,9 @@ def test_exemption_is_printed_and_counted(tmp_path: Path) -> None:
     assert "exempt   bad-excused:learns" in done.stdout
     assert "it is a control" in done.stdout
     assert "1 exempt" in done.stdout
-    whole = llpbench("check", "bad.py", cwd=tmp_path)
-    assert whole.returncode == 1
-    assert "bad-stuck:other_seed_other_split" in whole.stdout
+    stuck = llpbench("check", "bad-stuck", "--plugin", "bad.py", cwd=tmp_path)
+    assert stuck.returncode == 1
+    assert "bad-stuck:other_seed_other_split" in stuck.stdout
 
 
 def test_check_suggests_similar_names(tmp_path: Path) -> None:
