@@ -80,9 +80,10 @@ def compare(
         raise UsageError("give either --count or --proportion, or --counts-file with the counts of each bag.")
     what, columns = ("proportions", proportion) if proportion else ("counts", count)
     table = read_table(file, separator)
-    values: Any = [column_of(table, name, file) for name in columns or ()]
-    if counts_files:
-        values = []
+    values: Any = []
+    if not counts_files:
+        values = [column_of(table, name, file) for name in columns or ()]
+    else:
         for path in counts_files:
             found = read_table(path, separator)
             keys = [bag] if bag is not None else [name for name in found if name in table]

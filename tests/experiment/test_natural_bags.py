@@ -96,7 +96,7 @@ def test_run_with_groups_and_whole_bags(folder: Path) -> None:
     assert "note: group-by sizes its bags itself: --bags is ignored for it" in done.stderr
     name = "csv[label=y;path=data.csv#"
     assert name in done.stdout
-    heading = "group-by[columns=shop;least=5;most=80], split=bags · F1 % · selection rule: bags, instances (equal)"
+    heading = "by shop with split=bags · F1 % · selection rule: bags, instances (equal)"
     assert heading in done.stdout
     assert "34.5 % of rows in no bag" in done.stdout
     results = [json.loads(path.read_text())["result"] for path in (folder / "out" / "cells").glob("*.json")]

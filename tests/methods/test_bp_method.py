@@ -225,7 +225,7 @@ def test_oscillation_is_returned_as_a_warning_text():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_engine_separates_clouds(engine, classes):
     bags, y = clouds(sizes=(8,) * 20, classes=classes)
-    settings = BPSettings(engine=engine, lambda_s=0.5, k=10)
+    settings = BPSettings(engine=engine, lambda_s=0.5, k=10, length_scale="median")
     found = label(graph_of(bags.X, settings), bags, settings)
     labels = pseudo_labels(found.marginals.beliefs, found.marginals.log_odds, bags, tau="top-count", labels="hard")
     guess = labels.targets if classes == 2 else labels.targets.argmax(axis=1)
